@@ -1,0 +1,153 @@
+"""Interface of the C extension (`dynamo/csrc`). CPython API only, no torch headers.
+
+Frame inputs are one flat tuple: bound argument slots in localsplus order (co_argcount + co_kwonlyargcount + *args tuple +
+**kwargs dict), then the function's closure cells (len(co_freevars)).
+"""
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+Inputs: TypeAlias = tuple[Any, ...]
+
+# A guard tree node is (accessor, arg, leaves, children).
+#   accessors (how to get this node's object from the parent's object):
+#     "root" None            the inputs tuple itself; global-state leaves live here
+#     "input" i              inputs[i]
+#     "const" obj            obj itself, held strongly (globals dicts, modules)
+#     "attr" name            getattr(parent, name) by the generic protocol; AttributeError = guard fails
+#     "inst_attr" name       the instance __dict__ entry of parent, without descriptors and without running user code
+#     "type_attr" name       _PyType_Lookup(type(parent), name)
+#     "inst_dict" None       parent.__dict__ (without creating one if it is absent: fails)
+#     "dict_item" key        PyDict_GetItem on an exact or subclass dict, without user __getitem__
+#     "list_item" i          exact or subclass of list, without user __getitem__
+#     "tuple_item" i
+#     "cell" None            cell contents; empty cell = fails
+#     "type" None            type(parent)
+#     "call" pyfunc          pyfunc(parent); an exception = fails
+#   leaves are (guard_id, kind, arg): guard_id is an int chosen by the caller and returned by explain()
+#     "type" cls             type(obj) is cls
+#     "is" obj / "is_not" obj   identity; the reference is held strongly.
+#     "weak_is" ref          identity with a weakref's referent; dead = fails
+#     "code" code            obj is a Python function and its __code__ is this code object
+#     "eq" value             type(obj) is type(value) and obj == value; for float and complex: bitwise (nan equals nan, 0.0 != -0.0);
+#                            for tuple/frozenset constants deep, with the same rule
+#     "len" n                list/tuple/dict/set/str length (C-level size, no user __len__)
+#     "dict_keys" tuple      exactly these keys in this order (identity or type-strict eq)
+#     "has_key" key / "no_key" key     dict membership without user code
+#     "no_inst_attr" name    the instance dict has no such entry (or there is no instance dict)
+#     "tensor" TensorFacts   exact type, dtype, device, shape, stride, requires_grad, dispatch-key bits
+#     "pred" pyfunc          bool(pyfunc(obj)); an exception = fails
+#     "distinct" None        (any node) the objects of all nodes carrying this leaf are pairwise different objects
+#     "state" GlobalState    (root only) grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
+#   Children are checked in the given order after the leaves. Nothing a guard does may run user Python code, except "attr", "call", "pred".
+#   check() remembers where it held: subtrees that run no user code are then held by comparing the memory they depend on (dict versions,
+#   types, sizes, tensor fields) with what it was, about 0.4 ns each, and are walked only when something differs.
+Node: TypeAlias = tuple[str, Any, tuple[Any, ...], tuple[Any, ...]]
+
+@final
+class TensorFacts:
+    """Facts of one tensor, read from the tensor itself. `dims`: a tuple of bools, False = that size and its stride are not compared."""
+    def __init__(self, tensor: Any, dims: tuple[bool, ...] | None = None) -> None: ...
+    raw: bool  # checked by raw reads (5 ns); False = through attributes (microseconds; strideless layouts, __torch_dispatch__ subclasses)
+    def check(self, obj: object) -> bool: ...
+    def why(self, obj: object) -> str:
+        """'' if it holds, else e.g. "size at dim 0: expected 3, got 4"."""
+
+@final
+class GlobalState:
+    """Snapshot of torch's global modes that a capture depends on."""
+    def __init__(self) -> None: ...
+    def check(self) -> bool: ...
+    def why(self) -> str: ...
+    def describe(self) -> dict[str, str]: ...
+
+@final
+class GuardTree:
+    def __init__(self, root: Node) -> None: ...
+    def check(self, inputs: Inputs) -> bool: ...
+    def explain(self, inputs: Inputs) -> tuple[int, Any] | None:
+        """First failing leaf as (guard_id, the object seen or an AccessError string), or None when all hold. For a failing "state" leaf
+        the second part is GlobalState.why()."""
+    def cost(self, inputs: Inputs, n: int = 1000) -> list[tuple[int, float]]:
+        """(guard_id, ns) per leaf: the mean of n checks, in the given order and without what check() remembers between calls. The time to
+        read an object counts for the first leaf on or below it. Ends at the first guard that fails."""
+
+@final
+class Entry:
+    """One compiled variant of a code object."""
+    def __init__(self, guards: GuardTree, fn: Callable[..., Any], info: object = None) -> None: ...
+    guards: GuardTree
+    fn: Callable[..., Any]  # called as fn(*inputs)
+    info: object            # the Python-side record (compile id, graphs ...)
+    hits: int
+
+@final
+class Cache:
+    """The entries of one code object under one compile context. Entry order: most recently hit first."""
+    ACTIVE: int     # miss -> call miss()
+    RUN_ONLY: int   # miss -> run natively (recompile limit hit, or frozen by run())
+    SKIP: int       # never look: run natively
+    def __init__(self, code: Any) -> None: ...
+    code: Any
+    mode: int
+    entries: tuple[Entry, ...]
+    misses: int     # calls that found no entry and did not compile one (RUN_ONLY, or stance 1)
+    def add(self, entry: Entry) -> None: ...
+    def remove(self, entry: Entry) -> None: ...
+    def clear(self) -> None: ...
+
+@final
+class Compiled:
+    """Vectorcall object. Behaves as a function: __wrapped__, __name__, __doc__, __module__, __qualname__, __dict__, __get__ (binds methods),
+    weakrefs, pickling refused with a clear error, repr. `fn` is a plain Python function.
+
+    miss(compiled, inputs) -> callable | None: called when no entry fits; the result, if not None, is called with *inputs;
+    None means run the original function natively (with the frame hook active for the frames it calls)."""
+    def __init__(self, fn: Callable[..., Any], cache: Cache, miss: Callable[[Compiled, Inputs], Callable[..., Any] | None], context: object = None) -> None: ...
+    fn: Callable[..., Any]
+    cache: Cache
+    context: object
+    __wrapped__: Callable[..., Any]
+    __name__: str
+    __qualname__: str
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, obj: Any, owner: type | None = None, /) -> Any: ...
+    def __copy__(self) -> Compiled: ...
+    def __deepcopy__(self, memo: Any, /) -> Compiled: ...
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Inputs:
+        """Frame inputs for a call; raises the TypeError CPython raises."""
+
+@final
+class Direct:
+    """An entry function without a Python frame: fn(*[inputs[i] for i in args]), then pick the result.
+    out: None = the result itself, int k = result[k], tuple of ints = tuple(result[k] ...)."""
+    def __init__(self, fn: Callable[..., Any], args: tuple[int, ...], out: int | tuple[int, ...] | None) -> None: ...
+    fn: Callable[..., Any]
+    args: tuple[int, ...]
+    out: int | tuple[int, ...] | None
+    def __call__(self, *inputs: Any) -> Any: ...
+
+@final
+class Tail:
+    """A pending call. Entries, native steps and resume functions return it; the driver in Compiled (and in the frame hook) performs it, so chains use no stack.
+    native=True: fn is run with the frame hook active for the frames it calls (not for fn's own frame)."""
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], native: bool = False) -> None: ...
+    fn: Callable[..., Any]
+    args: tuple[Any, ...]
+    native: bool
+
+def set_frame_handler(handler: Callable[[Any, Any], Compiled | None] | None) -> Callable[[Any, Any], Compiled | None] | None:
+    """handler(function_object, context) decides once per (code, context) what the hook does with a frame of that code: a Compiled whose cache and miss
+    serve it, or None = leave it alone. The answer is remembered per code and context until reset_frames(). A frame whose function has other globals
+    than the Compiled's runs natively. Without a handler the hook is never installed. Returns the old handler."""
+def reset_frames() -> None: ...
+def hook_active() -> bool:
+    """True while the PEP 523 evaluator is installed (test aid)."""
+def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None) -> Callable[[Compiled, Inputs], object] | None:
+    """handler(compiled, inputs) hears of every call that found no entry under stance 1; the call then runs natively. What it raises is reported as
+    unraisable. Returns the old handler."""
+def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, /) -> Any:
+    """Call fn with every Compiled object running natively and the hook off, in this thread, until it returns (dynamo.disable)."""
+def set_stance(stance: int) -> int:
+    """0 default, 1 frozen (never call miss: run()), 2 force eager; per thread. Returns the old one."""
+def layout_report() -> dict[str, object]:
+    """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""

@@ -1,0 +1,119 @@
+"""A compiler for PyTorch programs that can be looked into.
+
+    import dynamo
+    fast = dynamo.compile(fn, backend="eager")
+    print(dynamo.explain(fn)(x))
+
+Names load on first use, so that tools which only read records never import torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dynamo import config, utils
+    from dynamo.api import (
+        allow_in_graph,
+        assume_constant_result,
+        compile,
+        disable,
+        disallow_in_graph,
+        entries,
+        forbid_in_graph,
+        graph_break,
+        is_compiling,
+        optimize,
+        optimize_assert,
+        reset,
+        run,
+        skip,
+    )
+    from dynamo.backends.registry import list_backends, register_backend
+    from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
+    from dynamo.explain import explain
+    from dynamo.export import export
+    from dynamo.module import OptimizedModule
+    from dynamo.script_adapter import as_torch_compile, install_as_torch_compile
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    **dict.fromkeys(
+        (
+            "allow_in_graph",
+            "assume_constant_result",
+            "compile",
+            "disable",
+            "disallow_in_graph",
+            "entries",
+            "forbid_in_graph",
+            "graph_break",
+            "is_compiling",
+            "optimize",
+            "optimize_assert",
+            "reset",
+            "run",
+            "skip",
+        ),
+        "dynamo.api",
+    ),
+    "list_backends": "dynamo.backends.registry",
+    "register_backend": "dynamo.backends.registry",
+    "BackendError": "dynamo.errors",
+    "CompileError": "dynamo.errors",
+    "GraphBreakError": "dynamo.errors",
+    "RecompileLimitError": "dynamo.errors",
+    "explain": "dynamo.explain",
+    "export": "dynamo.export",
+    "OptimizedModule": "dynamo.module",
+    "as_torch_compile": "dynamo.script_adapter",
+    "install_as_torch_compile": "dynamo.script_adapter",
+}
+_MODULES = ("config", "utils")
+
+__all__ = [
+    "BackendError",
+    "CompileError",
+    "GraphBreakError",
+    "OptimizedModule",
+    "RecompileLimitError",
+    "allow_in_graph",
+    "as_torch_compile",
+    "assume_constant_result",
+    "compile",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "entries",
+    "explain",
+    "export",
+    "forbid_in_graph",
+    "graph_break",
+    "install_as_torch_compile",
+    "is_compiling",
+    "list_backends",
+    "optimize",
+    "optimize_assert",
+    "register_backend",
+    "reset",
+    "run",
+    "skip",
+    "utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"dynamo.{name}")
+    where = _WHERE.get(name)
+    if where is None:
+        raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
+    value = getattr(importlib.import_module(where), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

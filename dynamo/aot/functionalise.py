@@ -1,0 +1,253 @@
+"""Facts about ATen ops that make a recorded program functional: which write, which are views, and how to undo a view.
+
+A write to a view is a write to what it views: `select_scatter` undoes `select`, `slice_scatter` undoes `slice`, a reshape is
+undone by the reshape back. Those rows are the views of aten/src/ATen/FunctionalInverses.cpp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+OpOverload = torch._ops.OpOverload
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One view op, everything but its first argument fixed."""
+
+    op: Any
+    args: tuple[Any, ...] = ()
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, x: Any) -> Any:
+        return self.op(x, *self.args, **dict(self.kwargs))
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    """How an op treats its arguments. `writes`: positions or keyword names it writes to; `views`: it returns views of its first tensor."""
+
+    writes: tuple[int | str, ...] = ()
+    views: bool = False
+    reshapes_in_place: bool = False
+    is_random: bool = False
+
+
+# ops that write to arguments their schema calls constant: position of `training`, and of what is written then
+UNDECLARED_WRITES: dict[Any, tuple[int, tuple[int, ...]]] = {
+    aten.native_batch_norm.default: (5, (3, 4)),
+    aten.cudnn_batch_norm.default: (5, (3, 4)),
+    aten.miopen_batch_norm.default: (5, (3, 4)),
+}
+
+# functional forms whose name does not follow from the op's
+_FUNCTIONAL: dict[Any, Any] = {
+    aten.native_batch_norm.default: aten._native_batch_norm_legit_functional.default,
+    aten._native_batch_norm_legit.default: aten._native_batch_norm_legit_functional.default,
+    aten.normal_.default: aten.normal_functional.default,
+    aten.fill_.Scalar: aten.fill.Scalar,
+    aten.fill_.Tensor: aten.fill.Tensor,
+    aten.zero_.default: aten.zero.default,
+}
+
+# views that change nothing below autograd; they get no node of their own
+SAME = frozenset({aten.detach.default, aten.alias.default, aten.lift_fresh.default})
+_MULTI = frozenset(
+    {aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections}
+)
+
+
+@cache
+def facts_of(op: Any) -> OpFacts:
+    writes: list[int | str] = []
+    for i, arg in enumerate(op._schema.arguments):
+        if arg.alias_info is not None and arg.alias_info.is_write:
+            writes.append(arg.name if arg.kwarg_only else i)
+    returns = op._schema.returns
+    views = not writes and any(r.alias_info is not None for r in returns)
+    tags = op.tags
+    return OpFacts(tuple(writes), views, torch.Tag.inplace_view in tags, torch.Tag.nondeterministic_seeded in tags)
+
+
+@cache
+def functional_form(op: Any) -> Any:
+    """The op that computes the same and writes nothing, or None. It returns the op's fresh results, then what was written."""
+    known = _FUNCTIONAL.get(op)
+    if known is not None:
+        return known
+    if op in UNDECLARED_WRITES:
+        return None
+    namespace, _, name = op._schema.name.partition("::")
+    library = getattr(torch.ops, namespace)
+    wanted = [a for a in op._schema.arguments if not (a.kwarg_only and a.alias_info is not None and a.alias_info.is_write)]
+    for candidate in (name[:-1] if name.endswith("_") else name, name, f"{name}functional", f"{name}_functional"):
+        packet = getattr(library, candidate, None)
+        if packet is None or not hasattr(packet, "overloads"):
+            continue
+        for overload in packet.overloads():
+            form = getattr(packet, overload)
+            if _same_arguments(form, wanted) and not form._schema.is_mutable:
+                return form
+    return None
+
+
+def _same_arguments(form: Any, wanted: list[Any]) -> bool:
+    have = form._schema.arguments
+    return len(have) == len(wanted) and all(
+        a.name == b.name and a.kwarg_only == b.kwarg_only and _plain_type(a) == _plain_type(b)
+        for a, b in zip(have, wanted, strict=True)
+    )
+
+
+def _plain_type(argument: Any) -> str:
+    return str(argument.type)
+
+
+def missing_arguments(op: Any, form: Any, given: int) -> list[Any]:
+    """Defaults of `op` that its functional form wants spelled out."""
+    if isinstance(form, Cloned):
+        return []
+    found: list[Any] = []
+    for mine, theirs in zip(op._schema.arguments[given:], form._schema.arguments[given:], strict=False):
+        if theirs.kwarg_only or theirs.has_default_value():
+            break
+        found.append(mine.default_value)
+    return found
+
+
+class Cloned:
+    """A writing op that has no functional form: clones what it writes, runs it, returns its results and the clones.
+
+    Called with the op's own arguments; the result is one flat tuple.
+    """
+
+    def __init__(self, op: Any, writes: tuple[int | str, ...]) -> None:
+        self.op = op
+        self.writes = writes
+        self.__name__ = f"functional_{op._schema.name.rpartition('::')[2]}"
+        self.__qualname__ = self.__name__
+        self.__module__ = __name__
+
+    def __repr__(self) -> str:
+        return f"{self.__name__}[{self.op}]"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        given = list(args)
+        clones: list[torch.Tensor] = []
+        for where in self.writes:
+            held: Any = kwargs if isinstance(where, str) else given
+            if isinstance(where, str) or where < len(given):
+                held[where] = _clone(held[where], clones)
+        out = self.op(*given, **kwargs)
+        fresh = [o for o in flat(out) if not any(o is c for c in clones)]
+        return (*fresh, *clones)
+
+
+def _clone(value: Any, clones: list[torch.Tensor]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_clone(v, clones) for v in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    clones.append(value.clone())
+    return clones[-1]
+
+
+def flat(value: Any) -> list[Any]:
+    """Tensors of a nested result, in order; None and numbers are dropped."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in flat(v)]
+    return []
+
+
+def is_multi(op: Any) -> bool:
+    return op in _MULTI
+
+
+def part_steps(op: Any, args: tuple[Any, ...], outs: list[Any]) -> list[Step]:
+    """One slice or select per result of a splitting op."""
+    shape = args[0].shape
+    if op is aten.unbind.int:
+        dim = args[1] if len(args) > 1 else 0
+        return [Step(aten.select.int, (dim, i)) for i in range(len(outs))]
+    dim = args[2] if len(args) > 2 else 0
+    steps, at = [], 0
+    for out in outs:
+        size = out.shape[dim]
+        steps.append(Step(aten.slice.Tensor, (dim, at, at + size)))
+        at += size
+    assert at <= shape[dim]
+    return steps
+
+
+# (view op) -> (parent's val, step arguments) -> how to get the new parent from the new view: (op, takes parent, arguments)
+Undo = Callable[[Any, tuple[Any, ...]], tuple[Any, bool, tuple[Any, ...]]]
+
+
+def _reshape_back(parent: Any, args: tuple[Any, ...]) -> tuple[Any, bool, tuple[Any, ...]]:
+    return aten.view.default, False, (list(parent.shape),)
+
+
+def _permute_back(parent: Any, args: tuple[Any, ...]) -> tuple[Any, bool, tuple[Any, ...]]:
+    dims = [d % max(parent.dim(), 1) for d in args[0]]
+    return aten.permute.default, False, ([dims.index(i) for i in range(len(dims))],)
+
+
+def _scatter(op: Any) -> Undo:
+    return lambda parent, args: (op, True, args)
+
+
+def _again(op: Any) -> Undo:
+    return lambda parent, args: (op, False, args)
+
+
+def _dtype_back(parent: Any, args: tuple[Any, ...]) -> tuple[Any, bool, tuple[Any, ...]]:
+    return aten.view.dtype, False, (parent.dtype,)
+
+
+def _squeeze_back(parent: Any, args: tuple[Any, ...]) -> tuple[Any, bool, tuple[Any, ...]]:
+    return aten.view.default, False, (list(parent.shape),)
+
+
+UNDO: dict[Any, Undo] = {
+    aten.select.int: _scatter(aten.select_scatter.default),
+    aten.slice.Tensor: _scatter(aten.slice_scatter.default),
+    aten.diagonal.default: _scatter(aten.diagonal_scatter.default),
+    aten.as_strided.default: _scatter(aten.as_strided_scatter.default),
+    aten.view.default: _reshape_back,
+    aten._unsafe_view.default: _reshape_back,
+    aten._reshape_alias.default: _reshape_back,
+    aten.squeeze.default: _squeeze_back,
+    aten.squeeze.dim: _squeeze_back,
+    aten.squeeze.dims: _squeeze_back,
+    aten.unsqueeze.default: _squeeze_back,
+    aten.permute.default: _permute_back,
+    aten.transpose.int: _again(aten.transpose.int),
+    aten.t.default: _again(aten.t.default),
+    aten.view.dtype: _dtype_back,
+    aten.view_as_real.default: _again(aten.view_as_complex.default),
+    aten.view_as_complex.default: _again(aten.view_as_real.default),
+    aten._conj.default: _again(aten._conj.default),
+    aten._neg_view.default: _again(aten._neg_view.default),
+}
+
+# in-place ops that only change metadata, and the view they amount to
+VIEW_OF_IN_PLACE: dict[Any, Any] = {
+    aten.t_.default: aten.t.default,
+    aten.transpose_.default: aten.transpose.int,
+    aten.squeeze_.default: aten.squeeze.default,
+    aten.squeeze_.dim: aten.squeeze.dim,
+    aten.squeeze_.dims: aten.squeeze.dims,
+    aten.unsqueeze_.default: aten.unsqueeze.default,
+    aten.as_strided_.default: aten.as_strided.default,
+    aten.swapdims_.default: aten.transpose.int,
+    aten.swapaxes_.default: aten.transpose.int,
+    aten.detach_.default: aten.detach.default,
+}

@@ -1,0 +1,495 @@
+"""From a captured FX graph to one functional ATen graph with forward and backward, and a description of what the caller sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import TreeSpec, tree_flatten
+
+from dynamo.aot.errors import AotError
+from dynamo.aot.functionalise import Step, facts_of
+from dynamo.aot.trace import Decompositions, Tracer, Track
+from dynamo.fake import FakeTensor
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+@dataclass(slots=True)
+class Primal:
+    """One input of the ATen graph: an argument, a parameter or buffer, or the common base of arguments that share memory."""
+
+    real: Tensor
+    fake: FakeTensor
+    leaf: FakeTensor
+    track: Track
+    node: Node
+    argument: int | None
+    members: tuple[int, ...] = ()
+    grad_fn: Any = None
+    was_requiring_grad: bool = False
+    layout: tuple[Any, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        """The same tensor at every call: a parameter, a buffer, a tensor the program closed over."""
+        return self.argument is None and not self.members
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One result for the caller. kind: constant (value), input (primal `index` itself), graph (output `index` of the graph).
+
+    `steps` make a view of that; `tracked` tells whether the view has history.
+    """
+
+    kind: str
+    index: int = 0
+    value: Any = None
+    steps: tuple[Step, ...] = ()
+    tracked: bool = True
+
+
+@dataclass(slots=True)
+class Joint:
+    """The traced program.
+
+    `sources`: the primals, then arguments that are views of a common base; outputs and `relaid` refer to these.
+    `results`: nodes the forward returns, first the caller's, then new values of inputs (`returned`).
+
+    `differentiable[i]` tells whether result i has a tangent; `grads[j]` is the gradient node of `wanted[j]`, a primal index.
+    """
+
+    graph: Graph
+    root: torch.nn.Module
+    primals: list[Primal]
+    sources: list[Primal]
+    results: list[Node]
+    outputs: list[Output]
+    spec: TreeSpec
+    returned: list[int] = field(default_factory=list)
+    written: list[int] = field(default_factory=list)
+    relaid: list[tuple[int, tuple[int, ...], tuple[int, ...], int]] = field(default_factory=list)
+    differentiable: list[bool] = field(default_factory=list)
+    tangents: list[Node] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
+    grads: list[Node | None] = field(default_factory=list)
+    effects: list[Node] = field(default_factory=list)
+    backward_error: str = ""
+    modes_after: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+
+    @property
+    def needs_backward(self) -> bool:
+        return any(self.differentiable)
+
+    def sharing_matters(self) -> bool:
+        """True if the same program over arguments that share memory otherwise would need another graph."""
+        arguments = [p for p in self.sources if p.argument is not None]
+        if len(arguments) < 2 and not any(p.members for p in self.primals):
+            return False
+        return any(self.primals[i].argument is not None or self.primals[i].members for i in (*self.written, *self.returned))
+
+
+# state an FX graph may switch: (read, write). Every entry is read before tracing and put back after it
+_MODES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+    (torch.is_grad_enabled, torch._C._set_grad_enabled),
+    (lambda: torch.is_autocast_enabled("cpu"), lambda on: torch.set_autocast_enabled("cpu", on)),
+    (lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on)),
+    (lambda: torch.get_autocast_dtype("cpu"), lambda dtype: torch.set_autocast_dtype("cpu", dtype)),
+    (lambda: torch.get_autocast_dtype("cuda"), lambda dtype: torch.set_autocast_dtype("cuda", dtype)),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+)
+
+
+@contextmanager
+def modes_kept(after: list[tuple[Callable[[Any], None], Any]]) -> Iterator[None]:
+    """Restore global modes; `after` gets those the program left changed."""
+    before = [read() for read, _ in _MODES]
+    try:
+        yield
+        for (read, write), old in zip(_MODES, before, strict=True):
+            if read() != old:
+                after.append((write, read()))
+    finally:
+        for (_, write), old in zip(_MODES, before, strict=True):
+            write(old)
+
+
+class Builder:
+    """Runs the FX graph under a tracer, then the autograd engine, and describes the result."""
+
+    def __init__(self, gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None) -> None:
+        self.gm = gm
+        self.inputs = list(example_inputs)
+        self.tracer = Tracer(decompositions)
+        self.primals: list[Primal] = []
+        self.by_id: dict[int, Primal] = {}
+        self.regions = 0
+
+    # inputs
+
+    def add_primal(self, name: str, real: Tensor, argument: int | None) -> Primal:
+        known = self.by_id.get(id(real))
+        if known is not None:
+            return known
+        fake = self.tracer.from_real(real)
+        leaf = fake
+        if fake.requires_grad and fake.grad_fn is not None:
+            accumulate: Any = fake.grad_fn.next_functions[0][0]
+            leaf = accumulate.variable
+        track = self.tracer.placeholder(name, real, fake)
+        primal = Primal(real, fake, leaf, track, track.node, argument)
+        self._register(primal)
+        return primal
+
+    def _register(self, primal: Primal) -> None:
+        fake = primal.fake
+        primal.grad_fn = fake.grad_fn
+        primal.was_requiring_grad = fake.requires_grad
+        primal.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
+        self.primals.append(primal)
+        self.by_id[id(primal.real)] = primal
+
+    def add_base(self, group: list[int]) -> None:
+        """Arguments that share memory, one of which is written: the graph gets their storage, flat, and they are views of it."""
+        reals: list[Tensor] = [self.inputs[i] for i in group]
+        first = reals[0]
+        if any(r.requires_grad or r.dtype is not first.dtype for r in reals):
+            raise AotError("an argument that shares memory with another is written, and they need gradients or differ in dtype")
+        flat = flat_base(first)
+        base = self.add_primal(f"base_{group[0]}", flat, None)
+        base.members = tuple(group)
+        for i in group:
+            real = self.inputs[i]
+            if id(real) in self.by_id:
+                continue
+            fake = self.tracer.from_real(real)
+            args = (list(real.shape), list(real.stride()), real.storage_offset())
+            node = self.tracer.emit(aten.as_strided.default, base.node, *args)
+            track = self.tracer.track(fake, node, base.track, Step(aten.as_strided.default, args))
+            member = Primal(real, fake, fake, track, node, i)
+            member.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
+            self.by_id[id(real)] = member
+
+    # running the FX graph
+
+    def run(self, groups: list[list[int]]) -> tuple[list[Any], TreeSpec]:
+        """Returns the flat outputs (fakes and constants) of the FX graph."""
+        for group in groups:
+            self.add_base(group)
+        self._add_attributes(self.gm)
+        placeholders = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
+        if len(placeholders) != len(self.inputs):
+            raise AotError(f"the graph takes {len(placeholders)} inputs, {len(self.inputs)} were given")
+        for i, (node, value) in enumerate(zip(placeholders, self.inputs, strict=True)):
+            if isinstance(value, Tensor):
+                self.add_primal(node.name, value, i)
+        args = [self.by_id[id(v)].fake if isinstance(v, Tensor) else v for v in self.inputs]
+        with self.tracer:
+            out = self.interpret(self.gm, args)
+        return tree_flatten(out)
+
+    def _add_attributes(self, gm: GraphModule) -> None:
+        for node in gm.graph.nodes:
+            if node.op == "get_attr":
+                value = attribute(gm, node.target)
+                if isinstance(value, Tensor):
+                    self.add_primal("p_" + node.target.replace(".", "_"), value, None)
+                elif isinstance(value, GraphModule):
+                    self._add_attributes(value)
+
+    def interpret(self, gm: GraphModule, args: Sequence[Any]) -> Any:
+        env: dict[Node, Any] = {}
+        given = iter(args)
+
+        def read(n: Node) -> Any:
+            return env[n]
+
+        for node in gm.graph.nodes:
+            if node.op == "placeholder":
+                env[node] = next(given)
+                continue
+            if node.op == "output":
+                return torch.fx.node.map_arg(node.args[0], read)
+            source = node.meta.get("source")
+            if source is not None:
+                self.tracer.at(source)
+            env[node] = self._execute(gm, node, read)
+        raise AotError("the graph has no output")
+
+    def _execute(self, gm: GraphModule, node: Node, read: Callable[[Node], Any]) -> Any:
+        target: Any = node.target
+        if node.op == "get_attr":
+            value = attribute(gm, target)
+            return self.by_id[id(value)].fake if isinstance(value, Tensor) else value
+        args = torch.fx.node.map_arg(node.args, read)
+        kwargs = torch.fx.node.map_arg(node.kwargs, read)
+        if node.op == "call_method":
+            return getattr(args[0], target)(*args[1:], **kwargs)
+        if node.op == "call_module":
+            return gm.get_submodule(target)(*args, **kwargs)
+        special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
+        if special is not None and getattr(target, "__module__", "") == "dynamo.graph_helpers":
+            return special(self, *args, **kwargs)
+        return target(*args, **kwargs)
+
+    def checkpoint(self, body: Any, options: dict[str, Any], tracked: int, *tensors: Any) -> Any:
+        """Nodes of a checkpointed region may not be saved for backward, except what leaves the region and random numbers."""
+        before, self.tracer.region = self.tracer.region, self.regions
+        self.regions += 1
+        try:
+            reentrant = options.get("use_reentrant")
+            if reentrant and not any(isinstance(t, Tensor) and t.requires_grad for t in tensors[:tracked]):
+                with torch.no_grad():
+                    return self.call(body, tensors)
+            return self.call(body, tensors)
+        finally:
+            self.tracer.region = before
+
+    def call(self, body: Any, tensors: Sequence[Any]) -> Any:
+        return self.interpret(body, tensors) if isinstance(body, GraphModule) else body(*tensors)
+
+    def set_data(self, t: Any, new: Any) -> Any:
+        raise AotError("`tensor.data = other` inside a graph")
+
+    # describing the result
+
+    def shared_and_written(self) -> list[list[int]]:
+        """Groups of argument positions that share memory where one was written: these need a common base."""
+        groups: dict[int, list[int]] = {}
+        written: set[int] = set()
+        for primal in self.primals:
+            if primal.members:
+                continue
+            storage = primal.real.untyped_storage()._cdata
+            groups.setdefault(storage, []).append(-1 if primal.argument is None else primal.argument)
+            if primal.track.writes:
+                written.add(storage)
+        shared = [g for s, g in groups.items() if s in written and len(g) > 1]
+        if any(-1 in g for g in shared):
+            raise AotError("a parameter or buffer shares memory with another tensor of the graph and is written")
+        return shared
+
+    def finish(self, flat: list[Any], spec: TreeSpec) -> Joint:
+        tracer = self.tracer
+        for real, fake in tracer.lifted:
+            track = fake.track  # type: ignore[attr-defined]
+            self._register(Primal(real, fake, fake, track, track.node, None))
+        joint = Joint(tracer.graph, tracer.root, self.primals, self.every_primal(), [], [], spec)
+        differentiable: list[FakeTensor | None] = []
+        with tracer:
+            self._describe_outputs(joint, flat, differentiable)
+            self._describe_writes(joint, differentiable)
+            self._differentiate(joint, differentiable)
+        joint.effects = tracer.effects
+        return joint
+
+    def _describe_outputs(self, joint: Joint, flat: list[Any], differentiable: list[FakeTensor | None]) -> None:
+        groups: dict[int, list[FakeTensor]] = {}
+        for value in flat:
+            if type(value) is FakeTensor and self._nearest_primal(value) is None:
+                members = groups.setdefault(id(self.tracer.track_of(value).root), [])
+                if not any(value is m for m in members):
+                    members.append(value)
+        placed: dict[int, int] = {}
+        for value in flat:
+            joint.outputs.append(self._output(joint, value, groups, placed, differentiable))
+
+    def _nearest_primal(self, value: FakeTensor) -> tuple[int, list[Step]] | None:
+        """The primal this is a view of, and the steps from there."""
+        steps: list[Step] = []
+        at: Track | None = self.tracer.track_of(value)
+        tracks = {id(p.fake.track): i for i, p in enumerate(self.every_primal())}  # type: ignore[attr-defined]
+        while at is not None:
+            if id(at) in tracks:
+                return tracks[id(at)], steps[::-1]
+            if at.step is not None:
+                steps.append(at.step)
+            if at.parent is None and any(at is p.track for p in self.primals):
+                raise AotError("a view of an input is returned whose own shape was changed in place")
+            at = at.parent
+        return None
+
+    def every_primal(self) -> list[Primal]:
+        """Primals of the graph, then arguments that are views of a common base."""
+        own = {id(p) for p in self.primals}
+        return self.primals + [p for p in self.by_id.values() if id(p) not in own]
+
+    def _output(
+        self,
+        joint: Joint,
+        value: Any,
+        groups: dict[int, list[FakeTensor]],
+        placed: dict[int, int],
+        differentiable: list[FakeTensor | None],
+    ) -> Output:
+        if type(value) is not FakeTensor:
+            if isinstance(value, Tensor):
+                raise AotError("a real tensor reached the output of the graph")
+            return Output("constant", value=value)
+        near = self._nearest_primal(value)
+        if near is not None:
+            index, steps = near
+            return Output("input", index, steps=tuple(steps), tracked=value.requires_grad)
+        track = self.tracer.track_of(value)
+        root = track.root
+        members = groups[id(root)]
+        steps = track.steps()
+        direct = not steps or root.is_shadow or (len(members) == 1 and not value.requires_grad)
+        if direct and len(members) > 1 and steps:
+            raise AotError("several outputs share memory with a tensor whose shape was changed in place")
+        held = value if direct else root.fake
+        key = id(root)
+        if key not in placed:
+            placed[key] = len(joint.results)
+            joint.results.append(self._result_node(joint, held, view_is_fine=direct and not value.requires_grad))
+            differentiable.append(held if any(m.requires_grad for m in members) else None)
+        return Output("graph", placed[key], steps=() if direct else tuple(steps), tracked=value.requires_grad)
+
+    def _result_node(self, joint: Joint, fake: FakeTensor, view_is_fine: bool) -> Node:
+        """Results never alias an input, another result, or a value that backward may keep."""
+        node = self.tracer.node_of(fake)
+        source = alias_source(node)
+        taken = source.op != "call_function" or any(alias_source(r) is source for r in joint.results)
+        if taken or (source is not node and not view_is_fine):
+            return self.tracer.emit(aten.clone.default, node)
+        return node
+
+    def _describe_writes(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
+        copies: list[tuple[Primal, Node]] = []
+        for i, primal in enumerate(self.primals):
+            fake = primal.fake
+            now = (tuple(fake.shape), fake.stride(), int(fake.storage_offset()))
+            if now != primal.layout and not primal.members:
+                joint.relaid.append((i, *now))
+            if not primal.track.writes or primal.track.node is primal.node:
+                continue
+            if fake.requires_grad and (fake.grad_fn is not primal.grad_fn or not primal.was_requiring_grad):
+                joint.returned.append(i)
+                joint.results.append(self._result_node(joint, self._unshadowed(primal), view_is_fine=False))
+                differentiable.append(fake)
+            else:
+                joint.written.append(i)
+                copies.append((primal, primal.track.node))
+        changed = {p.node for p, _ in copies}
+        values = [self._safe_value(node, changed) for _, node in copies]
+        for (primal, _), node in zip(copies, values, strict=True):
+            # recorded without being run: running it would tell autograd that the input changed
+            copy = self.tracer.record(aten.copy_.default, (primal.node, node), {}, primal.node.meta["val"])
+            copy.meta["phase"] = "write"
+
+    def _unshadowed(self, primal: Primal) -> FakeTensor:
+        if primal.track.is_shadow:
+            raise AotError("an input that needs a gradient is both written and reshaped in place")
+        return primal.fake
+
+    def _safe_value(self, node: Node, changed: set[Node]) -> Node:
+        """Copies run one after the other: a value that is (a view of) another written input must be taken before."""
+        source = alias_source(node)
+        if source in changed:
+            return self.tracer.emit(aten.clone.default, node)
+        return node
+
+    def _differentiate(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
+        joint.differentiable = [f is not None for f in differentiable]
+        ends = [f for f in differentiable if f is not None]
+        wanted = [i for i, p in enumerate(self.primals) if p.leaf.requires_grad and p.was_requiring_grad]
+        if not ends or not wanted:
+            joint.differentiable = [False] * len(differentiable)
+            return
+        tracer = self.tracer
+        tangents: list[FakeTensor] = []
+        first = next(n for n in tracer.graph.nodes if n.op != "placeholder") if tracer.graph.nodes else None
+        for i, end in enumerate(ends):
+            tangent = FakeTensor(_empty_like(end), end.fake_device)
+            with tracer.graph.inserting_before(first):
+                joint.tangents.append(tracer.placeholder(f"tangent_{i}", tangent, tangent).node)
+            joint.tangents[-1].meta["phase"] = "tangent"
+            tangents.append(tangent)
+        tracer.phase, tracer.region = "backward", None
+        joint.wanted = wanted
+        try:
+            with _one_thread(), torch.enable_grad():
+                grads = torch.autograd.grad(
+                    ends, [self.primals[i].leaf for i in wanted], tangents, allow_unused=True, materialize_grads=False
+                )
+        except RuntimeError as error:
+            if "modified by an inplace operation" not in str(error):
+                raise
+            # eager would only notice when backward is called, so the forward must still run
+            joint.backward_error = str(error)
+            joint.grads = [None] * len(wanted)
+            return
+        joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Gradients of GPU fakes are computed in this thread too, where the tracer is active."""
+    with torch.autograd.set_multithreading_enabled(False):
+        yield
+
+
+def _empty_like(fake: FakeTensor) -> Tensor:
+    with torch.utils._python_dispatch._disable_current_modes():
+        return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device="meta")
+
+
+def flat_base(t: Tensor) -> Tensor:
+    """The whole storage of `t` as one flat tensor of its dtype."""
+    storage = t.untyped_storage()
+    flat = torch.empty(0, dtype=t.dtype, device=t.device)
+    return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
+
+
+def alias_source(node: Node) -> Node:
+    """The node whose memory this one shows when views are not copied."""
+    while node.op == "call_function":
+        if isinstance(node.target, torch._ops.OpOverload):
+            if not facts_of(node.target).views:
+                return node
+            node = node.args[0]  # type: ignore[assignment]
+        elif getattr(node.target, "__name__", "") == "getitem" and _is_view_node(node.args[0]):
+            node = node.args[0].args[0]  # type: ignore[union-attr, assignment]
+        else:
+            return node
+    return node
+
+
+def _is_view_node(node: Any) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views
+
+
+def attribute(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+_SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "set_data": Builder.set_data}
+
+
+def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:
+    """Trace `gm` and, where gradients are needed, its backward.
+
+    Raises `AotError` for programs this can't express, `DataDependent`/`NoMeta`/`Unsupported` from dynamo.fake, and whatever
+    the program itself raises.
+    """
+    groups: list[list[int]] = []
+    while True:
+        builder = Builder(gm, example_inputs, decompositions)
+        after: list[tuple[Callable[[Any], None], Any]] = []
+        with modes_kept(after):
+            flat, spec = builder.run(groups)
+        more = builder.shared_and_written()
+        if not more or groups:
+            break
+        groups = more
+    joint = builder.finish(flat, spec)
+    joint.modes_after = after
+    return joint

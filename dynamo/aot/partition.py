@@ -1,0 +1,269 @@
+"""Splitting the joint graph: what the forward saves for the backward, and what the backward computes again.
+
+Saving costs memory traffic, recomputing costs time; a minimum cut between what can't be recomputed and what the backward reads
+finds the cheapest set of values to save, as in "Memory-Efficient Training as a Min Cut Problem" (the partitioner of functorch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import getitem
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
+
+from dynamo.aot.flow import INFINITE, Network
+from dynamo.aot.functionalise import facts_of
+from dynamo.aot.joint import Joint, alias_source
+from dynamo.aot.rng import draws
+from dynamo.decisions import decide
+from dynamo.fake import FakeTensor
+
+aten = torch.ops.aten
+
+
+@dataclass(slots=True)
+class Parts:
+    """forward returns the results, then `saved_values`; backward takes saved primals, saved values, tangents, in this order.
+
+    `meta["static_inputs"]` of both: positions of inputs that are the same tensors at every call (parameters and buffers).
+    """
+
+    forward: GraphModule
+    backward: GraphModule | None
+    saved_primals: list[int]
+    saved_values: int
+    recomputed: int = 0
+
+
+# besides pointwise ops and views: made from nothing, or a copy of what is there
+_CHEAP = frozenset(
+    {
+        aten.full.default,
+        aten.zeros.default,
+        aten.ones.default,
+        aten.empty.memory_format,
+        aten.empty_strided.default,
+        aten.arange.default,
+        aten.arange.start,
+        aten.arange.start_step,
+        aten.scalar_tensor.default,
+        aten.full_like.default,
+        aten.zeros_like.default,
+        aten.ones_like.default,
+        aten.new_zeros.default,
+        aten.new_ones.default,
+        aten.new_full.default,
+        aten._to_copy.default,
+        aten.clone.default,
+        aten.constant_pad_nd.default,
+        aten.tril.default,
+        aten.triu.default,
+        aten.repeat.default,
+        aten.flip.default,
+        aten.copy.default,
+    }
+)
+
+
+def is_view(node: Node) -> bool:
+    return node.op == "call_function" and alias_source(node) is not node
+
+
+def is_cheap(node: Node) -> bool:
+    """May be computed twice: pointwise, a view, a constant."""
+    if node.op == "get_attr" or node.target is getitem:
+        return True
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or draws(node):
+        return False
+    return facts_of(node.target).views or node.target in _CHEAP or torch.Tag.pointwise in node.target.tags
+
+
+def size_of(node: Node) -> int:
+    """Bytes of the node's value; INFINITE if it isn't one tensor."""
+    val = node.meta.get("val")
+    return val.numel() * val.element_size() if isinstance(val, FakeTensor) else INFINITE
+
+
+def needed(ends: Iterable[Node], stop: Any = frozenset()) -> set[Node]:
+    """The ends and everything they are computed from, not looking behind nodes in `stop`."""
+    found: set[Node] = set()
+    todo = list(ends)
+    while todo:
+        node = todo.pop()
+        if node in found:
+            continue
+        found.add(node)
+        if node not in stop:
+            todo.extend(node.all_input_nodes)
+    return found
+
+
+def inference(joint: Joint) -> Parts:
+    """One graph, no backward."""
+    return Parts(_forward(joint, []), None, [], 0)
+
+
+def partition(joint: Joint, strategy: str) -> Parts:
+    """Split by `min_cut` or `save_all`."""
+    ends = [g for g in joint.grads if g is not None]
+    behind = needed(ends)
+    reads = _read_by_backward(behind, ends)
+    chosen = CUTS[strategy](joint, reads)
+    order = {n: i for i, n in enumerate(joint.graph.nodes)}
+    saved = sorted(chosen, key=order.__getitem__)
+    primal_of = {p.node: i for i, p in enumerate(joint.primals)}
+    changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
+    saved_primals = [n for n in saved if n in primal_of and n not in changed]
+    values = [n for n in saved if not (n in primal_of and n not in changed)]
+    again = needed(ends, stop=set(saved))
+    return Parts(
+        _forward(joint, values),
+        _backward(joint, ends, saved_primals + values, again),
+        [primal_of[n] for n in saved_primals],
+        len(values),
+        sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in saved for n in again),
+    )
+
+
+def _is_backward(node: Node) -> bool:
+    return node.meta.get("phase") in ("backward", "tangent")
+
+
+def _read_by_backward(behind: set[Node], ends: list[Node]) -> set[Node]:
+    reads = {n for node in behind if _is_backward(node) for n in node.all_input_nodes if not _is_backward(n)}
+    return reads | {e for e in ends if not _is_backward(e)}
+
+
+def save_all(joint: Joint, reads: set[Node]) -> set[Node]:
+    """Save what the backward reads, views as their source; constants are made again."""
+    saved: set[Node] = set()
+    todo = list(reads)
+    while todo:
+        node = todo.pop()
+        source = alias_source(node)
+        if source.op == "get_attr" or (source.op == "call_function" and not source.all_input_nodes and not draws(source)):
+            continue
+        if size_of(source) >= INFINITE or ("region" in source.meta and not draws(source)):
+            todo.extend(source.all_input_nodes)
+            continue
+        saved.add(source)
+    return saved
+
+
+def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
+    """The cheapest set of values from which everything in `reads` can be computed with cheap ops."""
+    nodes = list(needed(reads))
+    number = {n: i for i, n in enumerate(nodes)}
+    source, sink = 2 * len(nodes), 2 * len(nodes) + 1
+    network = Network(sink + 1)
+    changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
+    for node, i in number.items():
+        network.connect(2 * i, 2 * i + 1, _saving_cost(node, changed))
+        if not _may_recompute(node):
+            network.connect(source, 2 * i, INFINITE)
+        if node in reads:
+            network.connect(2 * i + 1, sink, INFINITE)
+        for user in node.users:
+            j = number.get(user)
+            if j is not None and not _is_backward(user):
+                network.connect(2 * i + 1, 2 * j, INFINITE)
+    total, near = network.cut(source, sink)
+    if total >= INFINITE:
+        return save_all(joint, reads)
+    return {n for n, i in number.items() if near[2 * i] and not near[2 * i + 1]}
+
+
+def _saving_cost(node: Node, changed: set[Node]) -> int:
+    size = size_of(node)
+    if size >= INFINITE:
+        return INFINITE
+    if node.op == "placeholder":
+        return 2 * size + 1 if node in changed else 0  # alive anyway, unless it has to be copied first
+    if _inside_region(node):
+        return INFINITE
+    # a saved view is copied, so that nobody else can write to it
+    return 4 * size + 2 if is_view(node) else 2 * size + 1
+
+
+def _inside_region(node: Node) -> bool:
+    region = node.meta.get("region")
+    if region is None or draws(node):
+        return False
+    if node.target is getitem and draws(node.args[0]):  # type: ignore[arg-type]
+        return False
+    return all(u.meta.get("region") == region or _is_backward(u) for u in node.users)
+
+
+def _may_recompute(node: Node) -> bool:
+    if node.op == "placeholder" or draws(node):
+        return False
+    if "region" in node.meta:
+        return True
+    if not is_cheap(node):
+        return False
+    return is_view(node) or node.op == "get_attr" or node.target is getitem or decide("partition", f"recompute {node.name}")
+
+
+CUTS = {"min_cut": min_cut, "save_all": save_all}
+
+
+def _forward(joint: Joint, saved: list[Node]) -> GraphModule:
+    writes = [n for n in joint.graph.nodes if n.meta.get("phase") == "write"]
+    keep = needed([*joint.results, *saved, *writes, *joint.effects])
+    placeholders = {p.node for p in joint.primals}
+    graph = Graph()
+    env: dict[Node, Node] = {}
+    kept_values: dict[Node, Node] = {}
+
+    def save() -> None:
+        for node in saved:
+            if node not in kept_values:
+                kept_values[node] = _copied(graph, env[node]) if node in placeholders or is_view(node) else env[node]
+
+    for node in joint.graph.nodes:
+        if node in placeholders:
+            env[node] = graph.node_copy(node)
+    for node in joint.graph.nodes:
+        if node not in keep or node in placeholders:
+            continue
+        if node.meta.get("phase") == "write":
+            save()
+        env[node] = graph.node_copy(node, lambda n: env[n])
+    save()
+    graph.output((*(env[n] for n in joint.results), *(kept_values[n] for n in saved)))
+    gm = _LazyGraphModule(joint.root, graph)
+    gm.meta["static_inputs"] = [i for i, p in enumerate(joint.primals) if p.is_held]
+    return gm
+
+
+def _copied(graph: Graph, node: Node) -> Node:
+    copy = graph.call_function(aten.clone.default, (node,))
+    copy.meta = dict(node.meta)
+    val = node.meta["val"]
+    copy.meta["val"] = FakeTensor(val.meta.clone(), val.fake_device)
+    return copy
+
+
+def _backward(joint: Joint, ends: list[Node], saved: list[Node], again: set[Node]) -> GraphModule:
+    graph = Graph()
+    env: dict[Node, Node] = {}
+    for node in saved:
+        env[node] = graph.placeholder(f"saved_{node.name}")
+        env[node].meta = dict(node.meta)
+        if is_view(node):
+            val = node.meta["val"]
+            env[node].meta["val"] = FakeTensor(val.meta.clone(), val.fake_device)
+    for node in joint.tangents:
+        env[node] = graph.node_copy(node)
+    for node in joint.graph.nodes:
+        if node in again and node not in env:
+            env[node] = graph.node_copy(node, lambda n: env[n])
+    graph.output(tuple(env[g] if g is not None else None for g in joint.grads))
+    held = {p.node for p in joint.primals if p.is_held}
+    gm = _LazyGraphModule(joint.root, graph)
+    gm.meta["static_inputs"] = [i for i, n in enumerate(saved) if n in held]
+    return gm

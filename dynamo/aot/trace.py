@@ -1,0 +1,491 @@
+"""Recording a functional ATen graph while ordinary torch code runs on fakes.
+
+The tracer is a dispatch mode below autograd, so it sees forward and backward ops alike. Every fake it hands out is *tracked*:
+it is either the root of its storage, or a view step away from another tracked fake. A root has one current value, a node.
+A write computes a new value for the written fake and undoes its view steps up to the root; other views of that root notice
+by the root's version that their value is old, and are recomputed from it when next used.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from dynamo.aot.errors import AotError
+from dynamo.aot.functionalise import (
+    SAME,
+    UNDECLARED_WRITES,
+    UNDO,
+    VIEW_OF_IN_PLACE,
+    Cloned,
+    OpFacts,
+    Step,
+    facts_of,
+    flat,
+    functional_form,
+    is_multi,
+    missing_arguments,
+    part_steps,
+)
+from dynamo.decisions import decide
+from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
+from dynamo.fake import mode as fake_mode
+
+aten = torch.ops.aten
+OpOverload = torch._ops.OpOverload
+Source = tuple[str, int, tuple[str, ...]]
+Decompositions = Mapping[Any, Callable[..., Any]]
+
+
+def val_of(fake: FakeTensor) -> FakeTensor:
+    """The facts of a fake at this moment: no history, and a meta tensor of its own, since `t_` and its like change that."""
+    return FakeTensor(torch.Tensor._make_subclass(torch.Tensor, fake.meta), fake.fake_device)
+
+
+class Track:
+    """Where the value of one fake comes from."""
+
+    __slots__ = ("fake", "is_shadow", "node", "parent", "root", "step", "version", "writes")
+
+    def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
+        self.fake = fake  # for a shadow, only its shape and device
+        self.is_shadow = False
+        self.node = node
+        self.parent = parent
+        self.step = step
+        self.root: Track = self if parent is None else parent.root
+        self.writes = 0  # of a root: how often its storage was written
+        self.version = self.root.writes
+
+    def steps(self) -> list[Step]:
+        """From the root to this fake."""
+        found: list[Step] = []
+        at = self
+        while at.parent is not None and at.step is not None:
+            found.append(at.step)
+            at = at.parent
+        return found[::-1]
+
+
+class Tracer(FakeMode):
+    """A FakeMode that also records. Raises `AotError` for what it can't make functional, and what FakeMode raises."""
+
+    def __init__(self, decompositions: Decompositions | None = None) -> None:
+        super().__init__()
+        self.graph = Graph()
+        self.root = torch.nn.Module()
+        self.decompositions = decompositions or {}
+        self.phase = "forward"
+        self.region: int | None = None
+        self.source: Source = ("", 0, ())
+        self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
+        self.effects: list[Node] = []
+        self._starts: list[int] = []
+        self._sources: list[Source] = []
+        self._names: dict[str, int] = {}
+
+    # provenance
+
+    def at(self, source: Source) -> None:
+        """Ops recorded from now on come from this user line; so do their backward ops."""
+        self.source = source
+        self._starts.append(torch._C._autograd._get_sequence_nr())
+        self._sources.append(source)
+
+    def source_now(self) -> Source:
+        """The user line of the op being recorded; in backward, of the forward op whose gradient is computed."""
+        if self.phase == "forward" or not self._starts:
+            return self.source
+        node = torch._C._current_autograd_node()
+        if node is None:
+            return self.source
+        i = bisect_right(self._starts, node._sequence_nr()) - 1
+        return self._sources[i] if i >= 0 else self.source
+
+    # recording
+
+    def placeholder(self, name: str, real: torch.Tensor, fake: FakeTensor) -> Track:
+        node = self.graph.placeholder(name)
+        node.meta["val"] = val_of(fake)
+        node.meta["phase"] = "input"
+        return self.track(fake, node)
+
+    def track(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> Track:
+        fake.track = track = Track(fake, node, parent, step)  # type: ignore[attr-defined]
+        return track
+
+    def track_of(self, fake: FakeTensor) -> Track:
+        track: Track | None = getattr(fake, "track", None)
+        if track is None:
+            raise AotError(f"{fake!r} was made outside of the graph and reaches an op inside")
+        return track
+
+    def emit(self, op: Any, *args: Any, **kwargs: Any) -> Any:
+        """Record one functional op over nodes (and fakes). Returns its node, or a nested tuple of nodes."""
+        node_args = tuple(self.lower(a) for a in args)
+        node_kwargs = {k: self.lower(v) for k, v in kwargs.items()}
+        values = tuple(_value(a) for a in node_args)
+        value_kwargs = {k: _value(v) for k, v in node_kwargs.items()}
+        if isinstance(op, OpOverload):
+            out = fake_mode.run(self, op, values, value_kwargs)
+        else:
+            with FakeMode():
+                out = op(*values, **value_kwargs)
+        return self.record(op, node_args, node_kwargs, out)
+
+    def record(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        node = self.new_node(op, args, kwargs)
+        if isinstance(out, FakeTensor):
+            node.meta["val"] = val_of(out)
+            return node
+        return self._unpack(node, out)
+
+    def new_node(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+        node = self.graph.create_node("call_function", op, args, kwargs)
+        node.meta["source"] = self.source_now()
+        node.meta["phase"] = self.phase
+        if self.region is not None:
+            node.meta["region"] = self.region
+        if isinstance(op, OpOverload) and facts_of(op).is_random and self.phase == "forward":
+            self.effects.append(node)
+        return node
+
+    def _unpack(self, node: Node, out: Any) -> Any:
+        if not isinstance(out, (list, tuple)):
+            node.meta["val"] = out
+            return node
+        parts: list[Any] = []
+        vals: list[Any] = []
+        for i, item in enumerate(out):
+            if isinstance(item, FakeTensor) or (isinstance(item, (list, tuple)) and item):
+                part = self.record(operator.getitem, (node, i), {}, item)
+                parts.append(part)
+                vals.append(val_of(item) if isinstance(item, FakeTensor) else item)
+            else:
+                parts.append(item)
+                vals.append(item)
+        node.meta["val"] = tuple(vals)
+        return tuple(parts)
+
+    def lower(self, value: Any) -> Any:
+        """Fakes become the nodes of their current values."""
+        if type(value) is FakeTensor:
+            return self.node_of(value)
+        if isinstance(value, (list, tuple)):
+            return [self.lower(v) for v in value] if isinstance(value, list) else tuple(self.lower(v) for v in value)
+        if isinstance(value, torch.Tensor):
+            return self.node_of(self.lift(value))
+        if isinstance(value, torch.Generator):
+            raise AotError("an explicit torch.Generator can't be part of a graph; seed the default generator instead")
+        return value
+
+    def lift(self, real: torch.Tensor) -> FakeTensor:
+        """A real tensor met on the way becomes one more input."""
+        fake = self.from_real(real)
+        if not hasattr(fake, "track"):
+            last = next((n for n in self.graph.nodes if n.op != "placeholder"), None)
+            with self.graph.inserting_before(last) if last is not None else _nothing():
+                self.placeholder(f"lifted_{len(self.lifted)}", real, fake)
+            self.lifted.append((real, fake))
+        return fake
+
+    def node_of(self, fake: FakeTensor) -> Node:
+        return self._current(self.track_of(fake))
+
+    def _current(self, track: Track) -> Node:
+        root = track.root
+        if track.version == root.writes:
+            return track.node
+        if track.parent is None or track.step is None:
+            return track.node
+        track.node = self._replay(track.step, self._current(track.parent))
+        track.version = root.writes
+        return track.node
+
+    def _replay(self, step: Step, parent: Node) -> Node:
+        if step.op in SAME:
+            return parent
+        return self.emit(step.op, parent, *step.args, **dict(step.kwargs))
+
+    # writing
+
+    def assign(self, track: Track, node: Node) -> None:
+        """`track` now has the value `node`: so do all tensors that share its storage."""
+        root = track.root
+        if track.parent is not None and track.step is not None:
+            self.assign(track.parent, self._undo(track.parent, track.step, node))
+        else:
+            root.writes += 1
+        track.node = node
+        track.version = root.writes
+
+    def _undo(self, parent: Track, step: Step, node: Node) -> Node:
+        if step.op in SAME:
+            return node
+        undo = UNDO.get(step.op)
+        if undo is None:
+            if step.op is aten.expand.default and parent.fake.shape == node.meta["val"].shape:
+                return node
+            raise AotError(f"writing through a view made by {step.op} is not supported")
+        op, takes_parent, args = undo(parent.node.meta["val"], step.args)
+        if takes_parent:
+            return self.emit(op, self._current(parent), node, *args, **dict(step.kwargs))
+        return self.emit(op, node, *args)
+
+    def write(self, fake: FakeTensor, node: Node) -> None:
+        """Assign, after giving the value the dtype, shape and strides of the tensor written to."""
+        self.assign(self.track_of(fake), self._fitted(fake, node))
+
+    def _fitted(self, fake: FakeTensor, node: Node) -> Node:
+        val, meta = node.meta["val"], fake.meta
+        if val.shape == meta.shape and val.stride() == meta.stride() and val.dtype is meta.dtype:
+            if val.fake_device == fake.fake_device:
+                return node
+        if val.dtype is not meta.dtype or val.fake_device != fake.fake_device:
+            node = self.emit(aten._to_copy.default, node, dtype=meta.dtype, device=fake.fake_device)
+            val = node.meta["val"]
+        if val.shape != meta.shape:
+            node = self.emit(aten.expand.default, node, list(meta.shape))
+            val = node.meta["val"]
+        if val.shape == meta.shape and val.stride() == meta.stride():
+            return node
+        return self.emit(aten.copy.default, self.node_of(fake), node)
+
+    # dispatch
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        plan = fake_mode.plan_of(func)
+        special = plan.special
+        if special is fake_mode._device_of:
+            return special(self, func, args, kwargs)
+        if not isinstance(func, OpOverload):
+            raise NoMeta(func, "higher-order operators can't be traced")
+        decomposition = self.decompositions.get(func)
+        if decomposition is not None and decide("aot", f"decompose {func}"):
+            with self.again():
+                out = decomposition(*args, **kwargs)
+            if out is not NotImplemented:
+                return out
+        if special in _ANSWERED_BY_FAKE:
+            return special(self, func, args, kwargs)
+        if special is fake_mode._lift:
+            return self._constant(func, args[0])
+        facts = facts_of(func)
+        undeclared = UNDECLARED_WRITES.get(func)
+        if undeclared is not None and args[undeclared[0]] and args[undeclared[1][0]] is not None:
+            return self._write_op(func, args, kwargs, OpFacts(undeclared[1]))
+        if facts.reshapes_in_place:
+            return self._reshape_in_place(func, args, kwargs)
+        if facts.writes:
+            return self._write_op(func, args, kwargs, facts)
+        if facts.views:
+            return self._view_op(func, args, kwargs)
+        return self._plain_op(func, args, kwargs)
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        with self, plain_shapes():
+            yield
+
+    def _plain_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        node_args = tuple(self.lower(a) for a in args)
+        node_kwargs = {k: self.lower(v) for k, v in kwargs.items()} if kwargs else {}
+        out = fake_mode.run(self, func, args, kwargs)
+        return self._adopt(self.record(func, node_args, node_kwargs, out), out)
+
+    def _adopt(self, node: Any, out: Any) -> Any:
+        """Track fresh results."""
+        if isinstance(out, FakeTensor):
+            self.track(out, node)
+        elif isinstance(out, (list, tuple)) and isinstance(node, tuple):
+            for n, o in zip(node, out, strict=True):
+                self._adopt(n, o)
+        return out
+
+    def _view_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        base = args[0]
+        if not isinstance(base, torch.Tensor):
+            raise AotError(f"{func} makes views of a list")
+        if type(base) is not FakeTensor:
+            base = self.lift(base)
+            args = (base, *args[1:])
+        parent = self.track_of(base)
+        out = fake_mode.run(self, func, args, kwargs)
+        if isinstance(out, FakeTensor):
+            step = self._step(func, args, kwargs, parent)
+            if func in SAME:
+                self.track(out, self._current(parent), parent, step)
+            else:
+                node = self.record(func, (self._current(parent), *args[1:]), kwargs, out)
+                self.track(out, node, parent, step)
+            return out
+        if not is_multi(func):
+            raise AotError(f"{func} returns several views of its input")
+        nodes = self.record(func, (self._current(parent), *args[1:]), kwargs, out)
+        for node, one, step in zip(nodes, out, part_steps(func, args, list(out)), strict=True):
+            self.track(one, node, parent, step)
+        return out
+
+    def _step(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: Track) -> Step:
+        return Step(func, _frozen(args[1:]), tuple(kwargs.items()))
+
+    def _reshape_in_place(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`x.t_()`: x becomes a view of what it was; earlier views of x keep looking at what it was."""
+        fake = args[0] if type(args[0]) is FakeTensor else self.lift(args[0])
+        view = VIEW_OF_IN_PLACE.get(func)
+        if view is None:
+            raise AotError(f"{func} changes the storage of a tensor")
+        old = self.track_of(fake)
+        node = self._current(old)
+        old.fake = FakeTensor(fake.meta.detach(), fake.fake_device)
+        old.is_shadow = True
+        fake_mode.run(self, func, args, kwargs)
+        step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
+        self.track(fake, self._replay(step, node), old, step)
+        return fake
+
+    def _write_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], facts: OpFacts) -> Any:
+        written = self._written(args, kwargs, facts)
+        simple = _SIMPLE_WRITES.get(func)
+        before = [(f.shape, f.untyped_storage()._cdata) for f in written]
+        form = functional_form(func)
+        call_args, call_kwargs = args, kwargs
+        if form is None:
+            form = Cloned(func, facts.writes)
+        elif form is not func:
+            call_kwargs = {k: v for k, v in kwargs.items() if k not in facts.writes}
+        if "generator" in call_kwargs and call_kwargs["generator"] is None:
+            call_kwargs = {k: v for k, v in call_kwargs.items() if k != "generator"}
+        if any(f is g for i, f in enumerate(written) for g in written[:i]) or _reads_list_of(written, args, facts):
+            raise AotError(f"{func} reads what it has just written")
+        lowered = tuple(self.lower(a) for a in (*call_args, *missing_arguments(func, form, len(call_args))))
+        lowered_kwargs = {k: self.lower(v) for k, v in call_kwargs.items()}
+        result = fake_mode.run(self, func, args, kwargs)
+        for fake, (shape, storage) in zip(written, before, strict=True):
+            if fake.shape != shape or fake.untyped_storage()._cdata != storage:
+                self._resized(fake)
+        if simple is not None:
+            self.write(written[0], simple(self, written[0], lowered, lowered_kwargs))
+            return result
+        new = self.emit(form, *lowered, **lowered_kwargs)
+        nodes = _flat_nodes(new)
+        fresh = len(nodes) - len(written)
+        if fresh < 0:
+            raise AotError(f"{func}: its functional form returns {len(nodes)} values for {len(written)} written tensors")
+        for fake, node in zip(written, nodes[fresh:], strict=True):
+            self.write(fake, node)
+        known = {id(f) for f in written}
+        adopted = iter(nodes[:fresh])
+        for out in flat(result):
+            if id(out) not in known:
+                self.track(out, next(adopted))
+        return result
+
+    def _written(self, args: tuple[Any, ...], kwargs: dict[str, Any], facts: OpFacts) -> list[FakeTensor]:
+        found: list[FakeTensor] = []
+        for where in facts.writes:
+            value = kwargs.get(where) if isinstance(where, str) else args[where] if where < len(args) else None
+            for t in flat(value):
+                found.append(t if type(t) is FakeTensor else self.lift(t))
+        return found
+
+    def _resized(self, fake: FakeTensor) -> None:
+        """An out= tensor got a new shape: it starts anew as its own root."""
+        track = self.track_of(fake)
+        root = track.root
+        # what Python gets from a factory is a detached alias of what the factory made
+        if root.node.op == "placeholder" or any(step.op not in SAME for step in track.steps()):
+            raise AotError("an op resized a tensor that is an input or a view")
+        track.node = root.node = self.emit(
+            aten.empty_strided.default, list(fake.shape), list(fake.stride()), dtype=fake.dtype, device=fake.fake_device
+        )
+        root.writes += 1
+        track.version = root.version = root.writes
+
+    def _constant(self, func: Any, real: torch.Tensor) -> Any:
+        """`torch.tensor(data)`: numbers become `full`, larger data an attribute that is copied at every run."""
+        fake = fake_mode.run(self, func, (real,), {})
+        if type(real) is FakeTensor:
+            return self._adopt(self.emit(aten.clone.default, real), fake)
+        if real.numel() == 1 and not real.is_complex():
+            node = self.emit(
+                aten.full.default, list(real.shape), real.item(), dtype=real.dtype, device=real.device, pin_memory=False
+            )
+        else:
+            name = f"_tensor_constant{self._count('constant')}"
+            setattr(self.root, name, real.detach().clone())
+            attribute = self.graph.get_attr(name)
+            attribute.meta["val"] = val_of(fake)
+            attribute.meta["phase"] = self.phase
+            attribute.meta["source"] = self.source_now()
+            node = self.emit(aten.clone.default, attribute)
+        self.track(fake, node)
+        return fake
+
+    def _count(self, kind: str) -> int:
+        n = self._names.get(kind, 0)
+        self._names[kind] = n + 1
+        return n
+
+
+def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], facts: OpFacts) -> bool:
+    """A list op goes item by item: an item written early and read late is not what a functional op sees."""
+    if len(written) < 2:
+        return False
+    read = [t for i, a in enumerate(args) if i not in facts.writes for t in flat(a)]
+    return any(f is t for f in written for t in read)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Node):
+        return value.meta["val"]
+    if isinstance(value, (list, tuple)):
+        return type(value)(_value(v) for v in value)
+    return value
+
+
+def _frozen(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(list(a) if isinstance(a, (list, tuple)) else a for a in args)
+
+
+def _flat_nodes(value: Any) -> list[Node]:
+    if isinstance(value, Node):
+        return [value]
+    if isinstance(value, tuple):
+        return [n for v in value for n in _flat_nodes(v)]
+    return []
+
+
+def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    return args[1]
+
+
+def _filled(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    value = args[1] if len(args) > 1 else 0
+    if fake.is_contiguous():
+        return tracer.emit(
+            aten.full.default, list(fake.shape), value, dtype=fake.dtype, device=fake.fake_device, pin_memory=False
+        )
+    return tracer.emit(aten.fill.Scalar, args[0], value)
+
+
+_SIMPLE_WRITES: dict[Any, Callable[..., Node]] = {
+    aten.copy_.default: _copied,
+    aten.fill_.Scalar: _filled,
+    aten.zero_.default: _filled,
+}
+_ANSWERED_BY_FAKE = frozenset(
+    {fake_mode._decompose, fake_mode._refuse, fake_mode._item, fake_mode._never, fake_mode._itself}
+)

@@ -1,0 +1,93 @@
+"""Backends by name. A backend is `(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> callable`.
+
+Names resolve in order: what the program registered, the rows below (imported when first used), then entry points of the group
+`dynamo_debug_backends`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+Backend = Callable[..., Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class BackendRow:
+    """A backend that comes with the project: `module:function`, imported on first use."""
+
+    name: str
+    path: str
+    doc: str
+    debug: bool = False
+
+
+ROWS: tuple[BackendRow, ...] = (
+    BackendRow("eager", "dynamo.backends.simple:eager", "run the captured graph with torch's eager kernels", debug=True),
+    BackendRow("aot_eager", "dynamo.aot:aot_eager", "ahead-of-time forward and backward graphs, run with eager's kernels", debug=True),
+    BackendRow("inductor", "inductor.backend:inductor", "ahead-of-time graphs compiled to fused C kernels"),
+    *(
+        BackendRow(f"relu_{bug}_TESTING_ONLY", f"dynamo.backends.testing:relu_{bug}", f"eager with a seeded {bug} in relu", debug=True)
+        for bug in ("compile_error", "runtime_error", "accuracy_error")
+    ),
+)
+
+_registered: dict[str, Backend] = {}
+
+
+class UnknownBackend(RuntimeError):
+    """No backend of that name."""
+
+
+def register_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
+    """Make a backend known by name (its `__name__` by default). Usable as a decorator.
+
+    Raises TypeError when the backend can't be called.
+    """
+    if compiler_fn is None:
+        return lambda fn: register_backend(fn, name)
+    if not callable(compiler_fn):
+        raise TypeError(f"a backend must be callable, got {type(compiler_fn).__name__}")
+    _registered[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def list_backends(exclude_tags: tuple[str, ...] = ("debug",)) -> list[str]:
+    """Names of all backends, sorted. Debugging backends are left out unless `exclude_tags` is empty."""
+    rows = [r.name for r in ROWS if not (r.debug and "debug" in (exclude_tags or ()))]
+    return sorted({*rows, *_registered, *_entry_points()})
+
+
+def lookup_backend(backend: str | Backend) -> tuple[str, Backend]:
+    """(name, callable). Raises UnknownBackend with the nearest names."""
+    if not isinstance(backend, str):
+        if not callable(backend):
+            raise TypeError(f"backend must be a name or a callable, got {type(backend).__name__}")
+        return getattr(backend, "__name__", type(backend).__name__), backend
+    if backend in _registered:
+        return backend, _registered[backend]
+    for row in ROWS:
+        if row.name == backend:
+            module, _, attr = row.path.partition(":")
+            return backend, cast(Backend, getattr(importlib.import_module(module), attr))
+    points = _entry_points()
+    if backend in points:
+        return backend, cast(Backend, points[backend].load())
+    names = list_backends(exclude_tags=())
+    near = difflib.get_close_matches(backend, names, 3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"backends are {', '.join(names)}"
+    raise UnknownBackend(f"unknown backend {backend!r}; {hint}")
+
+
+def is_own(backend: Backend) -> bool:
+    """Whether a backend is a row of ours, not the user's."""
+    return any(f"{backend.__module__}:{getattr(backend, '__name__', '')}" == row.path for row in ROWS if "TESTING" not in row.name)
+
+
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {p.name: p for p in entry_points(group="dynamo_debug_backends")}

@@ -1,0 +1,223 @@
+"""Graph breaks: one row per reason. `dynamo-debug explain --code ID` prints a row as a page.
+
+Ids are stable: never renumber, never reuse. Adding a reason is one row here and one case in tests/capture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What can't be captured. `explanation` says why, `hint` what to write instead, `example` a failing and a working form."""
+
+    id: str
+    title: str
+    explanation: str
+    hint: str
+    example: str = ""
+
+
+_ROWS: tuple[Reason, ...] = (
+    Reason(
+        "DD001",
+        "data-dependent branch",
+        "`if`, `while`, `and`, `or`, `not` or `assert` on a tensor needs the tensor's value, which is known only when the graph runs.",
+        "choose with `torch.where(cond, a, b)`, or branch on a Python value such as a shape or a flag.",
+        "if x.sum() > 0:        # breaks\n    y = x + 1\nelse:\n    y = x - 1\n\ny = torch.where(x.sum() > 0, x + 1, x - 1)   # one graph",
+    ),
+    Reason(
+        "DD002",
+        "graph break asked for",
+        "`dynamo.graph_break()` (or `torch._dynamo.graph_break()`) was called here.",
+        "remove the call when the break is no longer wanted.",
+    ),
+    Reason(
+        "DD003",
+        "value of a tensor needed",
+        "the operation hands tensor data to Python (`.item()`, `int(t)`), or its result's shape depends on data (`nonzero`, masks).",
+        "keep the value a tensor, or compute it outside the compiled function.",
+        "y = x * x.max().item()    # breaks\n\ny = x * x.max()           # one graph",
+    ),
+    Reason(
+        "DD004",
+        "output to the terminal or a log",
+        "`print`, `input`, `breakpoint` and logging act at run time, between graphs.",
+        "print after the compiled function returns, or return what you want to see.",
+        "print(x.shape)   # breaks",
+    ),
+    Reason(
+        "DD005",
+        "C function that can't be seen into",
+        "the callee is implemented in C and has no row in the handler tables, so what it reads and changes is unknown.",
+        "call it outside the compiled region, or register a handler; if it takes and gives tensors, wrap it with `dynamo.allow_in_graph`.",
+        "y = torch.from_numpy(scipy.fft.dct(x.numpy()))   # breaks",
+    ),
+    Reason(
+        "DD006",
+        "operator on an unknown object",
+        "one operand is an object of a C type (a numpy array, for example) that is not captured.",
+        "convert to a tensor before the compiled function.",
+    ),
+    Reason(
+        "DD007",
+        "iterator that can't be seen into",
+        "the loop runs over an iterator that existed before the frame or comes from C code; each step is taken by CPython.",
+        "iterate over a list or tuple.",
+    ),
+    Reason(
+        "DD008",
+        "operation without shape propagation",
+        "the operation has no meta kernel or takes tensors of a kind that fakes don't cover.",
+        "use another formulation, or give the custom op a fake implementation with `torch.library.register_fake`.",
+    ),
+    Reason(
+        "DD009",
+        "operation fails",
+        "the operation raises when it is traced; the same call is run by CPython to raise the real error.",
+        "fix the call: the message says what torch objects to.",
+    ),
+    Reason(
+        "DD010",
+        "object in a graph operation",
+        "a graph operation takes a Python object whose value isn't known while tracing.",
+        "pass numbers, strings, dtypes, devices or tensors to torch functions.",
+    ),
+    Reason(
+        "DD011",
+        "tensor kind",
+        "tensor subclasses, sparse, quantized and nested tensors are passed through but not captured.",
+        "convert to a dense torch.Tensor inside the compiled function's caller.",
+    ),
+    Reason(
+        "DD012",
+        "state that can't be rebuilt",
+        "a generator or iterator in use is alive at a break; generated code can't make it again, so the break moves to before it was made.",
+        "finish the generator (`list(gen)`) before the break.",
+    ),
+    Reason(
+        "DD013",
+        "hash or equality of an object",
+        "a dict or set key compares by a method of its own and was made while tracing.",
+        "use strings, numbers or tuples as keys.",
+    ),
+    Reason(
+        "DD014",
+        "attribute that can't be read while tracing",
+        "the attribute lives in C or behind a descriptor without a row.",
+        "read it before the compiled function and pass the value in.",
+    ),
+    Reason(
+        "DD015",
+        "attribute that can't be set while tracing",
+        "assigning class attributes or C attributes has effects that are not replayed.",
+        "set it outside the compiled function.",
+    ),
+    Reason(
+        "DD016",
+        "instruction that isn't supported",
+        "this bytecode instruction has no row in the interpreter.",
+        "rewrite the statement in a plainer form.",
+    ),
+    Reason(
+        "DD017",
+        "inlining too deep",
+        "calls are inlined up to a depth of 200 frames.",
+        "make the recursion a loop.",
+    ),
+    Reason(
+        "DD018",
+        "coroutine or async generator",
+        "`async` code runs by an event loop, outside of any graph.",
+        "compile the synchronous function that does the tensor work.",
+    ),
+    Reason(
+        "DD019",
+        "class statement",
+        "defining a class runs arbitrary code of metaclasses.",
+        "define the class at module level.",
+    ),
+    Reason(
+        "DD020",
+        "loop too long",
+        "unrolled loops are limited to 100,000 steps.",
+        "vectorise the loop with tensor operations.",
+    ),
+    Reason(
+        "DD021",
+        "function marked not to be compiled",
+        "the function is under `disable` or `skip`, or its module is on the skip list.",
+        "remove the mark if the function can be compiled.",
+    ),
+    Reason(
+        "DD022",
+        "object with torch-function overrides or other torch machinery",
+        "torch transforms (`vmap`, `grad`, hooks on the engine, `backward()`) act outside of the captured graph.",
+        "call it outside of the compiled function.",
+        "loss.backward()   # runs between graphs",
+    ),
+    Reason(
+        "DD023",
+        "random state of Python",
+        "`random` and `numpy.random` draw at run time.",
+        "draw with torch (`torch.rand`), or pass the number in.",
+    ),
+    Reason(
+        "DD024",
+        "exception at run time",
+        "the exception leaves the compiled function; CPython raises it with its own traceback.",
+        "",
+        "",
+    ),
+    Reason(
+        "DD025",
+        "generator function",
+        "a generator's frame suspends and resumes, so it is not compiled as a whole; functions it calls are.",
+        "compile the function that consumes the generator.",
+    ),
+    Reason(
+        "DD026",
+        "recompile limit",
+        "this code has been compiled `recompile_limit` times.",
+        "see the recompile reasons: make the changing value a tensor, or raise `dynamo.config.recompile_limit`.",
+    ),
+    Reason(
+        "DD090",
+        "internal error while compiling",
+        "compiling a frame failed inside this tool; the frame runs in eager.",
+        "report it with `dynamo-debug trace`; `dynamo.config.suppress_errors = False` raises the error itself.",
+    ),
+    Reason(
+        "DD091",
+        "backend failed",
+        "the backend raised while it compiled a captured graph.",
+        "try `backend='eager'`, then `backend='aot_eager'`: the first that fails names the stage.",
+    ),
+    Reason(
+        "DD092",
+        "dynamic shapes asked for",
+        "shapes are static in this version; each new shape compiles anew.",
+        "pad inputs to a few fixed shapes, or raise `dynamo.config.recompile_limit`.",
+    ),
+    Reason(
+        "DD093",
+        "frozen call without an entry",
+        "`dynamo.run` uses only what is compiled; this call fits no entry and ran in eager.",
+        "warm up with inputs of this kind before freezing.",
+    ),
+    Reason(
+        "DD094",
+        "not a function of its arguments",
+        "`export` needs one graph without side effects, and results made of tensors, constants and containers.",
+        "return what the function changes instead of changing it.",
+    ),
+    Reason(
+        "AOT001",
+        "no ahead-of-time graph",
+        "the captured graph can't be made functional, so it runs as it was captured.",
+        "the note names the operation; replace it, or keep `backend='eager'` for this function.",
+    ),
+)
+
+REASONS: dict[str, Reason] = {r.id: r for r in _ROWS}

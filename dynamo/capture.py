@@ -1,0 +1,160 @@
+"""One root frame into a graph: attempts of the tracer until it either returns or has a place to break.
+
+    inputs -> [attempt: symbolic run] -> Captured(graph, guards, final or broken state)
+
+An attempt that meets something that can't be captured ends; the next one stops just before that instruction of the root
+frame, with everything earlier captured. Each attempt starts from nothing, so no half-done instruction is ever visible.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dynamo.symbolic.handlers  # noqa: F401  # fills the handler tables
+from dynamo import _C
+from dynamo.bytecode.decode import Program, decode
+from dynamo.modes import snapshot
+from dynamo.resume import resumable, step_range
+from dynamo.source import Source, input_source
+from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild, Raised, RestartTrace
+from dynamo.symbolic.frame import Frame, StopHere
+from dynamo.symbolic.tracer import Decisions, Tracer
+from dynamo.symbolic.values import CellValue, FunctionValue, Lazy, Value
+
+MAX_ATTEMPTS = 64
+
+
+@dataclass
+class Captured:
+    """What tracing found. `result` is the returned value, or None when the frame breaks at `frame.current` because of `reason`."""
+
+    tx: Tracer
+    frame: Frame
+    result: Value | None
+    reason: BreakError | None
+    state: _C.GlobalState
+    restore: Callable[[], None]  # puts the global modes back to what they are at entry
+    distinct: list[Source]
+
+
+class Uncapturable(Exception):
+    """Nothing of the frame can be captured; it runs natively."""
+
+    def __init__(self, reason: BreakError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def capture(fn: types.FunctionType, inputs: tuple[Any, ...], *, fullgraph: bool = False, known: Decisions | None = None) -> Captured:
+    """Trace `fn`'s frame for these inputs.
+
+    Raises BreakError when `fullgraph` forbids a break, Uncapturable when there is no place to break.
+    """
+    known = known if known is not None else Decisions()
+    for _ in range(MAX_ATTEMPTS):
+        outcome = attempt(fn, inputs, known, fullgraph)
+        if outcome is not None:
+            return outcome
+    raise Uncapturable(known.reason or BreakError("DD012", fn.__qualname__))
+
+
+def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, fullgraph: bool) -> Captured | None:
+    """One run of the tracer; None asks for another with what `known` has learned."""
+    state, restore = _C.GlobalState(), snapshot()
+    tx = Tracer(known)
+    tx.fullgraph = fullgraph
+    frame = root_frame(tx, fn, inputs)
+    try:
+        result = frame.run()
+        return Captured(tx, frame, result, None, state, restore, distinct_inputs(tx))
+    except StopHere:
+        if not resumable(frame.program, frame.instr.orig):
+            _earlier(known, tx.step_of_handler)
+            return None
+        return Captured(tx, frame, None, known.reason, state, restore, distinct_inputs(tx))
+    except RestartTrace:
+        return None
+    except BreakError as e:
+        _learn(known, tx, frame, e, fullgraph)
+        return None
+    except Raised as e:
+        # The program raises: CPython runs that instruction, so that the exception is the real one.
+        reason = BreakError("DD024", e.value.describe())
+        reason.span, reason.stack = frame.span(), ((frame.code.co_filename, frame.line, frame.code.co_qualname),)
+        _learn(known, tx, frame, reason, False)
+        return None
+    finally:
+        for undo in reversed(tx.on_exit):
+            undo()
+        restore()
+
+
+def _learn(known: Decisions, tx: Tracer, frame: Frame, reason: BreakError, fullgraph: bool) -> None:
+    if fullgraph and reason.id not in PROGRAM_RAISES:
+        raise reason
+    step = tx.root_step - 1 - _into_group(frame)
+    if isinstance(reason, CannotRebuild):
+        step = reason.born - 1
+    if known.break_at is not None and step >= known.break_at:
+        raise Uncapturable(reason)
+    known.break_at, known.reason = step, reason
+
+
+def _earlier(known: Decisions, step: int) -> None:
+    if known.break_at is not None and step >= known.break_at:
+        raise Uncapturable(known.reason or BreakError("DD012", "exception handler"))
+    known.break_at = step
+
+
+def _into_group(frame: Frame) -> int:
+    """How many normalised instructions of the current original one have run already and have to run again natively."""
+    if frame.in_comparison:
+        return 0
+    normal = frame.program.normal
+    i = frame.current
+    first, _ = step_range(frame.program, normal[i].orig)
+    n = 0
+    while i > 0 and normal[i - 1].orig >= first:
+        i -= 1
+        n += 1
+    return n
+
+
+def root_frame(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> Frame:
+    """The frame of `fn` with lazily read inputs: argument slots, then closure cells."""
+    code = fn.__code__
+    program: Program = decode(code)
+    value = FunctionValue(fn, None)
+    slots: list[Value | Lazy | None] = [None] * len(program.slots)
+    nargs = len(inputs) - len(code.co_freevars)
+    for i in range(nargs):
+        slots[i] = Lazy(inputs[i], input_source(i, program.slots[i].name))
+    value.closure = []
+    for j, name in enumerate(code.co_freevars):
+        cell = inputs[nargs + j]
+        source = input_source(nargs + j, name)
+        v = tx.wrap(cell, source)
+        assert isinstance(v, CellValue)
+        if isinstance(v.contents, Lazy):
+            v.contents.source.label = f"L[{name!r}]"
+        value.closure.append(v)
+    return Frame(tx, value, slots, None)
+
+
+def distinct_inputs(tx: Tracer) -> list[Source]:
+    """Sources of objects that must stay different from each other: tensors passed in, and what shares a type with a changed object."""
+    tensors = [v.source for _, v in tx.placeholders if v.source is not None]
+    changed = {v.cls for v in tx.mutated.values()} - {types.CellType}
+    others = [
+        v.source
+        for v in tx.by_id.values()
+        if v.cls in changed
+        and v.source is not None
+        and v.source.root.kind == "input"
+        and v.source not in tensors
+        and v.source.kind != "inst_dict"
+    ]
+    return tensors + others

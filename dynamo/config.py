@@ -1,0 +1,140 @@
+"""Options: one row per option. `dynamo.config.NAME` reads and sets; `dynamo-debug doctor` prints the table with sources.
+
+Precedence: set by the program, then environment variable, then default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `parse` turns the environment variable's text into the value."""
+
+    name: str
+    default: Any
+    doc: str
+    env: str
+    parse: Callable[[str], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """An option with its value now and where it came from (default, env, set)."""
+
+    name: str
+    value: Any
+    default: Any
+    source: str
+    doc: str
+    env: str
+
+
+def _flag(text: str) -> bool:
+    if text.lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(f"expected 0 or 1, got {text!r}")
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("recompile_limit", 8, "compiles of one code object before it runs only from its cache", "DYNAMO_RECOMPILE_LIMIT", int),
+    Option("suppress_errors", True, "on an internal error warn and run the frame in eager; off: raise", "DYNAMO_SUPPRESS_ERRORS", _flag),
+    Option("disable", False, "run everything in eager", "DYNAMO_DISABLE", _flag),
+    Option("debug_function", "", "compile only functions with this name (glob)", "TORCHDYNAMO_DEBUG_FUNCTION", str),
+    Option("verbose", False, "show our own frames in error messages", "DYNAMO_VERBOSE", _flag),
+    Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
+    Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
+    Option("repro_after", "", "dump a repro when a stage fails: dynamo or aot", "TORCHDYNAMO_REPRO_AFTER", str),
+    Option(
+        "repro_level", 2, "1 dump the graph, 2 dump a minifier launcher, 3 always dump, 4 on wrong results", "TORCHDYNAMO_REPRO_LEVEL", int
+    ),
+)
+
+ALIASES = {"cache_size_limit": "recompile_limit"}
+
+_BY_NAME = {o.name: o for o in OPTIONS}
+_set: dict[str, Any] = {}
+
+
+class ConfigError(AttributeError, ValueError):
+    """An unknown option or a value that can't be read."""
+
+
+def _name(name: str) -> str:
+    name = ALIASES.get(name, name)
+    if name not in _BY_NAME:
+        import difflib
+
+        near = difflib.get_close_matches(name, _BY_NAME, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; options are {', '.join(sorted(_BY_NAME))}"
+        raise ConfigError(f"unknown option {name!r}{hint}")
+    return name
+
+
+def get(name: str) -> Any:
+    name = _name(name)
+    if name in _set:
+        return _set[name]
+    option = _BY_NAME[name]
+    text = os.environ.get(option.env)
+    if text is None:
+        return option.default
+    try:
+        return option.parse(text)
+    except ValueError as e:
+        raise ConfigError(f"{option.env}: {e}") from e
+
+
+def rows() -> list[Row]:
+    """All options with value and source."""
+    out = []
+    for o in OPTIONS:
+        source = "set" if o.name in _set else "env" if o.env in os.environ else "default"
+        out.append(Row(o.name, get(o.name), o.default, source, o.doc, o.env))
+    return out
+
+
+@contextlib.contextmanager
+def patch(**values: Any) -> Iterator[None]:
+    """Set options for a while."""
+    before = dict(_set)
+    for name, value in values.items():
+        _set[_name(name)] = value
+    try:
+        yield
+    finally:
+        _set.clear()
+        _set.update(before)
+
+
+def reset() -> None:
+    """Forget what the program set."""
+    _set.clear()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return get(name)
+
+
+class _Config(types.ModuleType):
+    """Makes `config.NAME = value` set an option."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            _set[_name(name)] = value
+
+
+sys.modules[__name__].__class__ = _Config

@@ -1,0 +1,505 @@
+/* GuardTree: evaluation of compiled guard trees, and explain(). */
+#include "guards.h"
+#include <time.h>
+
+static PyObject *inputs_object(Walk *w)
+{
+    if (!w->tuple)
+        w->tuple = dd_tuple_of(w->inputs, w->n);
+    return w->tuple;
+}
+
+static int weak_is(PyObject *ref, PyObject *obj)
+{
+#if DD_HAS_WEAKREF_GETREF
+    PyObject *referent = NULL;
+    if (PyWeakref_GetRef(ref, &referent) < 0)
+        return -1;
+    Py_XDECREF(referent); /* only its address is compared, and obj is alive */
+    return referent == obj;
+#else
+    return obj != Py_None && PyWeakref_GET_OBJECT(ref) == obj; /* None stands for a dead referent */
+#endif
+}
+
+/* Exactly these keys in this order. An OrderedDict keeps its order outside the dict, behind its own iterator. */
+static int keys_are(PyObject *obj, PyObject *keys)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(keys), i = 0, pos = 0;
+    PyObject *key;
+    if (!PyDict_Check(obj) || ((PyDictObject *)obj)->ma_used != n)
+        return 0;
+    if (!n)
+        return 1;
+    if (!PyODict_Check(obj)) {
+        int ok = 1;
+        while (ok == 1 && PyDict_Next(obj, &pos, &key, NULL))
+            ok = i < n ? dd_strict_eq(key, PyTuple_GET_ITEM(keys, i++)) : 0;
+        return ok;
+    }
+    PyObject *iterator = PyODict_Type.tp_iter(obj);
+    int ok = iterator ? 1 : -1;
+    while (ok == 1 && (key = PyIter_Next(iterator))) {
+        ok = i < n ? dd_strict_eq(key, PyTuple_GET_ITEM(keys, i++)) : 0;
+        Py_DECREF(key);
+    }
+    Py_XDECREF(iterator);
+    return PyErr_Occurred() ? -1 : ok;
+}
+
+int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
+{
+    PyObject *arg = leaf->arg, *dict;
+    switch (leaf->kind) {
+    case LEAF_TYPE:
+        return Py_TYPE(obj) == (PyTypeObject *)arg;
+    case LEAF_IS:
+        return obj == arg;
+    case LEAF_IS_NOT:
+        return obj != arg;
+    case LEAF_WEAK_IS:
+        return weak_is(arg, obj);
+    case LEAF_EQ:
+        return dd_strict_eq(obj, arg);
+    case LEAF_LEN:
+        return dd_length(obj) == leaf->n;
+    case LEAF_DICT_KEYS:
+        return keys_are(obj, arg);
+    case LEAF_HAS_KEY:
+        return PyDict_Check(obj) ? PyDict_Contains(obj, arg) : 0;
+    case LEAF_NO_KEY:
+        if (!PyDict_Check(obj))
+            return 0;
+        int has = PyDict_Contains(obj, arg);
+        return has < 0 ? -1 : !has;
+    case LEAF_NO_INST_ATTR:
+        dict = dd_inst_dict(obj);
+        if (!dict)
+            return 1;
+        int found = PyDict_Contains(dict, arg);
+        return found < 0 ? -1 : !found;
+    case LEAF_TENSOR:
+        return dd_facts_check(arg, obj);
+    case LEAF_PRED: {
+        PyObject *result = PyObject_CallOneArg(arg, obj);
+        int truth = result ? PyObject_IsTrue(result) : -1;
+        Py_XDECREF(result);
+        return truth;
+    }
+    case LEAF_DISTINCT:
+        w->distinct[w->ndistinct++] = obj;
+        return 1;
+    case LEAF_STATE:
+        return dd_state_check(arg);
+    case LEAF_CODE:
+        return PyFunction_Check(obj) && PyFunction_GET_CODE(obj) == arg;
+    case LEAF_COUNT:
+        break;
+    }
+    Py_UNREACHABLE();
+}
+
+/* The object of `node` from its parent's: 1 found, 0 not there, -1 error set. */
+static int fetch(Walk *w, const GuardNode *node, PyObject *parent, PyObject **out, bool *owned)
+{
+    PyObject *found = NULL;
+    *owned = false;
+    switch (node->accessor) {
+    case ACC_INPUT:
+        found = node->index < w->n ? w->inputs[node->index] : NULL;
+        break;
+    case ACC_CONST:
+        found = node->arg;
+        break;
+    case ACC_DICT_ITEM:
+        found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, node->arg) : NULL;
+        break;
+    case ACC_INST_DICT:
+        found = dd_inst_dict(parent);
+        break;
+    case ACC_INST_ATTR:
+        found = dd_inst_dict(parent);
+        found = found ? PyDict_GetItemWithError(found, node->arg) : NULL;
+        break;
+    case ACC_LIST_ITEM:
+        found = PyList_Check(parent) && node->index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, node->index) : NULL;
+        break;
+    case ACC_TUPLE_ITEM:
+        found = PyTuple_Check(parent) && node->index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, node->index) : NULL;
+        break;
+    case ACC_TYPE_ATTR:
+        found = _PyType_Lookup(Py_TYPE(parent), node->arg);
+        break;
+    case ACC_CELL:
+        found = PyCell_Check(parent) ? PyCell_GET(parent) : NULL;
+        break;
+    case ACC_TYPE:
+        found = (PyObject *)Py_TYPE(parent);
+        break;
+    case ACC_ATTR:
+        found = PyObject_GetAttr(parent, node->arg);
+        *owned = true;
+        break;
+    case ACC_CALL:
+        found = PyObject_CallOneArg(node->arg, parent);
+        *owned = true;
+        break;
+    case ACC_ROOT: case ACC_COUNT:
+        break;
+    }
+    *out = found;
+    return found ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+static int check_node(Walk *w, GuardNode *node, PyObject *obj)
+{
+    int ok;
+    bool head = node->worth && !w->covered;
+    if (head && node->flat && (ok = dd_flat_check(w, node, obj)) != DD_STALE)
+        return ok;
+    w->covered |= head && !node->wait;
+    for (Py_ssize_t i = 0; i < node->nleaves; i++)
+        if ((ok = dd_leaf_check(w, &node->leaves[i], obj)) != 1)
+            return ok;
+    for (Py_ssize_t i = 0; i < node->nkids; i++)
+        if ((ok = dd_kid_check(w, &node->kids[i], obj)) != 1)
+            return ok;
+    if (head) {
+        w->covered = false;
+        dd_flat_settle(w, node, obj);
+    }
+    return 1;
+}
+
+int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent)
+{
+    PyObject *found;
+    bool owned;
+    int ok = fetch(w, kid, parent, &found, &owned);
+    if (ok != 1)
+        return ok == 0 ? kid->absent_ok : ok;
+    if (!owned && kid->user) { /* user code may drop what holds this object */
+        Py_INCREF(found);
+        owned = true;
+    }
+    ok = check_node(w, kid, found);
+    if (owned)
+        Py_DECREF(found);
+    return ok;
+}
+
+static int address_order(const void *a, const void *b)
+{
+    uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether the collected addresses are pairwise different. Mostly they are the ones of the last call. */
+static int all_distinct(GuardTree *tree, Walk *w)
+{
+    size_t bytes = (size_t)w->ndistinct * sizeof(PyObject *);
+    if (w->ndistinct == tree->distinct && memcmp(w->distinct, tree->distinct_ok, bytes) == 0)
+        return 1;
+    PyObject **sorted = PyMem_Malloc(bytes + 1);
+    if (!sorted) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memcpy(sorted, w->distinct, bytes);
+    qsort(sorted, (size_t)w->ndistinct, sizeof(PyObject *), address_order);
+    int ok = 1;
+    for (Py_ssize_t i = 1; ok && i < w->ndistinct; i++)
+        ok = sorted[i] != sorted[i - 1];
+    if (ok && w->ndistinct == tree->distinct)
+        memcpy(tree->distinct_ok, w->distinct, bytes);
+    PyMem_Free(sorted);
+    return ok;
+}
+
+static int check_root(GuardTree *tree, Walk *w)
+{
+    GuardNode *root = tree->root;
+    int ok;
+    for (Py_ssize_t i = 0; i < root->nleaves; i++) {
+        PyObject *obj = root->leaves[i].kind == LEAF_STATE ? NULL : inputs_object(w);
+        if ((ok = dd_leaf_check(w, &root->leaves[i], obj)) != 1)
+            return ok;
+    }
+    for (Py_ssize_t i = 0; i < root->nkids; i++) {
+        GuardNode *kid = &root->kids[i];
+        PyObject *obj = kid->accessor == ACC_INPUT || kid->accessor == ACC_CONST ? NULL : inputs_object(w);
+        if ((ok = dd_kid_check(w, kid, obj)) != 1)
+            return ok;
+    }
+    return w->ndistinct > 1 ? all_distinct(tree, w) : 1;
+}
+
+int dd_guards_check(GuardTree *tree, PyObject *const *inputs, Py_ssize_t n)
+{
+    PyObject *small[64];
+    Walk w = {.inputs = inputs, .n = n, .distinct = small};
+    if (tree->distinct > 64 && !(w.distinct = PyMem_New(PyObject *, tree->distinct))) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int ok = check_root(tree, &w);
+    if (ok < 0 && dd_swallow())
+        ok = 0;
+    if (w.distinct != small)
+        PyMem_Free(w.distinct);
+    Py_XDECREF(w.tuple);
+    if (w.garbage)
+        dd_flat_free(w.garbage);
+    return ok;
+}
+
+/* ---- explain ---- */
+
+typedef struct {
+    long long id;
+    PyObject *seen; /* strong */
+} Failure;
+
+static long long first_leaf(const GuardNode *node)
+{
+    if (node->nleaves)
+        return node->leaves[0].id;
+    for (Py_ssize_t i = 0; i < node->nkids; i++) {
+        long long id = first_leaf(&node->kids[i]);
+        if (id != -1)
+            return id;
+    }
+    return -1;
+}
+
+static PyObject *access_error(const GuardNode *node, PyObject *parent)
+{
+    PyObject *type, *value = NULL, *trace, *text;
+    PyErr_Fetch(&type, &value, &trace);
+    const char *name = dd_accessor_names[node->accessor], *of = parent ? Py_TYPE(parent)->tp_name : "inputs";
+    if (value)
+        text = PyUnicode_FromFormat("AccessError: %s %R of %.100s: %S", name, node->arg, of, value);
+    else
+        text = PyUnicode_FromFormat("AccessError: %s %R of %.100s is not there", name, node->arg, of);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return text;
+}
+
+/* 1: everything holds; 0: *failure filled; -1: error. `ids` names the leaf of each collected "distinct" address. */
+static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failure, long long *ids)
+{
+    for (Py_ssize_t i = 0; i < node->nleaves; i++) {
+        const Leaf *leaf = &node->leaves[i];
+        int ok = dd_leaf_check(w, leaf, obj);
+        if (ok < 0 && !dd_swallow())
+            return -1;
+        if (leaf->kind == LEAF_DISTINCT)
+            ids[w->ndistinct - 1] = leaf->id;
+        if (ok == 1)
+            continue;
+        failure->id = leaf->id;
+        failure->seen = leaf->kind == LEAF_STATE ? PyObject_CallMethod(leaf->arg, "why", NULL) : Py_NewRef(obj);
+        return failure->seen ? 0 : -1;
+    }
+    for (Py_ssize_t i = 0; i < node->nkids; i++) {
+        GuardNode *kid = &node->kids[i];
+        PyObject *found;
+        bool owned;
+        int ok = fetch(w, kid, obj, &found, &owned);
+        if (ok != 1) {
+            if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+                return -1;
+            failure->id = first_leaf(kid);
+            failure->seen = access_error(kid, obj);
+            return failure->seen ? 0 : -1;
+        }
+        if (!owned)
+            Py_INCREF(found);
+        if (Py_EnterRecursiveCall(" while explaining a guard"))
+            ok = -1;
+        else {
+            ok = explain_node(w, kid, found, failure, ids);
+            Py_LeaveRecursiveCall();
+        }
+        Py_DECREF(found);
+        if (ok != 1)
+            return ok;
+    }
+    return 1;
+}
+
+static PyObject *GuardTree_explain(GuardTree *self, PyObject *inputs)
+{
+    if (!PyTuple_Check(inputs))
+        return PyErr_Format(PyExc_TypeError, "GuardTree.explain: inputs must be a tuple, not %.100s", Py_TYPE(inputs)->tp_name);
+    Py_ssize_t count;
+    GuardNode *plain = dd_build(self->spec, false, &count);
+    if (!plain)
+        return NULL;
+    PyObject **distinct = PyMem_New(PyObject *, count + 1), *result = NULL;
+    long long *ids = PyMem_New(long long, count + 1);
+    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs, .distinct = distinct};
+    Failure failure = {-1, NULL};
+    int ok = -1;
+    if (distinct && ids)
+        ok = explain_node(&w, plain, inputs, &failure, ids);
+    else
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 1; ok == 1 && i < w.ndistinct; i++)
+        for (Py_ssize_t j = 0; ok == 1 && j < i; j++)
+            if (distinct[i] == distinct[j]) {
+                failure = (Failure){ids[i], Py_NewRef(distinct[i])};
+                ok = 0;
+            }
+    if (ok == 0)
+        result = Py_BuildValue("(LN)", failure.id, failure.seen);
+    else if (ok == 1)
+        result = Py_NewRef(Py_None);
+    PyMem_Free(distinct);
+    PyMem_Free(ids);
+    dd_free_node(plain);
+    return result;
+}
+
+/* ---- cost ---- */
+
+static double now_ns(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
+}
+
+/* Appends (guard_id, ns) for each leaf below node; `carried` is the time of reading objects that no leaf accounts for yet.
+ * 1: all measured; 0: a guard failed, and what is below or after it was not measured; -1: error. */
+static int cost_node(Walk *w, GuardNode *node, PyObject *obj, long n, PyObject *out, double *carried)
+{
+    int ok = 1;
+    for (Py_ssize_t i = 0; i < node->nleaves; i++) {
+        double start = now_ns();
+        for (long k = 0; ok == 1 && k < n; k++) {
+            w->ndistinct = 0;
+            ok = dd_leaf_check(w, &node->leaves[i], obj);
+        }
+        if (ok < 0)
+            return -1;
+        PyObject *row = Py_BuildValue("(Ld)", node->leaves[i].id, (now_ns() - start) / (double)n + *carried);
+        *carried = 0;
+        if (!row || PyList_Append(out, row) < 0)
+            ok = -1;
+        Py_XDECREF(row);
+        if (ok != 1)
+            return ok;
+    }
+    for (Py_ssize_t i = 0; i < node->nkids; i++) {
+        GuardNode *kid = &node->kids[i];
+        PyObject *found = NULL;
+        double start = now_ns();
+        for (long k = 0; ok == 1 && k < n; k++) {
+            bool owned;
+            Py_CLEAR(found);
+            ok = fetch(w, kid, obj, &found, &owned);
+            if (ok == 1 && !owned)
+                Py_INCREF(found);
+        }
+        *carried += (now_ns() - start) / (double)n;
+        if (ok == 1 && !Py_EnterRecursiveCall(" while measuring a guard")) {
+            ok = cost_node(w, kid, found, n, out, carried);
+            Py_LeaveRecursiveCall();
+        }
+        Py_XDECREF(found);
+        if (ok != 1 || PyErr_Occurred())
+            return PyErr_Occurred() ? -1 : ok;
+    }
+    return 1;
+}
+
+static PyObject *GuardTree_cost(GuardTree *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"inputs", "n", NULL};
+    PyObject *inputs, *seen;
+    long n = 1000;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|l:cost", names, &PyTuple_Type, &inputs, &n))
+        return NULL;
+    if (n < 1)
+        return PyErr_Format(PyExc_ValueError, "GuardTree.cost: n must be at least 1, not %ld", n);
+    Py_ssize_t count;
+    GuardNode *plain = dd_build(self->spec, false, &count);
+    PyObject *out = plain ? PyList_New(0) : NULL;
+    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs, .distinct = &seen};
+    double carried = 0;
+    if (out && cost_node(&w, plain, inputs, n, out, &carried) < 0 && !dd_swallow())
+        Py_CLEAR(out);
+    dd_free_node(plain);
+    return out;
+}
+
+/* ---- the type ---- */
+
+static PyObject *GuardTree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"root", NULL};
+    PyObject *spec;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:GuardTree", names, &spec))
+        return NULL;
+    GuardTree *self = (GuardTree *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->spec = Py_NewRef(spec);
+    self->root = dd_build(spec, true, &self->distinct);
+    self->distinct_ok = PyMem_Calloc((size_t)self->distinct + 1, sizeof(PyObject *));
+    if (self->root && self->distinct_ok)
+        return (PyObject *)self;
+    if (!PyErr_Occurred())
+        PyErr_NoMemory();
+    Py_DECREF(self);
+    return NULL;
+}
+
+static PyObject *GuardTree_check(GuardTree *self, PyObject *inputs)
+{
+    if (!PyTuple_Check(inputs))
+        return PyErr_Format(PyExc_TypeError, "GuardTree.check: inputs must be a tuple, not %.100s", Py_TYPE(inputs)->tp_name);
+    int ok = dd_guards_check(self, ((PyTupleObject *)inputs)->ob_item, PyTuple_GET_SIZE(inputs));
+    return ok < 0 ? NULL : PyBool_FromLong(ok);
+}
+
+static int GuardTree_traverse(GuardTree *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->spec);
+    return self->root ? dd_visit_node(self->root, visit, arg) : 0;
+}
+
+static void GuardTree_dealloc(GuardTree *self)
+{
+    PyObject_GC_UnTrack(self);
+    dd_free_node(self->root);
+    PyMem_Free(self->distinct_ok);
+    Py_XDECREF(self->spec);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef GuardTree_methods[] = {
+    {"check", (PyCFunction)GuardTree_check, METH_O, "check(inputs)\n--\n\nWhether every guard holds for these frame inputs."},
+    {"explain", (PyCFunction)GuardTree_explain, METH_O,
+     "explain(inputs)\n--\n\nThe first failing leaf as (guard_id, what was seen), None if all hold. An accessor that fails gives the first leaf\n"
+     "below it and an \"AccessError: ...\" string; a failing \"state\" leaf gives its why()."},
+    {"cost", (PyCFunction)(void (*)(void))GuardTree_cost, METH_VARARGS | METH_KEYWORDS,
+     "cost(inputs, n=1000)\n--\n\n[(guard_id, ns)]: the mean of n checks of each leaf, in the given order and without what check() remembers\n"
+     "between calls. The time to read an object counts for the first leaf on or below it. Ends at the first guard that fails."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject dd_GuardTree_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "dynamo._C.GuardTree",
+    .tp_doc = "GuardTree(root)\n--\n\nGuards as a tree over frame inputs; the node tuples are described in dynamo/_C.pyi.",
+    .tp_basicsize = sizeof(GuardTree),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = GuardTree_new,
+    .tp_dealloc = (destructor)GuardTree_dealloc,
+    .tp_traverse = (traverseproc)GuardTree_traverse,
+    .tp_methods = GuardTree_methods,
+};

@@ -1,0 +1,96 @@
+/* The compiled form of a guard tree, shared by its builder (build.c), its evaluator (guards.c) and what remembers a success (flat.c). */
+#ifndef DYNAMO_GUARDS_H
+#define DYNAMO_GUARDS_H
+
+#include "core.h"
+
+typedef enum {
+    ACC_ROOT, ACC_INPUT, ACC_CONST, ACC_ATTR, ACC_INST_ATTR, ACC_TYPE_ATTR, ACC_INST_DICT, ACC_DICT_ITEM, ACC_LIST_ITEM,
+    ACC_TUPLE_ITEM, ACC_CELL, ACC_TYPE, ACC_CALL, ACC_COUNT
+} Accessor;
+
+typedef enum {
+    LEAF_TYPE, LEAF_IS, LEAF_IS_NOT, LEAF_WEAK_IS, LEAF_EQ, LEAF_LEN, LEAF_DICT_KEYS, LEAF_HAS_KEY, LEAF_NO_KEY, LEAF_NO_INST_ATTR,
+    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_COUNT
+} LeafKind;
+
+extern const char *const dd_accessor_names[ACC_COUNT];
+extern const char *const dd_leaf_names[LEAF_COUNT];
+
+typedef struct {
+    LeafKind kind;
+    bool fixed;         /* "eq" with a value that can't change */
+    long long id;
+    Py_ssize_t n;       /* "len" */
+    PyObject *arg;
+} Leaf;
+
+typedef struct Flat Flat;
+typedef struct GuardNode GuardNode;
+
+struct GuardNode {
+    Accessor accessor;
+    bool user;          /* something at or below this node may run user code: nothing is remembered across it */
+    bool worth;         /* reads dicts here or below, and runs no user code: remembering a success saves time */
+    bool absent_ok;     /* INST_DICT made for "no_inst_attr" alone: an object without a dict passes */
+    bool below;         /* nodes below this one may hold a flat form */
+    uint8_t fails;      /* flat forms in a row that did not earn what making them costs */
+    uint16_t wait;      /* successes until the next try to make one */
+    Py_ssize_t index;
+    PyObject *arg;
+    Leaf *leaves;
+    Py_ssize_t nleaves;
+    GuardNode *kids;
+    Py_ssize_t nkids;
+    Flat *flat;
+};
+
+/* One evaluation. */
+typedef struct {
+    PyObject *const *inputs;
+    Py_ssize_t n;
+    PyObject *tuple;        /* the inputs as a tuple, made only if a guard looks at it as an object */
+    PyObject **distinct;    /* addresses collected by "distinct" leaves */
+    Py_ssize_t ndistinct;
+    bool covered;           /* a node above is about to get a flat form: those below need none */
+    Flat *garbage;          /* flat forms to free when the evaluation is over, as freeing may run user code */
+} Walk;
+
+/* guards.c: 1 holds, 0 does not, -1 error set */
+int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj);
+int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent);
+
+/* inline.c */
+const void *dd_inline_word(PyObject *dict, PyObject *key);
+
+/* flat.c */
+enum { DD_STALE = 2 };
+int dd_flat_check(Walk *w, GuardNode *node, PyObject *obj);
+void dd_flat_settle(Walk *w, GuardNode *node, PyObject *obj);
+void dd_flat_drop(Walk *w, GuardNode *node);
+void dd_flat_free(Flat *flat);
+int dd_flat_visit(Flat *flat, visitproc visit, void *arg);
+
+/* Builds the compiled form of a node tuple. `optimise`: merge instance-dict reads and remember successes; else exactly the given order. */
+GuardNode *dd_build(PyObject *spec, bool optimise, Py_ssize_t *distinct);
+void dd_free_node(GuardNode *root);
+int dd_visit_node(GuardNode *node, visitproc visit, void *arg);
+
+/* Where a dict keeps its version: a number, never given twice, that changes whenever an item does. NULL if it can't be relied upon. */
+static inline const uint64_t *dd_version_of(PyObject *dict)
+{
+#if DD_INLINE_VALUES_SKIP_TAG
+    if (((PyDictObject *)dict)->ma_values)
+        return NULL;
+#endif
+#if DD_TAG_IS_DEPRECATED
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+    return &((PyDictObject *)dict)->ma_version_tag;
+#if DD_TAG_IS_DEPRECATED
+#pragma GCC diagnostic pop
+#endif
+}
+
+#endif

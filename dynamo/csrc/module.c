@@ -1,0 +1,50 @@
+/* The module dynamo._C: types and functions under their public names. */
+#include "core.h"
+
+static PyMethodDef functions[] = {
+    {"layout_report", dd_layout_report, METH_NOARGS,
+     "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "dynamo._C",
+    .m_doc = "The callable in front of compiled functions, guard programs and the frame hook.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    static const struct {
+        const char *name;
+        PyTypeObject *type;
+    } types[] = {
+        {"TensorFacts", &dd_TensorFacts_Type}, {"GlobalState", &dd_GlobalState_Type}, {"GuardTree", &dd_GuardTree_Type}, {"Entry", &dd_Entry_Type},
+        {"Cache", &dd_Cache_Type}, {"Compiled", &dd_Compiled_Type}, {"Direct", &dd_Direct_Type}, {"Tail", &dd_Tail_Type},
+    };
+    static const struct {
+        const char *name;
+        long value;
+    } modes[] = {{"ACTIVE", DD_ACTIVE}, {"RUN_ONLY", DD_RUN_ONLY}, {"SKIP", DD_SKIP}};
+
+    PyObject *module = PyModule_Create(&definition);
+    if (!module || PyModule_AddFunctions(module, dd_hook_methods) < 0)
+        goto fail;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyType_Ready(types[i].type) < 0 || PyModule_AddObjectRef(module, types[i].name, (PyObject *)types[i].type) < 0)
+            goto fail;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        PyObject *value = PyLong_FromLong(modes[i].value);
+        int bad = value ? PyDict_SetItemString(dd_Cache_Type.tp_dict, modes[i].name, value) : -1;
+        Py_XDECREF(value);
+        if (bad)
+            goto fail;
+    }
+    PyType_Modified(&dd_Cache_Type);
+    return module;
+fail:
+    Py_XDECREF(module);
+    return NULL;
+}

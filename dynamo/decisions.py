@@ -1,0 +1,112 @@
+"""Fuel: every optional rewrite, lowering choice and fusion asks here first.
+
+Decisions are numbered from 1 in the order they are asked. `DYNAMO_FUEL` holds comma-separated limits:
+
+| entry | meaning |
+|---|---|
+| `all` | no limit (the default) |
+| `37` | take decisions 1 to 37 and refuse the rest |
+| `#37` | refuse decision 37 alone |
+| `fuse:12` | take the first 12 decisions of stage `fuse` |
+| `-fuse` | refuse every decision of stage `fuse` |
+
+A compiler that refuses every decision must still be correct: that is what lets a bisector end at one decision.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dynamo.trace import emit
+from dynamo.trace.events import Decided
+
+
+class FuelError(ValueError):
+    """`DYNAMO_FUEL` cannot be read; the message names the entry."""
+
+
+@dataclass
+class Fuel:
+    """Limits and the counters they are compared with."""
+
+    total: int | None = None
+    stages: dict[str, int] = field(default_factory=dict)
+    refused: frozenset[int] = frozenset()
+    taken: int = 0
+    per_stage: Counter[str] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def decide(self, stage: str) -> tuple[int, bool]:
+        with self.lock:
+            self.taken += 1
+            self.per_stage[stage] += 1
+            within_total = self.total is None or self.taken <= self.total
+            limit = self.stages.get(stage)
+            within_stage = limit is None or self.per_stage[stage] <= limit
+            return self.taken, within_total and within_stage and self.taken not in self.refused
+
+
+def parse(text: str) -> Fuel:
+    """Read the value of `DYNAMO_FUEL`."""
+    fuel = Fuel()
+    refused: set[int] = set()
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        stage, colon, number = entry.rpartition(":")
+        try:
+            if entry == "all":
+                continue
+            if entry.startswith("#"):
+                refused.add(int(entry[1:]))
+            elif entry.startswith("-"):
+                fuel.stages[entry[1:]] = 0
+            elif colon:
+                fuel.stages[stage] = int(number)
+            else:
+                fuel.total = int(entry)
+        except ValueError:
+            raise FuelError(f"DYNAMO_FUEL: cannot read {entry!r}; write `all`, `37`, `#37`, `fuse:12` or `-fuse`") from None
+    fuel.refused = frozenset(refused)
+    return fuel
+
+
+_fuel = parse(os.environ.get("DYNAMO_FUEL", "all"))
+_compile_id = threading.local()
+
+
+def decide(stage: str, what: str) -> bool:
+    """May this optional step be taken? Counts it, and records the answer."""
+    number, taken = _fuel.decide(stage)
+    emit(Decided(current_compile(), number, stage, what, taken))
+    return taken
+
+
+@contextmanager
+def compiling(compile_id: str) -> Iterator[None]:
+    """Decisions inside belong to this compile."""
+    before = getattr(_compile_id, "value", "")
+    _compile_id.value = compile_id
+    try:
+        yield
+    finally:
+        _compile_id.value = before
+
+
+def current_compile() -> str:
+    """The compile id `compiling` has set in this thread, or ''."""
+    return getattr(_compile_id, "value", "")
+
+
+@contextmanager
+def limited(text: str) -> Iterator[Fuel]:
+    """Other limits, counted from zero, for a while. For tests and the bisector."""
+    global _fuel
+    before, _fuel = _fuel, parse(text)
+    try:
+        yield _fuel
+    finally:
+        _fuel = before

@@ -1,0 +1,51 @@
+"""Errors users see. Each has a stable id and says the way out."""
+
+from __future__ import annotations
+
+import linecache
+
+from dynamo.symbolic.errors import BreakError
+
+
+class CompileError(RuntimeError):
+    """Base of all errors of this compiler."""
+
+    id = "DD000"
+
+
+class GraphBreakError(CompileError):
+    """`fullgraph=True` (or nopython=True) met a graph break. `.broke` is the break with reason, span and hint."""
+
+    def __init__(self, broke: BreakError) -> None:
+        self.broke = broke
+        self.id = broke.id
+        file, line, *_ = broke.span
+        stack = "".join(f'\n  File "{f}", line {ln}, in {name}{_source(f, ln)}' for f, ln, name in broke.stack)
+        hint = f"\n  write instead: {broke.hint}" if broke.hint else ""
+        super().__init__(
+            f"graph break under fullgraph=True: {broke.reason.title}: {broke.what} [{broke.id}]\n"
+            f"  at {file}:{line}\n  why: {broke.reason.explanation}{hint}\n"
+            f"  more: dynamo-debug explain --code {broke.id}" + (f"\n\nfrom user code:{stack}" if stack else "")
+        )
+
+
+def _source(file: str, line: int) -> str:
+    text = linecache.getline(file, line).strip()
+    return f"\n    {text}" if text else ""
+
+
+class RecompileLimitError(CompileError):
+    """`recompile_limit` was reached under fullgraph=True."""
+
+    id = "DD026"
+
+
+class BackendError(CompileError):
+    """A backend raised while it compiled a graph."""
+
+    id = "DD091"
+
+    def __init__(self, name: str, cause: BaseException) -> None:
+        super().__init__(f"backend {name!r} failed: {type(cause).__name__}: {cause} [DD091]")
+        self.backend = name
+        self.cause = cause

@@ -1,0 +1,104 @@
+"""From real tensors to fakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynamo.fake.errors import Unsupported
+from dynamo.fake.tensor import META, FakeTensor, is_phantom
+
+
+class _Answer(TorchDispatchMode):
+    """Answers the one op it sees with a given fake; autograd then gives that fake a grad_fn.
+    """
+
+    def __init__(self, fake: FakeTensor) -> None:
+        super().__init__()
+        self.fake = fake
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._unsafe_view.default:
+            return self.fake
+        # the device question; passing it on to the subclass would make torch import torch.distributed.tensor
+        return META if is_phantom(self.fake.fake_device) else self.fake.fake_device
+
+
+class Converter:
+    """Remembers what was converted: one fake per tensor, one meta storage per storage."""
+
+    def __init__(self) -> None:
+        # the tensors are kept alive so that ids stay theirs; both dicts live as long as the trace
+        self._fakes: dict[int, tuple[torch.Tensor, FakeTensor]] = {}
+        self._storages: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
+
+    def fake_of(self, t: torch.Tensor, leaf: bool | None) -> FakeTensor:
+        if type(t) is FakeTensor:
+            return t
+        known = self._fakes.get(id(t))
+        if known is not None:
+            return known[1]
+        fake = self._make(t, t.is_leaf if leaf is None else leaf)
+        self._fakes[id(t)] = (t, fake)
+        return fake
+
+    def _make(self, t: torch.Tensor, leaf: bool) -> FakeTensor:
+        refuse_unusual(t)
+        is_phantom(t.device)
+        with torch.utils._python_dispatch._disable_current_modes():
+            if t.is_inference():
+                with torch.inference_mode():
+                    return FakeTensor(self._meta_of(t), t.device)
+            with torch.inference_mode(False):
+                meta = self._meta_of(t)
+                if leaf or not t.requires_grad:
+                    return FakeTensor(meta, t.device, t.requires_grad)
+                with torch.enable_grad(), _Answer(FakeTensor(meta, t.device)):
+                    return torch.ops.aten._unsafe_view.default(FakeTensor(meta, t.device, True), t.shape)
+
+    def _meta_of(self, t: torch.Tensor) -> torch.Tensor:
+        if t.device == META:
+            return t.detach()
+        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
+            storage = t.untyped_storage()
+            known = self._storages.get(storage._cdata)
+            if known is None:
+                known = (storage, torch.UntypedStorage(storage.nbytes(), device=META))
+                self._storages[storage._cdata] = known
+            meta = torch.empty(0, dtype=t.dtype, device=META)
+            meta.set_(known[1], t.storage_offset(), t.shape, t.stride())
+            if t.is_conj():
+                torch._C._set_conj(meta, True)
+            if t.is_neg():
+                torch._C._set_neg(meta, True)
+            return meta
+
+
+def refuse_unusual(t: torch.Tensor) -> None:
+    """Raise `Unsupported` for tensors that no strided meta tensor describes."""
+    if type(t) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        if torch.utils._python_dispatch.is_traceable_wrapper_subclass(t) or not _is_plain_subclass(type(t)):
+            raise Unsupported(f"tensor subclass {type(t).__module__}.{type(t).__qualname__}")
+    if t.layout is not torch.strided:
+        raise Unsupported(f"layout {t.layout}")
+    if t.is_quantized:
+        raise Unsupported("quantized tensor")
+    if t.is_nested:
+        raise Unsupported("nested tensor")
+    if torch._C._functorch.is_functorch_wrapped_tensor(t):
+        raise Unsupported("tensor inside a functorch transform")
+
+
+def _is_plain_subclass(cls: Any) -> bool:
+    """Subclasses that change no behaviour, such as user classes of Parameter."""
+    base: Any = torch.Tensor
+    function = cls.__torch_function__
+    inherited = getattr(function, "__func__", function) is base.__torch_function__.__func__
+    disabled = function is torch._C._disabled_torch_function_impl
+    return (inherited or disabled) and cls.__torch_dispatch__ is base.__torch_dispatch__

@@ -1,0 +1,374 @@
+"""Running ops on fakes: unwrap to meta tensors, ask a rule or torch's meta kernel, wrap the result with the right device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from dynamo.fake.convert import Converter
+from dynamo.fake.errors import DataDependent, FakeError, NoMeta
+from dynamo.fake.rules import RULES, Rule
+from dynamo.fake.standins import plain_shapes
+from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
+
+aten = torch.ops.aten
+OpOverload = torch._ops.OpOverload
+Special = Callable[["FakeMode | None", Any, tuple[Any, ...], dict[str, Any]], Any]
+
+# values are asked for through these tags; the ops in _SHAPE_BY_VALUE carry the tag but only sometimes mean it
+_VALUE_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What is known about an op before its arguments are."""
+
+    special: Special | None
+    rule: Rule | None
+    writes: tuple[int | str, ...]
+    takes_device: bool
+    takes_generator: bool
+    mixes_devices: bool
+
+
+_plans: dict[Any, Plan] = {}
+
+
+class FakeMode(TorchDispatchMode):
+    """While active, every op gives fake tensors; factories make fakes; real tensors met on the way are converted.
+
+    Raises `DataDependent`, `NoMeta`, `Unsupported` (dynamo.fake.errors), or what eager would raise for wrong shapes or devices.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._converter = Converter()
+        self._entered: list[tuple[bool, plain_shapes]] = []
+        self._hooks: list[bool] = []
+
+    def __enter__(self) -> Self:
+        shapes = plain_shapes(only_shapes=True)
+        # torch.tensor(data, device="cuda") must reach us before it touches a device
+        self._entered.append((torch._C._only_lift_cpu_tensors(), shapes))
+        torch._C._set_only_lift_cpu_tensors(True)
+        self._hooks.append(torch._C._autograd._saved_tensors_hooks_set_tracing(True))  # the user's are for real tensors
+        shapes.__enter__()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        only_lift_cpu, shapes = self._entered.pop()
+        shapes.__exit__(None, None, None)
+        torch._C._autograd._saved_tensors_hooks_set_tracing(self._hooks.pop())
+        torch._C._set_only_lift_cpu_tensors(only_lift_cpu)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch wraps `__torch_dispatch__` of modes in a call of its own compiler unless this says no."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(self, func, args, kwargs or {})
+
+    def from_real(self, t: torch.Tensor, *, leaf: bool | None = None) -> FakeTensor:
+        """The fake of a real tensor: same shape, strides, offset, dtype, device, requires_grad, aliasing.
+
+        `leaf` overrides `t.is_leaf`. One fake per real tensor and mode. Raises `Unsupported` for sparse, quantized, nested
+        tensors and subclasses.
+        """
+        return self._converter.fake_of(t, leaf)
+
+
+def run(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run one op overload over fake (and real) tensors; the result has fakes for tensors."""
+    plan = plan_of(func)
+    if plan.special is not None:
+        return plan.special(mode, func, args, kwargs)
+    return propagate(plan, mode, func, args, kwargs)
+
+
+def plan_of(func: Any) -> Plan:
+    plan = _plans.get(func)
+    if plan is None:
+        plan = _plans[func] = _make_plan(func)
+    return plan
+
+
+class _Devices:
+    """The common device of the tensors of one call."""
+
+    __slots__ = ("device", "func", "mixes", "weak")
+
+    def __init__(self, func: Any, mixes: bool) -> None:
+        self.device: torch.device | None = None
+        self.weak = False
+        self.mixes = mixes
+        self.func = func
+
+    def add(self, fake: FakeTensor) -> None:
+        device = fake.fake_device
+        if self.device is None:
+            self.device = device
+            self.weak = device.type == "cpu" and fake.dim() == 0
+        elif self.device is not device and self.device != device and not self.mixes:
+            if device.type == "cpu" and fake.dim() == 0:
+                return
+            if not self.weak:
+                raise RuntimeError(
+                    "Expected all tensors to be on the same device, but found at least two devices, "
+                    f"{self.device} and {device}! (when checking arguments in {self.func})"
+                )
+            self.device = device
+            self.weak = False
+        elif self.weak and fake.dim() != 0:
+            self.weak = False
+
+
+def _unwrap(value: Any, mode: FakeMode | None, devices: _Devices) -> Any:
+    kind = type(value)
+    if kind is FakeTensor:
+        devices.add(value)
+        return value.meta
+    if kind is list or kind is tuple:
+        return kind([_unwrap(v, mode, devices) for v in value])
+    if isinstance(value, torch.Tensor):
+        fake = (mode or FakeMode()).from_real(value)
+        devices.add(fake)
+        return fake.meta
+    return value
+
+
+def propagate(plan: Plan, mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    devices = _Devices(func, plan.mixes_devices)
+    metas = [_unwrap(a, mode, devices) for a in args]
+    named = {k: _unwrap(v, mode, devices) for k, v in kwargs.items()} if kwargs else kwargs
+    device = devices.device
+    if plan.takes_device:
+        device = _result_device(named, device)
+    if plan.takes_generator:
+        named = {k: v for k, v in named.items() if k != "generator"}
+    if device is None:
+        device = CPU
+    if plan.writes:
+        return _run_writing(plan, func, args, kwargs, metas, named, device)
+    rule = plan.rule
+    out = rule(device, *metas, **named) if rule is not None else NotImplemented
+    if out is NotImplemented:
+        out = call_meta(func, metas, named)
+        return _wrap_all(out, device, metas)
+    if isinstance(out, torch.Tensor):
+        return FakeTensor(out, device)
+    return _wrap_all(out, device, metas)
+
+
+def _result_device(named: dict[str, Any], device: torch.device | None) -> torch.device | None:
+    """Take `device=` and `pin_memory=` out of the arguments; the meta kernel is asked for `meta`."""
+    asked = named.get("device")
+    if asked is not None:
+        device = real_device(torch.device(asked))
+    elif device is None:
+        device = CPU
+    named["device"] = META
+    named.pop("pin_memory", None)
+    return device
+
+
+def real_device(device: torch.device) -> torch.device:
+    """The device with its index filled in; `meta` names the phantom device, if this process has one."""
+    if device.type == "meta":
+        return any_phantom() or device
+    if device.type != "cpu" and device.index is None:
+        index = 0 if is_phantom(device) else torch.accelerator.current_device_index()
+        return torch.device(device.type, index)
+    is_phantom(device)
+    return device
+
+
+def _wrap_all(out: Any, device: torch.device, metas: list[Any]) -> Any:
+    if isinstance(out, torch.Tensor):
+        if any(out is m for m in metas):
+            out = out.detach()
+        return FakeTensor(out, device)
+    if isinstance(out, (list, tuple)):
+        return type(out)([_wrap_all(o, device, metas) for o in out])
+    return out
+
+
+def _run_writing(
+    plan: Plan,
+    func: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    metas: list[Any],
+    named: dict[str, Any],
+    device: torch.device,
+) -> Any:
+    """In-place and out= ops: what is returned are the fakes that were passed in."""
+    written: dict[int, FakeTensor] = {}
+    for where in plan.writes:
+        given, inner = (
+            (kwargs.get(where), named.get(where))
+            if isinstance(where, str)
+            else (args[where], metas[where]) if where < len(args) else (None, None)
+        )
+        for outer, meta in zip(_listed(given), _listed(inner), strict=True):
+            if type(outer) is FakeTensor:
+                written[id(meta)] = outer
+    out = plan.rule(device, *metas, **named) if plan.rule is not None else NotImplemented
+    if out is NotImplemented:
+        out = call_meta(func, metas, named)
+    for fake in written.values():
+        sync(fake)
+    return _rewrap(out, device, written)
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _rewrap(out: Any, device: torch.device, known: dict[int, FakeTensor]) -> Any:
+    if isinstance(out, torch.Tensor):
+        mine = known.get(id(out))
+        return FakeTensor(out, device) if mine is None else mine
+    if isinstance(out, (list, tuple)):
+        return type(out)([_rewrap(o, device, known) for o in out])
+    return out
+
+
+def call_meta(func: Any, metas: list[Any], named: dict[str, Any]) -> Any:
+    """Torch's own answer: the meta kernel, or the decomposition if there is none."""
+    with plain_shapes():
+        try:
+            return func(*metas, **named)
+        except NotImplementedError as missing:
+            decomposition = torch._decomp.global_decomposition_table["post_autograd"].get(func)
+            if decomposition is None:
+                raise NoMeta(func, str(missing).split("\n", 1)[0]) from None
+            return decomposition(*metas, **named)
+
+
+def _make_plan(func: Any) -> Plan:
+    if not isinstance(func, OpOverload):
+        return Plan(_refuse, None, (), False, False, False)
+    special = _SPECIAL.get(func)
+    if special is None and any(tag in func.tags for tag in _VALUE_TAGS):
+        special = _refuse
+    if special is None and _is_composite(func):
+        special = _decompose
+    writes: list[int | str] = []
+    names = set()
+    for i, arg in enumerate(func._schema.arguments):
+        names.add(arg.name)
+        if arg.alias_info is not None and arg.alias_info.is_write:
+            writes.append(arg.name if arg.kwarg_only else i)
+    return Plan(
+        special,
+        RULES.get(func),
+        tuple(writes),
+        "device" in names,
+        "generator" in names,
+        func in _MIXES_DEVICES,
+    )
+
+
+def _is_composite(func: Any) -> bool:
+    """Composite ops arrive undecomposed under inference mode."""
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    name = func.name()
+    return has(name, "CompositeImplicitAutograd") and not has(name, "Meta")
+
+
+def _decompose(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with mode or FakeMode(), plain_shapes():
+        return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def _refuse(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(func, OpOverload):
+        raise NoMeta(func, "higher-order operators have no fake")
+    raise DataDependent(func)
+
+
+def _device_of(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.device:
+    fake = args[0]
+    if (_in_kernel and _in_kernel[-1] is fake) or is_phantom(fake.fake_device):
+        return META
+    return fake.fake_device
+
+
+def _lift(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FakeTensor:
+    """`torch.tensor(data)` ends here, with a real CPU tensor nobody else holds."""
+    t = args[0]
+    if type(t) is FakeTensor:
+        return propagate(_plans[func], mode, aten.alias.default, args, kwargs)
+    fake = FakeTensor(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=META), t.device)
+    fake.set_constant(t)
+    return fake
+
+
+def _item(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    t = args[0]
+    value = t.constant if type(t) is FakeTensor else None
+    if value is None:
+        raise DataDependent(func)
+    return value.item()
+
+
+def _index(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in args[1]):
+        raise DataDependent(func)
+    return propagate(_plans[func], mode, func, args, kwargs)
+
+
+def _repeat_interleave(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if kwargs.get("output_size") is None:
+        raise DataDependent(func)
+    return propagate(_plans[func], mode, func, args, kwargs)
+
+
+def _never(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return False
+
+
+def _itself(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0]
+
+
+_SPECIAL: dict[Any, Special] = {
+    torch.ops.prim.device.default: _device_of,
+    aten.lift.default: _lift,
+    aten.lift_fresh.default: _lift,
+    aten.lift_fresh_copy.default: _lift,
+    aten._local_scalar_dense.default: _item,
+    aten.index.Tensor: _index,
+    aten.repeat_interleave.Tensor: _repeat_interleave,
+    aten.is_pinned.default: _never,
+    aten._pin_memory.default: _itself,
+}
+
+# index tensors may stay on the CPU, copies cross devices, set_ takes what it is given
+_MIXES_DEVICES = frozenset(
+    {
+        aten.index.Tensor,
+        aten.index_put.default,
+        aten.index_put_.default,
+        aten._index_put_impl_.default,
+        aten._unsafe_index.Tensor,
+        aten._unsafe_index_put.default,
+        aten.copy_.default,
+        aten.copy.default,
+        aten._foreach_copy_.default,
+        aten._to_copy.default,
+        aten.set_.source_Tensor,
+        aten.set_.source_Storage,
+        aten.set_.source_Storage_storage_offset,
+    }
+)
+__all__ = ["FakeError", "FakeMode", "call_meta", "real_device", "run"]

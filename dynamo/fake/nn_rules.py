@@ -1,0 +1,421 @@
+"""Rows for normalisation, convolution, pooling, losses, embedding and matmul. Layouts are those of eager's CPU and CUDA kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from dynamo.fake.layout import dense, formatted, like, suggested_format
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+Device = torch.device
+_SINGLE = (torch.float16, torch.bfloat16)
+
+
+def _stat_dtype(device: Device, x: Tensor, weight: Tensor | None) -> torch.dtype:
+    """Saved mean and rstd: float32 for half inputs on GPUs, the parameters' dtype on CPUs."""
+    if device.type != "cpu":
+        return torch.float32 if x.dtype in _SINGLE else x.dtype
+    return weight.dtype if weight is not None else x.dtype
+
+
+def _layer_norm(device: Device, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
+    axis = x.dim() - len(shape)
+    if axis < 0 or tuple(x.shape[axis:]) != tuple(shape) or not x.dtype.is_floating_point:
+        return NotImplemented
+    if weight is not None and tuple(weight.shape) != tuple(shape):
+        return NotImplemented
+    stat = (*x.shape[:axis], *(1 for _ in shape))
+    dtype = _stat_dtype(device, x, weight)
+    return dense(x.shape, x.dtype), dense(stat, dtype), dense(stat, dtype)
+
+
+def _layer_norm_backward(
+    device: Device,
+    grad: Tensor,
+    x: Tensor,
+    shape: Sequence[int],
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mask: Sequence[bool],
+) -> Any:
+    return (
+        dense(x.shape, x.dtype) if mask[0] else None,
+        dense(shape, weight.dtype) if mask[1] and weight is not None else None,
+        dense(shape, bias.dtype) if mask[2] and bias is not None else None,
+    )
+
+
+def _group_norm(
+    device: Device, x: Tensor, weight: Tensor | None, bias: Tensor | None, n: int, c: int, hw: int, groups: int, eps: float
+) -> Any:
+    if c % groups or x.dim() < 2 or not x.dtype.is_floating_point:
+        return NotImplemented
+    dtype = _stat_dtype(device, x, weight)
+    fmt = suggested_format(x) if device.type == "cpu" else torch.contiguous_format
+    return formatted(x.shape, x.dtype, fmt), dense((n, groups), dtype), dense((n, groups), dtype)
+
+
+def _batch_norm(
+    device: Device,
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    if x.dim() < 2 or not x.dtype.is_floating_point:
+        return NotImplemented
+    dtype = _stat_dtype(device, x, weight if weight is not None else running_mean)
+    stats = x.shape[1] if training or device.type != "cpu" else 0
+    if device.type == "cpu":
+        fmt = torch.contiguous_format if x.is_contiguous() else suggested_format(x)
+        out = formatted(x.shape, x.dtype, fmt)
+    else:
+        out = like(x)
+    return out, dense((stats,), dtype), dense((stats,), dtype)
+
+
+def _batch_norm_functional(device: Device, x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Any, var: Any, *rest: Any) -> Any:
+    outs = _batch_norm(device, x, weight, bias, mean, var, *rest)
+    if outs is NotImplemented or mean is None or var is None:
+        return NotImplemented
+    return (*outs, dense(mean.shape, mean.dtype), dense(var.shape, var.dtype))
+
+
+def _batch_norm_no_stats(
+    device: Device, x: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> Any:
+    return _batch_norm(device, x, weight, bias, None, None, training, momentum, eps)
+
+
+def _batch_norm_backward(
+    device: Device,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: Tensor | None,
+    invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    mask: Sequence[bool],
+) -> Any:
+    if device.type != "cpu":
+        return NotImplemented
+    dtype = weight.dtype if weight is not None else x.dtype
+    fmt = torch.contiguous_format if x.is_contiguous() else suggested_format(x)
+    return (
+        formatted(x.shape, x.dtype, fmt) if mask[0] else None,
+        dense((x.shape[1],), dtype) if mask[1] else None,
+        dense((x.shape[1],), dtype) if mask[2] else None,
+    )
+
+
+def _cudnn_batch_norm(device: Device, x: Tensor, weight: Tensor, bias: Tensor | None, mean: Any, var: Any, training: bool, *_: Any) -> Any:
+    """The last result is cuDNN's scratch space; only its size is made up."""
+    stats = x.shape[1] if training else 0
+    out = formatted(x.shape, x.dtype, suggested_format(x))
+    return out, dense((stats,), weight.dtype), dense((stats,), weight.dtype), dense((0,), torch.uint8)
+
+
+def _cudnn_batch_norm_backward(device: Device, x: Tensor, grad: Tensor, weight: Tensor, *_: Any) -> Any:
+    return formatted(x.shape, x.dtype, suggested_format(x)), dense(weight.shape, weight.dtype), dense(weight.shape, weight.dtype)
+
+
+def _conv_format(x: Tensor, weight: Tensor) -> torch.memory_format:
+    """`determine_backend_memory_format` for mkldnn, the native kernels and cuDNN: double never goes channels last."""
+    if x.dtype is torch.float64 or weight.dtype is torch.float64:
+        return torch.contiguous_format
+    fmt = suggested_format(x)
+    return fmt if fmt is not torch.contiguous_format else suggested_format(weight)
+
+
+def _conv_shape(
+    x: Tensor,
+    weight: Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> list[int]:
+    def at(values: Sequence[int], i: int) -> int:
+        return values[i] if len(values) > 1 else values[0]
+
+    shape = [x.shape[0], weight.shape[1] * groups if transposed else weight.shape[0]]
+    for i, size in enumerate(x.shape[2:]):
+        reach = at(dilation, i) * (weight.shape[i + 2] - 1)
+        if transposed:
+            shape.append((size - 1) * at(stride, i) - 2 * at(padding, i) + reach + at(output_padding, i) + 1)
+        else:
+            shape.append((size + 2 * at(padding, i) - reach - 1) // at(stride, i) + 1)
+    return shape
+
+
+def _convolution(
+    device: Device,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Any:
+    channels = weight.shape[0] if transposed else weight.shape[1] * groups
+    if x.dim() != weight.dim() or not 3 <= x.dim() <= 5 or x.shape[1] != channels or x.dtype is not weight.dtype:
+        return NotImplemented
+    if bias is not None and bias.dtype is not x.dtype:
+        return NotImplemented
+    shape = _conv_shape(x, weight, stride, padding, dilation, transposed, output_padding, groups)
+    if min(shape) <= 0 or x.numel() == 0:
+        return NotImplemented
+    if x.dim() == 3:
+        fmt = _conv_format(x.unsqueeze(2), weight.unsqueeze(2))
+        return formatted((*shape[:2], 1, shape[2]), x.dtype, fmt).squeeze(2)
+    return formatted(shape, x.dtype, _conv_format(x, weight))
+
+
+def _convolution_backward(
+    device: Device,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    mask: Sequence[bool],
+) -> Any:
+    if x.numel() == 0:
+        return NotImplemented
+    out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    line = x.dim() == 3
+    fmt = _conv_format(x.unsqueeze(2), weight.unsqueeze(2)) if line else _conv_format(x, weight)
+
+    def laid(t: Tensor) -> Tensor:
+        if line:
+            return formatted((*t.shape[:2], 1, t.shape[2]), t.dtype, fmt).squeeze(2)
+        return formatted(t.shape, t.dtype, fmt)
+
+    return (
+        laid(x) if mask[0] else None,
+        laid(weight) if mask[1] else None,
+        dense((out_channels,), x.dtype) if mask[2] else None,
+    )
+
+
+def _pair(values: Sequence[int], default: Sequence[int] = ()) -> tuple[int, int]:
+    values = values or default
+    return (values[0], values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def _pooled(size: int, kernel: int, pad: int, stride: int, dilation: int, ceil: bool) -> int:
+    """aten/src/ATen/native/Pool.h, pooling_output_shape."""
+    out = (size + 2 * pad - dilation * (kernel - 1) - 1 + (stride - 1 if ceil else 0)) // stride + 1
+    if ceil and (out - 1) * stride >= size + pad:
+        out -= 1
+    return out
+
+
+def _pool_shape(
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil: bool,
+) -> list[int] | None:
+    k, p, d = _pair(kernel), _pair(padding), _pair(dilation)
+    s = _pair(stride, kernel)
+    if any(2 * pad > size for pad, size in zip(p, k, strict=True)) or 0 in s:
+        return None
+    sizes = [_pooled(x.shape[i - 2], k[i], p[i], s[i], d[i], ceil) for i in (0, 1)]
+    return [*x.shape[:-2], *sizes] if min(sizes) > 0 else None
+
+
+def _max_pool(
+    device: Device,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: bool = False,
+) -> Any:
+    shape = _pool_shape(x, kernel, stride, padding, dilation, ceil_mode) if x.dim() == 4 and x.numel() else None
+    if shape is None:
+        return NotImplemented
+    fmt = suggested_format(x)
+    return formatted(shape, x.dtype, fmt), formatted(shape, torch.int64, fmt)
+
+
+def _avg_pool(
+    device: Device,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:
+    shape = _pool_shape(x, kernel, stride, padding, (1,), ceil_mode) if x.dim() == 4 and x.numel() else None
+    if shape is None or divisor_override == 0:
+        return NotImplemented
+    return formatted(shape, x.dtype, suggested_format(x))
+
+
+def _pool_backward(device: Device, grad: Tensor, x: Tensor, *_: Any, **__: Any) -> Any:
+    return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
+
+
+def _like_image(device: Device, x: Tensor, factor: int) -> Any:
+    return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
+
+
+def _pixel_shuffle(device: Device, x: Tensor, factor: int) -> Any:
+    if x.dim() != 4 or x.shape[1] % (factor * factor):
+        return NotImplemented
+    n, c, h, w = x.shape
+    return formatted((n, c // (factor * factor), h * factor, w * factor), x.dtype, suggested_format(x))
+
+
+def _pixel_unshuffle(device: Device, x: Tensor, factor: int) -> Any:
+    if x.dim() != 4 or x.shape[2] % factor or x.shape[3] % factor:
+        return NotImplemented
+    n, c, h, w = x.shape
+    return formatted((n, c * factor * factor, h // factor, w // factor), x.dtype, suggested_format(x))
+
+
+def _second_like(device: Device, grad: Tensor, x: Tensor, *_: Any, **__: Any) -> Tensor:
+    return dense(x.shape, x.dtype)
+
+
+def _nll(device: Device, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Any:
+    if x.dim() not in (1, 2) or target.dim() != x.dim() - 1 or (x.dim() == 2 and target.shape[0] != x.shape[0]):
+        return NotImplemented
+    return dense(target.shape if reduction == 0 else (), x.dtype), dense((), x.dtype)
+
+
+def _nll_backward(device: Device, grad: Tensor, x: Tensor, *_: Any) -> Any:
+    return dense(x.shape, x.dtype)
+
+
+def _embedding(device: Device, weight: Tensor, indices: Tensor, *_: Any) -> Any:
+    if weight.dim() != 2 or indices.dtype not in (torch.int64, torch.int32):
+        return NotImplemented
+    return dense((*indices.shape, weight.shape[1]), weight.dtype)
+
+
+def _embedding_backward(device: Device, grad: Tensor, indices: Tensor, rows: int, *_: Any) -> Any:
+    return dense((rows, grad.shape[-1]), grad.dtype)
+
+
+def _mm(device: Device, a: Tensor, b: Tensor) -> Any:
+    if a.dim() != 2 or b.dim() != 2 or a.dtype is not b.dtype:
+        return NotImplemented
+    if a.shape[1] != b.shape[0]:
+        raise RuntimeError(
+            "mat1 and mat2 shapes cannot be multiplied "
+            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
+    return dense((a.shape[0], b.shape[1]), a.dtype)
+
+
+def _addmm(device: Device, bias: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    if bias.dtype is not a.dtype or bias.dim() > 2:
+        return NotImplemented
+    out = _mm(device, a, b)
+    if out is NotImplemented or (bias.dim() and bias.shape[-1] not in (1, out.shape[1])):
+        return NotImplemented
+    return out if bias.dim() < 2 or bias.shape[0] in (1, out.shape[0]) else NotImplemented
+
+
+def _bmm(device: Device, a: Tensor, b: Tensor) -> Any:
+    if a.dim() != 3 or b.dim() != 3 or a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1] or a.dtype is not b.dtype:
+        return NotImplemented
+    return dense((a.shape[0], a.shape[1], b.shape[2]), a.dtype)
+
+
+def _softmax(device: Device, x: Tensor, dim: int, half_to_float: bool) -> Any:
+    if not x.dtype.is_floating_point or not -x.dim() <= dim < max(x.dim(), 1):
+        return NotImplemented
+    return dense(x.shape, torch.float32 if half_to_float else x.dtype)
+
+
+def _safe_softmax(device: Device, x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Any:
+    return _softmax(device, x, dim, False) if dtype in (None, x.dtype) and x.is_contiguous() else NotImplemented
+
+
+def _softmax_backward(device: Device, grad: Tensor, out: Tensor, dim: int, dtype: torch.dtype) -> Any:
+    return dense(grad.shape, dtype)
+
+
+def _linear(device: Device, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+    if weight.dim() != 2 or not x.dim() or x.shape[-1] != weight.shape[1] or x.dtype is not weight.dtype:
+        return NotImplemented
+    return dense((*x.shape[:-1], weight.shape[0]), x.dtype)
+
+
+def _linalg_eig(device: Device, x: Tensor) -> Any:
+    if x.dim() < 2 or not (x.dtype.is_floating_point or x.dtype.is_complex):
+        return NotImplemented
+    dtype = x.dtype.to_complex()
+    return dense(x.shape[:-1], dtype), dense(x.shape, dtype).mT
+
+
+ROWS: dict[Any, Any] = {
+    aten.native_layer_norm.default: _layer_norm,
+    aten.native_layer_norm_backward.default: _layer_norm_backward,
+    aten.native_group_norm.default: _group_norm,
+    aten.native_batch_norm.default: _batch_norm,
+    aten._native_batch_norm_legit.default: _batch_norm,
+    aten._native_batch_norm_legit_functional.default: _batch_norm_functional,
+    aten._native_batch_norm_legit.no_stats: _batch_norm_no_stats,
+    aten.cudnn_batch_norm.default: _cudnn_batch_norm,
+    aten.cudnn_batch_norm_backward.default: _cudnn_batch_norm_backward,
+    aten.native_batch_norm_backward.default: _batch_norm_backward,
+    aten.convolution.default: _convolution,
+    aten.convolution_backward.default: _convolution_backward,
+    aten.max_pool2d_with_indices.default: _max_pool,
+    aten.max_pool2d_with_indices_backward.default: _pool_backward,
+    aten.avg_pool2d.default: _avg_pool,
+    aten.avg_pool2d_backward.default: _pool_backward,
+    aten.pixel_shuffle.default: _pixel_shuffle,
+    aten.pixel_unshuffle.default: _pixel_unshuffle,
+    aten.channel_shuffle.default: _like_image,
+    aten.multi_margin_loss_backward.default: _second_like,
+    aten.multilabel_margin_loss_backward.default: _second_like,
+    aten.fractional_max_pool3d_backward.default: _second_like,
+    aten.nll_loss_forward.default: _nll,
+    aten.nll_loss_backward.default: _nll_backward,
+    aten.embedding.default: _embedding,
+    aten.embedding_dense_backward.default: _embedding_backward,
+    aten.mm.default: _mm,
+    aten.addmm.default: _addmm,
+    aten.bmm.default: _bmm,
+    aten._softmax.default: _softmax,
+    aten._log_softmax.default: _softmax,
+    aten._safe_softmax.default: _safe_softmax,
+    aten._softmax_backward_data.default: _softmax_backward,
+    aten._log_softmax_backward_data.default: _softmax_backward,
+    aten.linear.default: _linear,
+    aten.linalg_eig.default: _linalg_eig,
+}

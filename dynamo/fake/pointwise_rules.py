@@ -1,0 +1,254 @@
+"""Rows for ops that run as one TensorIterator: which arguments take part, and which dtype comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from dynamo.fake.layout import as_float, broadcast, dense, iterate, like, promote
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+Rule = Callable[..., Any]
+DtypeOf = Callable[[torch.dtype], torch.dtype]
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _same(dtype: torch.dtype) -> torch.dtype:
+    return dtype
+
+
+def _bool(dtype: torch.dtype) -> torch.dtype:
+    return torch.bool
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def _op(count: int, dtype_of: DtypeOf) -> Rule:
+    """The first `count` arguments (tensors or numbers) are operands, the rest are parameters."""
+    if count == 1:
+
+        def unary(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Tensor:
+            return iterate((x,), False, dtype_of(x.dtype))
+
+        return unary
+
+    def nary(device: torch.device, *args: Any, **_: Any) -> Any:
+        operands = args[:count]
+        tensors = [x for x in operands if isinstance(x, Tensor)]
+        if len(operands) < count or not tensors:
+            return NotImplemented
+        return iterate(tensors, len(tensors) < count, dtype_of(promote(operands)))
+
+    return nary
+
+
+def _in_place(count: int, dtype_of: DtypeOf) -> Rule:
+    """The result is the first argument; anything unusual is left to the meta kernel, which raises eager's error."""
+
+    def rule(device: torch.device, x: Tensor, *args: Any, **_: Any) -> Any:
+        shape = x.shape
+        dtype = x.dtype
+        for other in args[: count - 1]:
+            if isinstance(other, Tensor) and (other.dtype is not dtype or (other.shape != shape and other.dim())):
+                return NotImplemented
+            if not isinstance(other, Tensor) and type(other) not in ((int, float, bool) if dtype.is_floating_point else (int,)):
+                return NotImplemented
+        exact = dtype_of is _same and not dtype.is_complex and dtype is not torch.bool
+        return x if dtype.is_floating_point or exact else NotImplemented
+
+    return rule
+
+
+def _where(device: torch.device, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return iterate((condition, a, b), False, promote((a, b)))
+
+
+def _div_mode(device: torch.device, a: Tensor, b: Any, *, rounding_mode: str | None) -> Any:
+    return _op(2, as_float if rounding_mode is None else _same)(device, a, b)
+
+
+def _clamp(device: torch.device, x: Tensor, low: Any = None, high: Any = None) -> Tensor:
+    operands = [o for o in (x, low, high) if o is not None]
+    tensors = [o for o in operands if isinstance(o, Tensor)]
+    # scalar bounds are parameters of a unary kernel, not operands of its iterator
+    return iterate(tensors, False, promote(operands))
+
+
+def _pow_tensor(device: torch.device, x: Tensor, exponent: Any) -> Tensor:
+    return iterate((x,), False, promote((x, exponent)))
+
+
+def _pow_scalar(device: torch.device, base: Any, x: Tensor) -> Tensor:
+    return iterate((x,), True, promote((base, x)))
+
+
+def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> Any:
+    if mask.dtype is not torch.bool or x.dim() < mask.dim():
+        return NotImplemented
+    shape = broadcast((x.shape, mask.shape))
+    return dense(shape, x.dtype)
+
+
+def _loss(operands: int) -> Rule:
+    """mse_loss and its like: pointwise with reduction 0, else one number."""
+
+    def rule(device: torch.device, *args: Any, **kwargs: Any) -> Any:
+        tensors = args[:operands]
+        reduction = args[operands] if len(args) > operands else kwargs.get("reduction", 1)
+        out = iterate(tensors, False, promote(tensors))
+        return out if reduction == 0 else dense((), out.dtype)
+
+    return rule
+
+
+def _native_dropout_backward(device: torch.device, grad: Tensor, mask: Tensor, scale: float) -> Tensor:
+    return iterate((grad, mask), False, promote((grad, mask, scale)))
+
+
+def _drawn_like(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Any:
+    return like(x) if x.is_contiguous() and x.dtype.is_floating_point else NotImplemented
+
+
+def _native_dropout(device: torch.device, x: Tensor, p: float, train: bool | None) -> Any:
+    return like(x), like(x, torch.bool)
+
+
+_FLOAT_UNARY = """acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p
+log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh i0 special_entr special_erfcx special_i0e special_i1 special_i1e
+special_log_ndtr special_ndtri"""
+_SAME_UNARY = """neg ceil floor round trunc sign sgn bitwise_not relu gelu silu mish hardswish hardsigmoid hardtanh
+leaky_relu elu softplus softshrink hardshrink celu frac nan_to_num positive"""
+_BOOL_UNARY = "logical_not signbit isposinf isneginf isnan isinf"
+_SAME_BINARY = """fmod remainder floor_divide maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor
+bitwise_left_shift bitwise_right_shift hypot gcd lcm nextafter heaviside logaddexp logaddexp2 add sub mul rsub igamma igammac"""
+_FLOAT_BINARY = "div atan2 copysign xlogy special_xlog1py"
+_BOOL_BINARY = "eq ne lt le gt ge logical_and logical_or logical_xor"
+_BACKWARD = {
+    "threshold_backward": 2,
+    "gelu_backward": 2,
+    "silu_backward": 2,
+    "mish_backward": 2,
+    "sigmoid_backward": 2,
+    "tanh_backward": 2,
+    "hardswish_backward": 2,
+    "hardsigmoid_backward": 2,
+    "hardtanh_backward": 2,
+    "leaky_relu_backward": 2,
+    "softplus_backward": 2,
+    "softshrink_backward": 2,
+    "hardshrink_backward": 2,
+    "logit_backward": 2,
+    "addcmul": 3,
+    "addcdiv": 3,
+    "lerp": 3,
+}
+_FAMILIES: tuple[tuple[str, int, DtypeOf], ...] = (
+    (_FLOAT_UNARY, 1, as_float),
+    (_SAME_UNARY, 1, _same),
+    (_BOOL_UNARY, 1, _bool),
+    (_SAME_BINARY, 2, _same),
+    (_FLOAT_BINARY, 2, as_float),
+    (_BOOL_BINARY, 2, _bool),
+)
+# integer inputs of these need rules of their own, or raise
+_FLOATS_ONLY = words(
+    """gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu softplus softshrink hardshrink celu frac
+    hypot nextafter logaddexp logaddexp2 addcdiv lerp igamma igammac"""
+)
+_NO_BOOL = words("neg sub rsub sign ceil floor round trunc relu")
+
+
+def _guarded(name: str, rule: Rule) -> Rule:
+    """Leave dtypes the kernel refuses to the meta kernel, so that the error is torch's."""
+    if name in _FLOATS_ONLY:
+
+        def floats_only(device: torch.device, x: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(x, Tensor) or not x.dtype.is_floating_point:
+                return NotImplemented
+            if any(isinstance(a, Tensor) and not a.dtype.is_floating_point for a in args):
+                return NotImplemented
+            return rule(device, x, *args, **kwargs)
+
+        return floats_only
+    if name in _NO_BOOL:
+
+        def no_bool(device: torch.device, x: Any, *args: Any, **kwargs: Any) -> Any:
+            if not isinstance(x, Tensor) or x.dtype is torch.bool or x.dtype.is_complex:
+                return NotImplemented
+            return rule(device, x, *args, **kwargs)
+
+        return no_bool
+    return rule
+
+
+def _overloads(name: str) -> list[Any]:
+    packet = getattr(aten, name, None)
+    return [getattr(packet, o) for o in packet.overloads()] if packet is not None else []
+
+
+def _is_functional(op: Any) -> bool:
+    return not op._schema.is_mutable and len(op._schema.returns) == 1
+
+
+def _family_rows(name: str, count: int, dtype_of: DtypeOf) -> dict[Any, Rule]:
+    rows: dict[Any, Rule] = {}
+    for op in _overloads(name):
+        if _is_functional(op) and len(op._schema.arguments) >= count and not _is_mode(op):
+            rows[op] = _guarded(name, _op(count, dtype_of))
+    for op in _overloads(name + "_"):
+        rows[op] = _in_place(count, dtype_of)
+    return rows
+
+
+def _is_mode(op: Any) -> bool:
+    return any(a.name in ("rounding_mode", "decimals") for a in op._schema.arguments)
+
+
+def _rows() -> dict[Any, Rule]:
+    rows: dict[Any, Rule] = {}
+    for names, count, dtype_of in _FAMILIES:
+        for name in names.split():
+            rows.update(_family_rows(name, count, dtype_of))
+    for name, count in _BACKWARD.items():
+        for op in _overloads(name):
+            if _is_functional(op):
+                rows[op] = _guarded(name, _op(count, _same))
+    rows.update(
+        {
+            aten.abs.default: _op(1, _real),
+            aten.where.self: _where,
+            aten.div.Tensor_mode: _div_mode,
+            aten.div.Scalar_mode: _div_mode,
+            aten.clamp.default: _clamp,
+            aten.clamp.Tensor: _clamp,
+            aten.clamp_min.default: _clamp,
+            aten.clamp_min.Tensor: _clamp,
+            aten.clamp_max.default: _clamp,
+            aten.clamp_max.Tensor: _clamp,
+            aten.pow.Tensor_Scalar: _pow_tensor,
+            aten.pow.Scalar: _pow_scalar,
+            aten.pow.Tensor_Tensor: _op(2, _same),
+            aten.pow_.Scalar: _in_place(1, _same),
+            aten.masked_fill.Scalar: _masked_fill,
+            aten.masked_fill.Tensor: _masked_fill,
+            aten.mse_loss.default: _loss(2),
+            aten.smooth_l1_loss.default: _loss(2),
+            aten.huber_loss.default: _loss(2),
+            aten.native_dropout.default: _native_dropout,
+            aten.bernoulli.p: _drawn_like,
+            aten.bernoulli.default: _drawn_like,
+            aten.native_dropout_backward.default: _native_dropout_backward,
+        }
+    )
+    return rows
+
+
+ROWS: dict[Any, Rule] = _rows()

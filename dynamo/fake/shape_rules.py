@@ -1,0 +1,284 @@
+"""Rows for factories, reductions, scans, indexing and joining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from dynamo.fake.layout import as_float, broadcast, dense, formatted, like, promote, suggested_format, wrap_dims
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+Device = torch.device
+Rule = Callable[..., Any]
+
+
+def _like(
+    on: Device,
+    /,
+    x: Tensor,
+    *_: Any,
+    dtype: torch.dtype | None = None,
+    memory_format: torch.memory_format | None = None,
+    **__: Any,
+) -> Tensor:
+    dtype = dtype or x.dtype
+    if memory_format in (None, torch.preserve_format):
+        return like(x, dtype)
+    return formatted(x.shape, dtype, memory_format)
+
+
+def _drawn(on: Device, /, size: Sequence[int], *_: Any, dtype: torch.dtype | None = None, **__: Any) -> Tensor:
+    return dense(size, dtype or torch.get_default_dtype())
+
+
+def _drawn_int(on: Device, /, *args: Any, dtype: torch.dtype | None = torch.int64, **_: Any) -> Tensor:
+    size = next(a for a in args if isinstance(a, (list, tuple)))
+    return dense(size, dtype or torch.int64)
+
+
+def _reduced(x: Tensor, dims: Sequence[int] | int | None, keepdim: bool, dtype: torch.dtype) -> Tensor:
+    gone = set(wrap_dims(dims, x.dim()))
+    if keepdim:
+        return dense([1 if i in gone else n for i, n in enumerate(x.shape)], dtype)
+    return dense([n for i, n in enumerate(x.shape) if i not in gone], dtype)
+
+
+def _sum_dtype(dtype: torch.dtype) -> torch.dtype:
+    return dtype if dtype.is_floating_point or dtype.is_complex else torch.int64
+
+
+def _sum(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    return _reduced(x, dim, keepdim, dtype or _sum_dtype(x.dtype))
+
+
+def _prod(device: Device, x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    return _reduced(x, dim, keepdim, dtype or _sum_dtype(x.dtype))
+
+
+def _mean(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    dtype = dtype or x.dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return NotImplemented
+    return _reduced(x, dim, keepdim, dtype)
+
+
+def _extreme(device: Device, x: Tensor, dim: Any = (), keepdim: bool = False) -> Any:
+    dims = wrap_dims(dim, x.dim())
+    if x.dtype.is_complex or any(x.shape[d] == 0 for d in dims if x.dim()):
+        return NotImplemented
+    return _reduced(x, dim, keepdim, x.dtype)
+
+
+def _any(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    return _reduced(x, dim, keepdim, torch.uint8 if x.dtype is torch.uint8 else torch.bool)
+
+
+def _var(count: int) -> Rule:
+    def rule(device: Device, x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        if not x.dtype.is_floating_point:
+            return NotImplemented
+        outs = [_reduced(x, dim, keepdim, x.dtype) for _ in range(count)]
+        return outs[0] if count == 1 else tuple(outs)
+
+    return rule
+
+
+def _logsumexp(device: Device, x: Tensor, dim: Any, keepdim: bool = False) -> Any:
+    return _reduced(x, dim, keepdim, as_float(x.dtype)) if not x.dtype.is_complex else NotImplemented
+
+
+def _vector_norm(
+    device: Device, x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Any:
+    if not x.dtype.is_floating_point or dtype is not None or x.numel() == 0:
+        return NotImplemented
+    return _reduced(x, dim, keepdim, x.dtype)
+
+
+def _scan(device: Device, x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    wrap_dims(dim, x.dim())
+    return like(x, dtype or _sum_dtype(x.dtype)) if x.is_contiguous() else NotImplemented
+
+
+def _cat(device: Device, tensors: Sequence[Tensor], dim: int = 0) -> Any:
+    if not tensors:
+        return NotImplemented
+    first = tensors[0]
+    ndim = first.dim()
+    if not ndim or any(t.dim() != ndim for t in tensors):
+        return NotImplemented
+    dim = wrap_dims(dim, ndim)[0]
+    shape = list(first.shape)
+    shape[dim] = 0
+    for t in tensors:
+        for i, n in enumerate(t.shape):
+            if i == dim:
+                shape[dim] += n
+            elif n != shape[i]:
+                return NotImplemented
+    fmt = suggested_format(first)
+    if any(suggested_format(t) is not fmt for t in tensors):
+        fmt = torch.contiguous_format
+    return formatted(shape, promote(tensors), fmt)
+
+
+def _stack(device: Device, tensors: Sequence[Tensor], dim: int = 0) -> Any:
+    if not tensors or any(t.shape != tensors[0].shape for t in tensors):
+        return NotImplemented
+    first = tensors[0]
+    dim = wrap_dims(dim, first.dim() + 1)[0]
+    shape = list(first.shape)
+    shape.insert(dim, len(tensors))
+    return dense(shape, promote(tensors))
+
+
+def _gather(device: Device, x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Any:
+    if x.dim() != index.dim() or index.dtype is not torch.int64:
+        return NotImplemented
+    dim = wrap_dims(dim, x.dim())[0]
+    if any(n > x.shape[i] for i, n in enumerate(index.shape) if i != dim):
+        return NotImplemented
+    return dense(index.shape, x.dtype)
+
+
+def _scatter(device: Device, x: Tensor, dim: int, index: Tensor, source: Any, **_: Any) -> Any:
+    if x.dim() != index.dim() or (isinstance(source, Tensor) and source.dtype is not x.dtype):
+        return NotImplemented
+    return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
+
+
+def _index(device: Device, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
+    """Adjacent integer indices into a contiguous tensor; the rest is the meta kernel's."""
+    at = [i for i, index in enumerate(indices) if index is not None]
+    if not at or at[-1] - at[0] != len(at) - 1 or not x.is_contiguous() or len(indices) > x.dim():
+        return NotImplemented
+    given = [indices[i] for i in at]
+    if any(index.dtype not in (torch.int64, torch.int32) or not index.is_contiguous() for index in given):  # type: ignore[union-attr]
+        return NotImplemented
+    if len(given) > 1 and any(n == 1 for index in given for n in index.shape):  # type: ignore[union-attr]
+        return NotImplemented
+    picked = broadcast([index.shape for index in given])  # type: ignore[union-attr]
+    return dense((*x.shape[: at[0]], *picked, *x.shape[at[-1] + 1 :]), x.dtype)
+
+
+def _index_put(device: Device, x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+    return like(x) if values.dtype is x.dtype else NotImplemented
+
+
+def _triangle(device: Device, x: Tensor, diagonal: int = 0) -> Any:
+    return dense(x.shape, x.dtype) if x.dim() >= 2 else NotImplemented
+
+
+def _rolled(device: Device, x: Tensor, *_: Any, **__: Any) -> Any:
+    return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
+
+
+def _sort(device: Device, x: Tensor, dim: int = -1, descending: bool = False) -> Any:
+    wrap_dims(dim, x.dim())
+    return (like(x), like(x, torch.int64)) if x.is_contiguous() else NotImplemented
+
+
+def _scattered_back(device: Device, grad: Tensor, sizes: Sequence[int], *_: Any) -> Tensor:
+    return dense(sizes, grad.dtype)
+
+
+def _foreach(rule: Rule) -> Rule:
+    """A foreach op is its pointwise op, item by item; a list or one value for all as further operands."""
+
+    def each(device: Device, xs: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        outs = []
+        for i, x in enumerate(xs):
+            mine = [a[i] if isinstance(a, (list, tuple)) else a for a in args]
+            out = rule(device, x, *mine, **kwargs)
+            if out is NotImplemented:
+                return NotImplemented
+            outs.append(out)
+        return outs
+
+    return each
+
+
+def _foreach_in_place(device: Device, xs: Sequence[Tensor], *args: Any, **_: Any) -> Any:
+    """Nothing is returned; only equal shapes and floats are waved through."""
+    for others in args:
+        if isinstance(others, (list, tuple)):
+            for x, other in zip(xs, others, strict=False):
+                if isinstance(other, Tensor) and other.shape != x.shape:
+                    return NotImplemented
+    return None if all(x.dtype.is_floating_point for x in xs) else NotImplemented
+
+
+_FOREACH = """add sub mul div addcmul addcdiv sqrt neg abs exp log reciprocal sigmoid tanh lerp maximum minimum
+clamp_min clamp_max pow rsqrt sign round floor ceil"""
+
+
+def foreach_rows(pointwise: dict[Any, Rule]) -> dict[Any, Rule]:
+    rows: dict[Any, Rule] = {}
+    for name in _FOREACH.split():
+        packet = getattr(aten, f"_foreach_{name}")
+        single = getattr(aten, name)
+        base = next((pointwise[getattr(single, o)] for o in single.overloads() if getattr(single, o) in pointwise), None)
+        if base is None:
+            continue
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if not op._schema.is_mutable and not overload.endswith("ScalarAndTensor"):
+                rows[op] = _foreach(base)
+        in_place = getattr(aten, f"_foreach_{name}_")
+        for overload in in_place.overloads():
+            rows[getattr(in_place, overload)] = _foreach_in_place
+    return rows
+
+
+ROWS: dict[Any, Rule] = {
+    aten.empty_like.default: _like,
+    aten.zeros_like.default: _like,
+    aten.ones_like.default: _like,
+    aten.full_like.default: _like,
+    aten.rand_like.default: _like,
+    aten.randn_like.default: _like,
+    aten.rand.default: _drawn,
+    aten.randn.default: _drawn,
+    aten.rand.generator: _drawn,
+    aten.randn.generator: _drawn,
+    aten.randint.default: _drawn_int,
+    aten.randint.low: _drawn_int,
+    aten.sum.default: _sum,
+    aten.sum.dim_IntList: _sum,
+    aten.prod.dim_int: _prod,
+    aten.mean.default: _mean,
+    aten.mean.dim: _mean,
+    aten.amax.default: _extreme,
+    aten.amin.default: _extreme,
+    aten.any.default: _any,
+    aten.any.dim: _any,
+    aten.any.dims: _any,
+    aten.all.default: _any,
+    aten.all.dim: _any,
+    aten.all.dims: _any,
+    aten.var.correction: _var(1),
+    aten.std.correction: _var(1),
+    aten.var_mean.correction: _var(2),
+    aten.std_mean.correction: _var(2),
+    aten.logsumexp.default: _logsumexp,
+    aten.linalg_vector_norm.default: _vector_norm,
+    aten.cumsum.default: _scan,
+    aten.cumprod.default: _scan,
+    aten.cat.default: _cat,
+    aten.stack.default: _stack,
+    aten.gather.default: _gather,
+    aten.scatter.src: _scatter,
+    aten.scatter.value: _scatter,
+    aten.scatter_add.default: _scatter,
+    aten.index.Tensor: _index,
+    aten.index_put.default: _index_put,
+    aten.tril.default: _triangle,
+    aten.triu.default: _triangle,
+    aten.roll.default: _rolled,
+    aten.sort.default: _sort,
+    aten.slice_backward.default: _scattered_back,
+    aten.select_backward.default: _scattered_back,
+}

@@ -1,0 +1,221 @@
+"""The end of a capture: from the tracer's last state to a GraphModule and the text of the entry function.
+
+A frame that returns ends in its result. A frame that breaks ends in `Tail(native, state)`: the native step runs the
+instruction that broke and tails into resume functions (see dynamo/resume.py).
+"""
+
+from __future__ import annotations
+
+import linecache
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import GraphModule
+
+from dynamo import _C
+from dynamo.bytecode.analyse import live_slots
+from dynamo.capture import Captured
+from dynamo.codegen import EntryWriter
+from dynamo.errors import GraphBreakError
+from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
+from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError
+from dynamo.symbolic.frame import Frame
+from dynamo.symbolic.values import CellValue, Null, TensorValue, TupleValue, Value
+
+if TYPE_CHECKING:
+    from dynamo.convert import Context
+
+
+@dataclass
+class Finished:
+    """A capture ready for the backend. `make(graph_fn)` gives the entry function and its text."""
+
+    gm: GraphModule | None
+    example_inputs: list[torch.Tensor]
+    writer: EntryWriter
+    result: str
+    direct: tuple[tuple[int, ...], int | tuple[int, ...] | None] | None
+    name: str
+    placeholders: list[str] = field(default_factory=list)
+    restore: Callable[[], None] | None = None
+
+    def make(self, graph_fn: Callable[..., Any] | None) -> tuple[Callable[..., Any], str]:
+        call = None
+        if self.gm is not None and graph_fn is not None:
+            if self.restore is not None:
+                graph_fn = restoring_modes(graph_fn, self.restore)
+            self.writer.names.globals["graph"] = graph_fn
+            call = f"g = graph({', '.join(self.placeholders)})"
+        text = self.writer.source_text(self.name, self.result, call)
+        if self.direct is not None and graph_fn is not None:
+            args, out = self.direct
+            return _C.Direct(graph_fn, args, out), text
+        filename = f"<entry {self.name} {id(self):x}>"
+        scope = self.writer.names.globals
+        exec(compile(text, filename, "exec"), scope)
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        fn: types.FunctionType = scope.pop(self.name)
+        return fn, text
+
+
+def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str) -> Finished:
+    """Write the entry's end, replay effects, and close the graph. Raises CannotRebuild for a live value that can't be made again."""
+    tx = captured.tx
+    if captured.result is not None:
+        result = writer.value(captured.result)
+    else:
+        result = _tail(ctx, captured, writer, compile_id)
+    writer.replay()
+    gm, placeholders, examples = _close_graph(captured, writer)
+    plain = captured.result is not None and not (writer.effects or tx.mutated or tx.global_writes)
+    direct = _direct(captured, writer, placeholders) if plain and gm is not None else None
+    name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_name) or "entry"
+    texts = [writer.load(p.source) for p in placeholders if p.source is not None]
+    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, captured.restore if tx.on_exit else None)
+
+
+# ---- graph --------------------------------------------------------------------------------------------------
+
+
+def _close_graph(captured: Captured, writer: EntryWriter) -> tuple[GraphModule | None, list[TensorValue], list[torch.Tensor]]:
+    """Add the output node, drop what nothing uses, and wrap the graph in a module. None when no operation is left."""
+    tx = captured.tx
+    graph = tx.graph
+    graph.output(tuple(writer.outputs))
+    _drop_unused(graph)
+    placeholders = [v for n, v in tx.placeholders if n.users or n in writer.outputs]
+    for n, _ in tx.placeholders:
+        if not n.users:
+            graph.erase_node(n)
+    if not any(n.op.startswith("call_") for n in graph.nodes):
+        return None, [], []
+    used = {n.target for n in graph.nodes if n.op == "get_attr"}
+    root = torch.nn.Module()
+    for name, obj in tx.attributes.items():
+        if name not in used:
+            continue
+        if isinstance(obj, torch.nn.Parameter):
+            root.register_parameter(name, obj)
+        elif isinstance(obj, torch.Tensor):
+            root.register_buffer(name, obj)
+        else:
+            setattr(root, name, obj)
+    gm = GraphModule(root, graph, class_name="GraphModule")
+    gm.train(any(p.requires_grad for p in root.parameters()) or root.training)
+    return gm, placeholders, [v.obj for v in placeholders]
+
+
+def _drop_unused(graph: torch.fx.Graph) -> None:
+    """Unread attributes and unread parts of tuple results; everything else may have effects and stays."""
+    import operator
+
+    for n in reversed(list(graph.nodes)):
+        if not n.users and (
+            n.op == "get_attr" or (n.op == "call_function" and n.target is operator.getitem and isinstance(n.args[1], int))
+        ):
+            source = n.args[0] if n.op == "call_function" else None
+            if source is None or isinstance(getattr(source, "meta", {}).get("val"), tuple | list):
+                graph.erase_node(n)
+
+
+def _direct(
+    captured: Captured, writer: EntryWriter, placeholders: list[TensorValue]
+) -> tuple[tuple[int, ...], int | tuple[int, ...] | None] | None:
+    """The entry as a C plan, when it only passes inputs to the graph and picks outputs."""
+    args = []
+    for p in placeholders:
+        if p.source is None or p.source.kind != "input":
+            return None
+        args.append(int(p.source.arg))
+
+    def index(v: object) -> int | None:
+        if isinstance(v, TensorValue) and v.node in writer.outputs and not v.attrs and v.source is None:
+            return writer.outputs.index(v.node)
+        return None
+
+    result = captured.result
+    if isinstance(result, TupleValue) and result.cls is tuple and result.source is None:
+        picks = [index(x) for x in result.items]
+        return (tuple(args), tuple(i for i in picks if i is not None)) if None not in picks and picks else None
+    i = index(result)
+    return (tuple(args), i) if i is not None else None
+
+
+def restoring_modes(graph_fn: Callable[..., Any], restore: Callable[[], None]) -> Callable[..., Any]:
+    """A graph that switches global modes puts them back when it raises, as `with` blocks in the program would.
+
+    What to put back is known at compile time: the guard on the global state holds at each entry.
+    """
+
+    def run(*args: Any) -> Any:
+        try:
+            return graph_fn(*args)
+        except BaseException:
+            restore()
+            raise
+
+    return run
+
+
+# ---- breaks -------------------------------------------------------------------------------------------------
+
+
+def _tail(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str) -> str:
+    """`Tail(native, (stack..., slots...), True)` for the instruction at which the frame stopped."""
+    frame = captured.frame
+    program = frame.program
+    first, last = step_range(program, frame.instr.orig)
+    tested = frame.in_comparison
+    shape = tuple(isinstance(v, Null) for v in frame.stack)
+    live = live_slots(program)
+    bound = _bound(frame)
+    states = states_after(program, first, last, shape, bound, tested)
+    exits: dict[int, Exit] = {}
+    needed = live[first] & bound
+    for after in states:
+        slots = tuple(sorted(live[after.index] & after.bound))
+        needed |= frozenset(slots) & bound
+        exits[after.index] = Exit(_continuation(ctx, captured, after, slots, compile_id), slots, after.stack_shape)
+    here = tuple(sorted(needed))
+    native = native_function(frame.code, frame.globals, first, last, shape, here, exits, _C.Tail, tested)
+    parts = [writer.value(v) for v in frame.stack if not isinstance(v, Null)]
+    for slot in here:
+        v = frame.slots[slot]
+        assert v is not None
+        parts.append(writer.value(v))
+    name = writer.names.const(native)
+    return f"Tail({name}, ({', '.join(parts)}{',' if parts else ''}), True)"
+
+
+def _continuation(ctx: Context, captured: Captured, after: After, slots: tuple[int, ...], compile_id: str) -> Any:
+    """What runs behind the native step: the compiled resume function. Under fullgraph only a step that raises may be native."""
+    reason = captured.reason
+    if captured.tx.fullgraph and reason is not None:
+        return _refuse(reason)
+    frame = captured.frame
+    fn = resume_function(frame.code, frame.globals, after.index, after.stack_shape, slots)
+    state = ctx.state(fn)
+    state.parent = compile_id
+    if reason is not None and reason.id in PROGRAM_RAISES:
+        state.pending = reason
+    return ctx.compiled(fn)
+
+
+def _refuse(reason: BreakError) -> Callable[..., Any]:
+    def refuse(*state: Any) -> Any:
+        raise GraphBreakError(reason)
+
+    return refuse
+
+
+def _bound(frame: Frame) -> frozenset[int]:
+    """The slots that hold something; cell and free slots hold their cells."""
+    slots = frame.program.slots
+    return frozenset(
+        i
+        for i, v in enumerate(frame.slots)
+        if v is not None and (slots[i].kind == "local" or not isinstance(v, Value) or isinstance(v, CellValue))
+    )

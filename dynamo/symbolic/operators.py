@@ -1,0 +1,491 @@
+"""Operators and protocols over values: arithmetic, comparison, truth, length, items, iteration.
+
+Each follows CPython's own order: special methods of Python classes are inlined, constants are computed, tensors become graph
+nodes, containers have rows in `registry.METHODS` under the slot wrapper that CPython would call.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynamo.symbolic.attributes import MISSING, lookup, tx_call
+from dynamo.symbolic.errors import Raised
+from dynamo.symbolic.values import (
+    FALSE,
+    NOT_IMPLEMENTED,
+    TRUE,
+    BuiltinValue,
+    ClassValue,
+    Const,
+    ExceptionValue,
+    FunctionValue,
+    GeneratorValue,
+    IterValue,
+    Lazy,
+    ListValue,
+    ObjectValue,
+    OpaqueValue,
+    TensorValue,
+    TracingState,
+    TupleValue,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.tracer import Tracer
+
+# symbol -> (special method, reflected method, in-place method or '', function on real objects, in-place function)
+_BINARY: dict[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]] = {
+    "+": ("__add__", "__radd__", operator.add, operator.iadd),
+    "-": ("__sub__", "__rsub__", operator.sub, operator.isub),
+    "*": ("__mul__", "__rmul__", operator.mul, operator.imul),
+    "/": ("__truediv__", "__rtruediv__", operator.truediv, operator.itruediv),
+    "//": ("__floordiv__", "__rfloordiv__", operator.floordiv, operator.ifloordiv),
+    "%": ("__mod__", "__rmod__", operator.mod, operator.imod),
+    "**": ("__pow__", "__rpow__", operator.pow, operator.ipow),
+    "@": ("__matmul__", "__rmatmul__", operator.matmul, operator.imatmul),
+    "<<": ("__lshift__", "__rlshift__", operator.lshift, operator.ilshift),
+    ">>": ("__rshift__", "__rrshift__", operator.rshift, operator.irshift),
+    "&": ("__and__", "__rand__", operator.and_, operator.iand),
+    "|": ("__or__", "__ror__", operator.or_, operator.ior),
+    "^": ("__xor__", "__rxor__", operator.xor, operator.ixor),
+}
+_COMPARE: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}
+_UNARY: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "UNARY_NEGATIVE": ("__neg__", operator.neg, "-"),
+    "UNARY_POSITIVE": ("__pos__", operator.pos, "+"),
+    "UNARY_INVERT": ("__invert__", operator.invert, "~"),
+}
+
+
+def special(tx: Tracer, v: Value, name: str, *args: Value) -> Value | None:
+    """Call the special method of v's class; None when the class has none (or sets it to None)."""
+    raw = lookup(v.cls, name)
+    if raw is MISSING or raw is None:
+        return None
+    if isinstance(raw, types.FunctionType):
+        known = tx.by_id.get(id(raw))
+        return tx_call(tx, known if known is not None else FunctionValue(raw), [v, *args])
+    return tx_call(tx, BuiltinValue(raw) if not isinstance(raw, staticmethod) else tx.wrap(raw.__func__, None), [v, *args])
+
+
+def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
+    """`a symbol b`, in-place when the symbol ends in `=`."""
+    inplace = symbol.endswith("=")
+    name, rname, fn, ifn = _BINARY[symbol.rstrip("=")]
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+        if _tensor_operands(a, b):
+            return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
+    if isinstance(a, Const) and isinstance(b, Const):
+        return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, fn, a, b)
+    if inplace:
+        result = special(tx, a, "__i" + name[2:], b)
+        if result is not None and result is not NOT_IMPLEMENTED:
+            return result
+    result = _dispatch(tx, name, rname, a, b)
+    if result is not None:
+        return result
+    shown = symbol if symbol != "**" else "** or pow()"
+    raise tx.throw(TypeError, f"unsupported operand type(s) for {shown}: '{a.cls.__name__}' and '{b.cls.__name__}'")
+
+
+def _tensor_operands(a: Value, b: Value) -> bool:
+    """Whether torch's own operator handles the pair (a Python class may define the reflected method instead)."""
+    other = b if isinstance(a, TensorValue) else a
+    return isinstance(other, TensorValue | Const) or _is_number_member(other)
+
+
+def _is_number_member(v: Value) -> bool:
+    """A member of an IntEnum and the like: a number to C code."""
+    return isinstance(v, ObjectValue) and v.obj is not None and isinstance(v.obj, int | float)
+
+
+def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | None:
+    """CPython's binary dispatch; None when both sides answer NotImplemented."""
+    order = [(a, name, b), (b, rname, a)]
+    if a.cls is not b.cls and issubclass(b.cls, a.cls) and lookup(b.cls, rname) is not lookup(a.cls, rname):
+        order.reverse()
+    if a.cls is b.cls and name != rname:
+        order = order[:1]
+    for v, method, other in order:
+        result = special(tx, v, method, other)
+        if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
+            return result
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, OpaqueValue) or isinstance(b, OpaqueValue):
+        raise tx.break_("DD006", f"{name} of {a.describe()} and {b.describe()}")
+    if isinstance(a, ListValue | TupleValue) and name == "__add__":
+        return None
+    return None
+
+
+def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
+    values = [a.value for a in args]
+    try:
+        return tx.wrap(fn(*values), None)
+    except Exception as e:  # the program's own arithmetic error
+        raise tx.throw(type(e), *e.args) from e
+
+
+def _deferred(tx: Tracer, symbol: str, fn: Callable[..., Any], a: Const, b: Const) -> Value | None:
+    """`n + 1` of an int that came in: computed again by the entry, and guarded only if something depends on its value.
+
+    So a counter that is carried through resume functions doesn't make each of its values a variant.
+    """
+    if symbol not in ("+", "-") or a.cls is not int or b.cls is not int or a.guarded or a.source is None or not b.guarded:
+        return None
+    return Const(fn(a.peek(), b.value), a.source.step("call", _add(fn, symbol, b.value)), tx)
+
+
+@functools.cache
+def _add(fn: Callable[..., Any], symbol: str, n: int) -> Callable[[Any], Any]:
+    def add(x: Any) -> Any:
+        return fn(x, n)
+
+    add.__name__ = f"{symbol}{n}"
+    return add
+
+
+def unary(tx: Tracer, op: str, v: Value) -> Value:
+    name, fn, symbol = _UNARY[op]
+    if isinstance(v, TensorValue):
+        return tx.call_function(fn, [v], {})
+    if isinstance(v, Const):
+        return _fold(tx, fn, v)
+    result = special(tx, v, name)
+    if result is None:
+        raise tx.throw(TypeError, f"bad operand type for unary {symbol}: '{v.cls.__name__}'")
+    return result
+
+
+def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
+    name, rname, fn = _COMPARE[symbol]
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+        other = b if isinstance(a, TensorValue) else a
+        if isinstance(other, TensorValue) or (isinstance(other, Const) and other.value is not None and not isinstance(other.value, str)):
+            return tx.call_function(fn, [a, b], {})
+        if symbol in ("==", "!=") and not isinstance(other, OpaqueValue):
+            return TRUE if symbol == "!=" else FALSE
+    if isinstance(a, Const) and isinstance(b, Const):
+        return _fold(tx, fn, a, b)
+    order = [(a, name, b), (b, rname, a)]
+    if a.cls is not b.cls and issubclass(b.cls, a.cls):
+        order.reverse()
+    for v, method, other in order:
+        result = special(tx, v, method, other)
+        if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
+            return result
+    if symbol == "==":
+        return TRUE if is_(tx, a, b) else FALSE
+    if symbol == "!=":
+        return FALSE if is_(tx, a, b) else TRUE
+    raise tx.throw(TypeError, f"'{symbol}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'")
+
+
+def equal(tx: Tracer, a: Value, b: Value) -> bool:
+    """Identity or ==, as containers compare."""
+    return a is b or is_(tx, a, b) or truth(tx, compare(tx, "==", a, b))
+
+
+def is_(tx: Tracer, a: Value, b: Value) -> bool:
+    """`a is b`."""
+    if a is b:
+        return True
+    if isinstance(a, Const) and isinstance(b, Const):
+        if a.cls is not b.cls:
+            return False
+        if a.cls in (int, str, float, bytes, complex, range):
+            return bool(a.value == b.value)
+        return a.value is b.value
+    if isinstance(a, ClassValue) and isinstance(b, ClassValue):
+        return a.obj is b.obj
+    x, y = getattr(a, "obj", None), getattr(b, "obj", None)
+    return x is not None and x is y and not isinstance(a, Const)
+
+
+def truth(tx: Tracer, v: Value) -> bool:
+    """bool(v)."""
+    if isinstance(v, Const):
+        return bool(v.value)
+    if isinstance(v, TensorValue):
+        constant = getattr(v.fake, "constant", None)
+        if constant is not None and constant.numel() == 1:
+            return bool(constant)
+        raise tx.break_("DD001", v.describe())
+    for name in ("__bool__", "__len__"):
+        raw = lookup(v.cls, name)
+        if raw is not MISSING and raw is not None:
+            result = special(tx, v, name)
+            assert result is not None
+            return truth(tx, result)
+    return True
+
+
+def len_(tx: Tracer, v: Value) -> Value:
+    if isinstance(v, TensorValue):
+        if v.fake.dim() == 0:
+            raise tx.throw(TypeError, "len() of a 0-d tensor")
+        return Const(int(v.fake.shape[0]))
+    if isinstance(v, Const):
+        return _fold(tx, len, v)
+    result = special(tx, v, "__len__")
+    if result is None:
+        raise tx.throw(TypeError, f"object of type '{v.cls.__name__}' has no len()")
+    return result
+
+
+def getitem(tx: Tracer, owner: Value, key: Value) -> Value:
+    if isinstance(owner, TensorValue):
+        return tx.call_function(operator.getitem, [owner, key], {})
+    if isinstance(owner, ClassValue):
+        return _class_getitem(tx, owner, key)
+    if isinstance(owner, Const):
+        known = tx.try_python(key)
+        if known is None:
+            raise tx.break_("DD010", key.describe())
+        return _fold(tx, operator.getitem, owner, Const(known[0]))
+    if owner.cls.__module__ == "typing":  # Optional[...] in annotations and casts
+        known = tx.try_python(owner, key)
+        if known is not None:
+            return tx.wrap(known[0][known[1]], None)
+    result = special(tx, owner, "__getitem__", key)
+    if result is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object is not subscriptable")
+    return result
+
+
+def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
+    """`list[int]`, `MyEnum["name"]`, `Generic[T]`."""
+    known = tx.try_python(key)
+    if known is None:
+        raise tx.break_("DD010", key.describe())
+    try:
+        return tx.wrap(owner.obj[known[0]], None)  # type: ignore[index]  # a class that is not subscriptable raises the program's error
+    except (TypeError, KeyError) as e:
+        raise tx.throw(type(e), *e.args) from e
+
+
+def setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
+    if isinstance(owner, TensorValue):
+        tx.call_function(operator.setitem, [owner, key, v], {})
+        return
+    if special(tx, owner, "__setitem__", key, v) is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object does not support item assignment")
+
+
+def delitem(tx: Tracer, owner: Value, key: Value) -> None:
+    if special(tx, owner, "__delitem__", key) is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object doesn't support item deletion")
+
+
+def _no_container() -> str:
+    try:
+        0 in None  # type: ignore[operator]  # noqa: B015  # the complaint is the point
+    except TypeError as e:
+        return str(e).replace("NoneType", "{}")
+    raise AssertionError
+
+
+_NO_CONTAINER = _no_container()
+
+
+def contains(tx: Tracer, owner: Value, v: Value) -> bool:
+    """`v in owner`."""
+    if isinstance(owner, Const):
+        known = tx.try_python(v)
+        if known is not None:
+            return bool(_fold(tx, operator.contains, owner, Const(known[0])).value)  # type: ignore[attr-defined]  # a bool constant
+        if isinstance(owner.value, str):
+            raise tx.throw(TypeError, f"'in <string>' requires string as left operand, not {v.cls.__name__}")
+        return False
+    if isinstance(owner, TensorValue):
+        return truth(tx, tx.call_method("__contains__", [owner, v], {}))
+    result = special(tx, owner, "__contains__", v)
+    if result is not None:
+        return truth(tx, result)
+    if all(lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
+        raise tx.throw(TypeError, _NO_CONTAINER.format(owner.cls.__name__))
+    it = iter_(tx, owner)
+    while (x := next_(tx, it)) is not None:
+        if equal(tx, x, v):
+            return True
+    return False
+
+
+# ---- iteration --------------------------------------------------------------------------------------------
+
+
+def sequence_iter(tx: Tracer, cls: type, items: Callable[[], list[Value | Lazy]], owner: Value, start: int = 0) -> IterValue:
+    """An iterator over a sequence that may change while it is iterated: reads by index, like CPython's."""
+    state = [start]
+
+    def step() -> Value:
+        now = items()
+        if state[0] >= len(now):
+            state[0] = 1 << 60
+            raise StopIteration
+        state[0] += 1
+        return tx.item(now, state[0] - 1)
+
+    return IterValue(tx, cls, step, lambda: ("sequence", [owner, state[0]]))
+
+
+LIST_ITERATOR: type = [].__iter__().__class__
+
+
+def list_iter(tx: Tracer, values: list[Value], cls: type = LIST_ITERATOR) -> IterValue:
+    """An iterator over values that exist already."""
+    rest = list(reversed(values))
+
+    def step() -> Value:
+        if not rest:
+            raise StopIteration
+        return rest.pop()
+
+    return IterValue(tx, cls, step, lambda: ("values", list(reversed(rest))))
+
+
+def iter_(tx: Tracer, v: Value) -> Value:
+    """iter(v)."""
+    if isinstance(v, TracingState):
+        return v
+    if isinstance(v, TensorValue):
+        if v.fake.dim() == 0:
+            raise tx.throw(TypeError, "iteration over a 0-d tensor")
+        parts = tx.call_method("unbind", [v, Const(0)], {})
+        assert isinstance(parts, TupleValue)
+        return list_iter(tx, tx.items(parts.items))
+    if isinstance(v, Const):
+        return _constant_iter(tx, v)
+    if isinstance(v, ClassValue):
+        return list_iter(tx, _class_members(tx, v))
+    result = special(tx, v, "__iter__")
+    if result is not None:
+        return result
+    if lookup(v.cls, "__getitem__") is not MISSING:
+        return _getitem_iter(tx, v)
+    raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not iterable")
+
+
+def _constant_iter(tx: Tracer, v: Const) -> IterValue:
+    """Over a string or a range: one value at a time, as ranges can be long."""
+    try:
+        real = iter(v.value)
+    except TypeError as e:
+        raise tx.throw(TypeError, str(e)) from e
+    taken = [0]
+
+    def step() -> Value:
+        x = next(real)
+        taken[0] += 1
+        return tx.wrap(x, None)
+
+    return IterValue(tx, type(real), step, lambda: ("sequence", [v, taken[0]]))
+
+
+def _class_members(tx: Tracer, v: ClassValue) -> list[Value]:
+    try:
+        return [tx.wrap(x, None) for x in v.obj]  # type: ignore[attr-defined]  # enums iterate over their members
+    except TypeError as e:
+        raise tx.throw(TypeError, str(e)) from e
+
+
+def _getitem_iter(tx: Tracer, v: Value) -> IterValue:
+    """The old sequence protocol: __getitem__ with 0, 1, ... until IndexError."""
+    state = [0]
+
+    def step() -> Value:
+        try:
+            x = getitem(tx, v, Const(state[0]))
+        except Raised as e:
+            if issubclass(e.value.cls, IndexError | StopIteration):
+                raise StopIteration from None
+            raise
+        state[0] += 1
+        return x
+
+    return IterValue(tx, type(iter(_Sequence())), step)
+
+
+class _Sequence:
+    def __getitem__(self, i: int) -> int:
+        raise IndexError
+
+
+def next_(tx: Tracer, it: Value) -> Value | None:
+    """next(it), or None at the end."""
+    if isinstance(it, IterValue):
+        try:
+            return it.next()
+        except StopIteration:
+            return None
+        except Raised as e:
+            if issubclass(e.value.cls, StopIteration):  # a callback of the iterator ended it
+                return None
+            raise
+    if isinstance(it, GeneratorValue):
+        from dynamo.symbolic.generators import resume
+
+        done, v = resume(tx, it, Const(None))
+        return None if done else v
+    if isinstance(it, OpaqueValue):
+        unseen = tx.break_("DD007", it.describe())
+        unseen.consequence = it.source is not None and it.source.root.label.startswith(("L['___stack", "L['.0'"))
+        raise unseen
+    try:
+        result = special(tx, it, "__next__")
+    except Raised as e:
+        if issubclass(e.value.cls, StopIteration):
+            return None
+        raise
+    if result is None:
+        raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+    return result
+
+
+def send(tx: Tracer, it: Value, v: Value) -> tuple[bool, Value]:
+    """One step of `yield from`: (finished, value)."""
+    from dynamo.symbolic.generators import resume
+
+    if isinstance(it, GeneratorValue):
+        return resume(tx, it, v)
+    if isinstance(v, Const) and v.value is None:
+        try:
+            x = special(tx, it, "__next__") if not isinstance(it, TracingState) else next_(tx, it)
+        except Raised as e:
+            if issubclass(e.value.cls, StopIteration) and isinstance(e.value, ExceptionValue):
+                return True, e.value.args[0] if e.value.args else Const(None)
+            raise
+        return (True, Const(None)) if x is None else (False, x)
+    from dynamo.symbolic.attributes import getattr_
+
+    return False, tx_call(tx, getattr_(tx, it, "send"), [v])
+
+
+def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None) -> list[Value]:
+    """list(v) as values; stops after `limit` items."""
+    if isinstance(v, ListValue | TupleValue) and lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
+        return tx.items(v.items)
+    out: list[Value] = []
+    it = iter_(tx, v)
+    while limit is None or len(out) < limit:
+        x = next_(tx, it)
+        if x is None:
+            break
+        out.append(x)
+        if len(out) > MAX_UNROLL:
+            raise tx.break_("DD020", f"more than {MAX_UNROLL} steps over {v.describe()}")
+    return out
+
+
+MAX_UNROLL = 100_000

@@ -1,0 +1,254 @@
+"""Global modes of torch: grad mode, autocast, default dtype, determinism, inference mode, random state.
+
+A setter is really called while tracing (so that fakes see the mode), put into the graph (so that the running graph switches
+as eager does), and undone when tracing ends. A getter is answered from the real mode; most modes are part of the state guard,
+the others are guarded where they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dynamo import graph_helpers
+from dynamo.source import const_source
+from dynamo.symbolic.registry import FUNCTIONS, constructor, function, method
+from dynamo.symbolic.values import NONE, Const, GraphValue, OpaqueValue, Value
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.tracer import Tracer
+
+    Args = list[Value]
+    Kwargs = dict[str, Value]
+
+_C = torch._C
+_Getter = Callable[..., Any]
+
+
+def _switch(tx: Tracer, setter: Callable[..., Any], args: list[Any], undo: Callable[[], Any]) -> None:
+    setter(*args)
+    tx.on_exit.append(undo)
+    tx.switched.add(setter)
+    tx.add_node("call_function", setter, tuple(args), {}, None)
+
+
+def _plain(tx: Tracer, setter: Callable[..., Any], args: Args, kwargs: Kwargs) -> list[Any]:
+    known = tx.try_python(*args, *kwargs.values())
+    if known is None:
+        raise tx.break_("DD010", f"argument of {getattr(setter, '__name__', setter)}")
+    return known
+
+
+# ---- modes with one value ---------------------------------------------------------------------------------
+
+
+def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool) -> None:
+    """`guarded`: the state guard of every entry covers the mode."""
+
+    def row(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+        known = _plain(tx, setter, args, kwargs)
+        before = getter()
+        if before == known[0] and type(before) is type(known[0]):
+            if not guarded:
+                _guard_mode(tx, setter, getter, before)
+            return NONE
+        _switch(tx, setter, known, lambda: setter(before))
+        return NONE
+
+    def read(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+        now = getter(*_plain(tx, getter, args, kwargs))
+        if not guarded:
+            _guard_mode(tx, setter, getter, now)
+        return tx.wrap(now, None)
+
+    FUNCTIONS.add(setter)(row)
+    FUNCTIONS.add(getter)(read)
+
+
+def _guard_mode(tx: Tracer, setter: Callable[..., Any], getter: _Getter, now: Any) -> None:
+    if setter not in tx.switched:
+        tx.guard(const_source(getter, f"{getter.__name__}()").step("call", _call_it), "eq", now)
+
+
+def _call_it(fn: Callable[[], Any]) -> Any:
+    return fn()
+
+
+_PLAIN_MODES: tuple[tuple[str, str, bool], ...] = (
+    ("_set_grad_enabled", "is_grad_enabled", True),
+    ("_set_default_dtype", "get_default_dtype", True),
+    ("set_autocast_cache_enabled", "is_autocast_cache_enabled", True),
+    ("_set_float32_matmul_precision", "_get_float32_matmul_precision", True),
+    ("_set_cudnn_enabled", "_get_cudnn_enabled", False),
+    ("_set_cudnn_benchmark", "_get_cudnn_benchmark", False),
+    ("_set_cudnn_deterministic", "_get_cudnn_deterministic", False),
+    ("_set_cudnn_allow_tf32", "_get_cudnn_allow_tf32", False),
+    ("_set_cudnn_depthwise_kernel", "_get_cudnn_depthwise_kernel", False),
+    ("_cuda_set_cudnn_benchmark_limit", "_cuda_get_cudnn_benchmark_limit", False),
+    ("_set_mkldnn_enabled", "_get_mkldnn_enabled", False),
+    ("_set_cublas_allow_tf32", "_get_cublas_allow_tf32", False),
+    ("_set_sdp_use_flash", "_get_flash_sdp_enabled", False),
+    ("_set_sdp_use_math", "_get_math_sdp_enabled", False),
+    ("_set_sdp_use_mem_efficient", "_get_mem_efficient_sdp_enabled", False),
+    ("_set_sdp_use_cudnn", "_get_cudnn_sdp_enabled", False),
+    ("_set_sdp_use_overrideable", "_get_overrideable_sdp_enabled", False),
+    ("_set_sdp_priority_order", "_get_sdp_priority_order", False),
+    ("set_num_threads", "get_num_threads", False),
+    ("_set_view_replay_enabled", "_is_view_replay_enabled", False),
+    ("_set_multithreading_enabled", "_is_multithreading_enabled", False),
+)
+
+
+def _find(name: str) -> Any:
+    found = getattr(torch, name, None) if not name.startswith("_") else None
+    return found if found is not None else getattr(_C, name, None)
+
+
+for _setter, _getter, _guarded in _PLAIN_MODES:
+    if _find(_setter) is not None and _find(_getter) is not None:
+        _add_mode(_find(_setter), _find(_getter), _guarded)
+
+
+# ---- autocast ---------------------------------------------------------------------------------------------
+
+
+def _per_device(setter: Callable[..., Any], getter: _Getter) -> None:
+    """Autocast settings: (device, value), or the old form (value) that means cuda."""
+
+    def row(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+        known = _plain(tx, setter, args, kwargs)
+        device = known[0] if len(known) > 1 else "cuda"
+        before = getter(device)
+        if before == known[-1]:
+            return NONE
+        _switch(tx, setter, known, lambda: setter(device, before))
+        return NONE
+
+    FUNCTIONS.add(setter)(row)
+
+
+_per_device(torch.set_autocast_enabled, torch.is_autocast_enabled)
+_per_device(torch.set_autocast_dtype, torch.get_autocast_dtype)
+
+
+if hasattr(_C, "_set_fp32_precision_setter"):
+
+    @function(_C._set_fp32_precision_setter)
+    def _fp32_precision(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+        backend, op, precision = _plain(tx, _C._set_fp32_precision_setter, args, kwargs)
+        before = _C._get_fp32_precision_getter(backend, op)
+        _switch(tx, _C._set_fp32_precision_setter, [backend, op, precision], lambda: _C._set_fp32_precision_setter(backend, op, before))
+        return Const(precision)
+
+
+@function(torch.autocast_increment_nesting)
+def _increment(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    _switch(tx, torch.autocast_increment_nesting, [], torch.autocast_decrement_nesting)
+    return Const(_nesting())
+
+
+@function(torch.autocast_decrement_nesting)
+def _decrement(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    _switch(tx, torch.autocast_decrement_nesting, [], torch.autocast_increment_nesting)
+    return Const(_nesting())
+
+
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return int(torch.autocast_decrement_nesting())
+
+
+@function(torch.clear_autocast_cache)
+def _clear_cache(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    _switch(tx, torch.clear_autocast_cache, [], torch.clear_autocast_cache)
+    return NONE
+
+
+@function(_C._set_deterministic_algorithms)
+def _deterministic(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    mode, *rest = _plain(tx, _C._set_deterministic_algorithms, args, kwargs)
+    warn_only = bool(rest and rest[0])
+    before = (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
+    if before == (mode, warn_only):
+        return NONE
+    _C._set_deterministic_algorithms(mode, warn_only=warn_only)
+    tx.on_exit.append(lambda: _C._set_deterministic_algorithms(before[0], warn_only=before[1]))
+    tx.add_node("call_function", torch.use_deterministic_algorithms, (mode,), {"warn_only": warn_only}, None)
+    return NONE
+
+
+# ---- inference mode ---------------------------------------------------------------------------------------
+
+
+@constructor(_C._InferenceMode)
+def _inference_mode(tx: Tracer, cls: type, args: Args, kwargs: Kwargs) -> Value:
+    (mode,) = _plain(tx, cls, args, kwargs)
+    guard = graph_helpers.enter_inference_mode(bool(mode))
+    node = tx.add_node("call_function", graph_helpers.enter_inference_mode, (bool(mode),), {}, guard)
+    open_ = [True]
+
+    def leave() -> None:
+        if open_:
+            open_.clear()
+            guard.__exit__(None, None, None)
+
+    tx.on_exit.append(leave)
+    node.meta["leave"] = leave
+    return GraphValue(node, cls)
+
+
+# pybind methods are plain C functions below an `instancemethod`
+@function(_C._InferenceMode.__dict__["__enter__"].__func__)
+def _inference_enter(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    """The mode was switched when the object was made: torch makes and enters it in one breath."""
+    return args[0]
+
+
+@function(_C._InferenceMode.__dict__["__exit__"].__func__)
+def _inference_exit(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    self_ = args[0]
+    if not isinstance(self_, GraphValue):
+        raise tx.break_("DD022", "leaving an inference mode entered before the frame")
+    self_.node.meta["leave"]()
+    tx.add_node("call_function", graph_helpers.exit_inference_mode, (tx.node_here(self_.node),), {}, None)
+    return NONE
+
+
+@method(torch.device.__enter__, torch.device.__exit__)
+def _device_context(tx: Tracer, self_: Value, args: Args, kwargs: Kwargs) -> Value:
+    raise tx.break_("DD022", "torch.device as a context manager")
+
+
+# ---- random state -----------------------------------------------------------------------------------------
+
+
+@function(torch.manual_seed, torch.random.manual_seed)
+def _manual_seed(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    """Only the running graph seeds: tracing draws nothing."""
+    (seed,) = _plain(tx, torch.manual_seed, args, kwargs)
+    tx.add_node("call_function", torch.manual_seed, (seed,), {}, None)
+    return OpaqueValue(torch.Generator, torch.default_generator, const_source(torch.default_generator, "default_generator"))
+
+
+@function(torch.get_rng_state)
+def _get_rng_state(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    with tx.mode:
+        state = torch.empty(_RNG_BYTES, dtype=torch.uint8)
+    return tx.wrap_output(tx.add_node("call_function", torch.get_rng_state, (), {}, state), state)
+
+
+@function(torch.set_rng_state)
+def _set_rng_state(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    (state,) = [*args, *kwargs.values()]
+    tx.add_node("call_function", torch.set_rng_state, (tx.to_fx(state),), {}, None)
+    return NONE
+
+
+_RNG_BYTES = torch.get_rng_state().numel()
+
+
+@function(torch.seed, torch.initial_seed)
+def _seed(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    raise tx.break_("DD003", "the seed of the random generator")

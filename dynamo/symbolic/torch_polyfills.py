@@ -1,0 +1,38 @@
+"""Python functions that are traced in place of torch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+
+def use_grad(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What `torch.optim` wraps around `step`, without the graph breaks that are there for torch's own compiler."""
+    before = torch.is_grad_enabled()
+    try:
+        torch.set_grad_enabled(args[0].defaults["differentiable"])
+        return func(*args, **kwargs)
+    finally:
+        torch.set_grad_enabled(before)
+
+
+def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
+    """torch's own reference for `associative_scan`, over the leaves of `xs`."""
+    from torch._higher_order_ops.associative_scan import generic_associative_scan
+
+    leaves, spec = tree_flatten(xs)
+    dim = dim % leaves[0].ndim
+    if reverse:
+        leaves = [torch.flip(x, [dim]) for x in leaves]
+
+    def combine(*parts: Any) -> Any:
+        half = len(parts) // 2
+        return combine_fn(tree_unflatten(list(parts[:half]), spec), tree_unflatten(list(parts[half:]), spec))
+
+    results = generic_associative_scan(combine, leaves, dim)
+    if reverse:
+        results = [torch.flip(x, [dim]) for x in results]
+    return tree_unflatten(results, spec)

@@ -1,0 +1,197 @@
+"""Calls that put a whole function into the graph: `autograd.Function.apply` and `torch.utils.checkpoint`.
+
+Both trace the function into a graph of its own first (`Scope`). For a checkpoint that graph becomes the body of the region; for
+an `autograd.Function` it only proves that `forward` can be run on fakes without effects, and the node calls `apply` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.utils.checkpoint
+from torch.fx import GraphModule, Node
+
+from dynamo import graph_helpers
+from dynamo.source import const_source
+from dynamo.symbolic.attributes import tx_call
+from dynamo.symbolic.errors import BreakError
+from dynamo.symbolic.registry import function
+from dynamo.symbolic.tracer import Scope
+from dynamo.symbolic.values import (
+    FALSE,
+    TRUE,
+    ClassValue,
+    DictValue,
+    Lazy,
+    ListValue,
+    ObjectValue,
+    TensorValue,
+    TupleValue,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.tracer import Tracer
+
+    Args = list[Value]
+    Kwargs = dict[str, Value]
+
+
+@contextmanager
+def region(tx: Tracer) -> Iterator[Scope]:
+    """Operations inside go into a graph of their own."""
+    scope = Scope(tx.graph)
+    tx.scopes.append(scope)
+    tx.graph = scope.graph
+    try:
+        yield scope
+    finally:
+        tx.graph = scope.outer
+        tx.scopes.pop()
+
+
+@contextmanager
+def without_effects(tx: Tracer, what: str) -> Iterator[None]:
+    """Break when the code inside changes an object that existed before: it would be replayed another number of times than eager does."""
+    changed, written = dict(tx.mutated), dict(tx.global_writes)
+    before = {key: _contents(v) for key, v in changed.items()}
+    yield
+    if tx.global_writes != written or tx.mutated.keys() != changed.keys() or any(_contents(v) != before[k] for k, v in changed.items()):
+        raise tx.break_("DD022", f"{what} changes a Python object outside of it")
+
+
+def _contents(v: Value) -> Any:
+    """A snapshot of a changed value's own state, comparable by identity of its members."""
+    if isinstance(v, ListValue):
+        return [id(x) for x in v.items]
+    if isinstance(v, DictValue):
+        return [(k, id(x)) for k, (_, x) in v.table.items()]
+    if isinstance(v, TensorValue):
+        return [(k, id(x)) for k, x in v.attrs.items()]
+    return id(getattr(v, "contents", None)), [(k, id(x)) for k, x in getattr(v, "slots", {}).items()]
+
+
+# ---- torch.autograd.Function ------------------------------------------------------------------------------
+
+
+@function(torch.autograd.Function.__dict__["apply"].__func__)
+def _apply(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    cls, rest = args[0], args[1:]
+    assert isinstance(cls, ClassValue)
+    _rehearse(tx, cls, rest, kwargs)
+    fx_args = tuple(_argument(tx, a) for a in rest)
+    fx_kwargs = {k: _argument(tx, v) for k, v in kwargs.items()}
+    target = graph_helpers.applying(cls.obj)
+    out = tx.propagate("call_function", target, fx_args, fx_kwargs)
+    node = tx.add_node("call_function", target, fx_args, fx_kwargs, out)
+    return _same_tensors(tx, tx.wrap_output(node, out), rest)
+
+
+def _rehearse(tx: Tracer, cls: ClassValue, args: Args, kwargs: Kwargs) -> None:
+    """Trace `forward` for its guards and for breaks; what it computed is dropped."""
+    ctx = ObjectValue(torch.autograd.function.FunctionCtx)
+    forward = tx.wrap(cls.obj.forward, const_source(cls.obj, cls.obj.__qualname__).attr("forward"))  # type: ignore[attr-defined]  # same
+    separate = cls.obj.setup_context is not torch.autograd.Function.setup_context  # type: ignore[attr-defined]  # same
+    grad = torch.is_grad_enabled()
+    tracked = [TRUE if isinstance(a, TensorValue) and a.fake.requires_grad else FALSE for a in args]
+    ctx.slots["needs_input_grad"] = tx.make_tuple(tracked)
+    try:
+        with region(tx), without_effects(tx, f"{cls.obj.__name__}.forward"):
+            torch._C._set_grad_enabled(False)
+            tx_call(tx, forward, args if separate else [ctx, *args], kwargs)
+    finally:
+        torch._C._set_grad_enabled(grad)
+
+
+def _argument(tx: Tracer, v: Value) -> Any:
+    """An argument as a graph constant; any real object may be one, since `forward` gets it unchanged."""
+    try:
+        return tx.to_fx(v)
+    except BreakError:
+        obj = getattr(v, "obj", None)
+        if obj is None or id(v) in tx.mutated:
+            raise
+        return tx.attribute_for(obj, v.source)
+
+
+def _same_tensors(tx: Tracer, result: Value, args: Args) -> Value:
+    """Inputs that `forward` changed and returned are the same tensors for the program."""
+    known = {id(a.fake): a for a in args if isinstance(a, TensorValue)}
+    if isinstance(result, TensorValue) and id(result.fake) in known:
+        same = known[id(result.fake)]
+        same.node = result.node
+        return same
+    return result
+
+
+# ---- torch.utils.checkpoint -------------------------------------------------------------------------------
+
+_OPTIONS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+
+
+@function(torch.utils.checkpoint.checkpoint, graph_helpers._checkpoint)
+def _checkpoint(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    fn, *rest = args
+    options = {k: _option(tx, k, kwargs[k]) for k in _OPTIONS if k in kwargs}
+    if options.get("use_reentrant") is None:
+        options["use_reentrant"] = True
+    inner_kwargs = {k: v for k, v in kwargs.items() if k not in _OPTIONS}
+    if inner_kwargs and options["use_reentrant"]:
+        raise tx.throw(ValueError, "Unexpected keyword arguments: " + ",".join(inner_kwargs))
+    with region(tx) as scope:
+        given = len({tx.node_here(v.node) for v in rest if isinstance(v, TensorValue)})
+        with without_effects(tx, f"{fn.describe()} under checkpoint"):
+            result = tx_call(tx, fn, rest, inner_kwargs)
+        results = list(dict.fromkeys(v for v in tensors_of(tx, result) if v.node.graph is scope.graph))
+        scope.graph.output(tuple(v.node for v in results))
+    if not results:
+        return result
+    body = GraphModule(torch.nn.Module(), scope.graph, "CheckpointBody")
+    outer = [tx.node_here(n) for n in scope.order]
+    _emit(tx, body, options, given, outer, results)
+    return result
+
+
+def _option(tx: Tracer, name: str, v: Value) -> Any:
+    known = tx.try_python(v)
+    if known is None:
+        raise tx.break_("DD010", f"{name} of checkpoint")
+    return known[0]
+
+
+def _emit(tx: Tracer, body: GraphModule, options: dict[str, Any], given: int, outer: list[Node], results: list[TensorValue]) -> None:
+    """The node of the region, and the results' values moved to it."""
+    region_body = tx.attribute_for(body, None)
+    args = (region_body, options, given, *outer)
+    out = tx.propagate("call_function", graph_helpers.checkpoint, args, {})
+    node = tx.add_node("call_function", graph_helpers.checkpoint, args, {}, out)
+    node.meta["checkpoint"] = dict(options)
+    outputs = tx.wrap_output(node, out)
+    assert isinstance(outputs, TupleValue)
+    for v, new in zip(results, tx.items(outputs.items), strict=True):
+        assert isinstance(new, TensorValue)
+        v.node, v.fake = new.node, new.fake
+
+
+def tensors_of(tx: Tracer, v: Value | Lazy, seen: set[int] | None = None) -> Iterator[TensorValue]:
+    """Every tensor in a value that the trace made, in order."""
+    seen = set() if seen is None else seen
+    if isinstance(v, Lazy) or id(v) in seen:
+        return
+    seen.add(id(v))
+    if isinstance(v, TensorValue):
+        yield v
+        return
+    children: list[Value | Lazy] = []
+    if isinstance(v, ListValue | TupleValue):
+        children += v.items
+    if isinstance(v, DictValue):
+        children += [x for _, x in v.table.values()]
+    if isinstance(v, ObjectValue):
+        children += [x for x in v.slots.values() if x is not None]
+        children += [v.inst] if v.inst is not None else []
+    for child in children:
+        yield from tensors_of(tx, child, seen)

@@ -1,0 +1,35 @@
+"""Captured graphs as DOT, through the `graphviz` package. The `dot` program is needed only to draw them."""
+
+from __future__ import annotations
+
+import re
+
+import graphviz
+
+from dynamo.trace.events import GraphCaptured, GraphNode
+from dynamo.trace.model import short
+
+_SHAPES = {"placeholder": "invhouse", "get_attr": "cylinder", "output": "house"}
+_NAME = re.compile(r"%?([A-Za-z_]\w*)")
+
+
+def to_dot(graph: GraphCaptured) -> str:
+    """DOT text of one graph: a box per node with its user line, an edge per use."""
+    dot = graphviz.Digraph(name=graph.graph_id, node_attr={"fontname": "monospace", "shape": "box"})
+    names = {n.name for n in graph.nodes}
+    for node in graph.nodes:
+        label = "\n".join(part for part in (f"{node.name} = {node.target}", node.shape, _where(node)) if part)
+        dot.node(node.name, graphviz.escape(label).replace("\n", "\\n"), shape=_SHAPES.get(node.op, "box"))
+        for used in node.inputs or _names_in(node, names):
+            dot.edge(used, node.name)
+    return str(dot.source)
+
+
+def _where(node: GraphNode) -> str:
+    return f"{short(node.file)}:{node.line}" if node.file else ""
+
+
+def _names_in(node: GraphNode, names: set[str]) -> list[str]:
+    """Records without `inputs`: the node names its text mentions after its own."""
+    _, _, uses = node.text.partition("(" if "(" in node.text else "=")
+    return [n for n in dict.fromkeys(_NAME.findall(uses)) if n in names and n != node.name]

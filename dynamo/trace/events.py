@@ -1,0 +1,209 @@
+"""Typed events of the compile record.
+
+An event is a frozen dataclass; `kind` (the class name in snake case) is its tag in `events.jsonl`. Fields hold JSON values
+only: str, int, float, bool, None, and tuples or dicts of them. Long texts (graph code, generated code) are ordinary str
+fields here; the writer moves them to content-addressed artifacts and the reader puts them back.
+A field added later needs a default, so that old records still load. `SCHEMA` changes only when a field changes meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events. `t` is seconds since the run began; the store fills it in when it is negative."""
+
+    t: float = field(default=-1.0, kw_only=True)
+
+
+@dataclass(frozen=True)
+class RunStarted(Event):
+    """The first event of a run. `argv` begins with the script as it was named; `versions` by distribution, `python` among them."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    versions: dict[str, str]
+    engine: str = "dynamo"
+
+
+@dataclass(frozen=True)
+class RunEnded(Event):
+    """exit: 0 ok, otherwise the script's own code; error: its last exception as one line, or ''."""
+
+    exit: int
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class CompileStarted(Event):
+    """`compile_id` reads `frame/recompile`, for example `2/1`. `parent` is the compile whose break led here ('' for a root)."""
+
+    compile_id: str
+    name: str
+    file: str
+    line: int
+    parent: str = ""
+    is_resume: bool = False
+
+
+@dataclass(frozen=True)
+class CompileEnded(Event):
+    """outcome: ok (one graph, returns), break (ends in a graph break), empty (no tensor ops), skipped, error."""
+
+    compile_id: str
+    outcome: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class StageTimed(Event):
+    """`start` and `seconds` of one stage of one compile; nested stages overlap their parents."""
+
+    compile_id: str
+    stage: str
+    start: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """One FX node. `file`/`line` is the user line it came from; `stack` the inlined call chain, outermost first, as `file:line name`.
+
+    `inputs` are the names of the nodes it uses, in order.
+    """
+
+    name: str
+    op: str
+    target: str
+    text: str
+    shape: str
+    file: str
+    line: int
+    stack: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GraphCaptured(Event):
+    """`graph_id` is the compile id plus nothing else for dynamo's graphs; later stages add `.aot`, `.fw`, `.bw`."""
+
+    graph_id: str
+    compile_id: str
+    stage: str
+    ops: int
+    code: str
+    nodes: tuple[GraphNode, ...]
+
+
+@dataclass(frozen=True)
+class CodeGenerated(Event):
+    """Residual Python (`stage='codegen'`) or kernels (`stage='kernels'`)."""
+
+    compile_id: str
+    stage: str
+    name: str
+    language: str
+    code: str
+
+
+@dataclass(frozen=True)
+class GuardInstalled(Event):
+    """`source` as Python text over the inputs (`L['x'].shape`), `check` in words (`size (3, 4)`), and the user line that read the value."""
+
+    compile_id: str
+    guard_id: int
+    source: str
+    check: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class GraphBroke(Event):
+    """A graph break. `id` is the stable id (a row of dynamo/breaks.py); `stack` user frames, outermost first, `file:line name`."""
+
+    compile_id: str
+    id: str
+    file: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+    reason: str
+    explanation: str
+    hint: str
+    stack: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recompiled(Event):
+    """A call that fitted no entry of an already compiled code. `failures` has one line per existing entry."""
+
+    compile_id: str
+    frame: str
+    reason: str
+    failures: tuple[str, ...] = ()
+    guard_id: int = -1
+    source: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class LimitHit(Event):
+    """`recompile_limit` was reached: this code now runs from its cache or eagerly."""
+
+    frame: str
+    limit: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class FrameSkipped(Event):
+    """A frame that is not captured at all, and why (a row id of dynamo/breaks.py)."""
+
+    name: str
+    file: str
+    line: int
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class FrozenMiss(Event):
+    """run(): a call that fitted no entry and went to eager."""
+
+    frame: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Decided(Event):
+    """One fuel-counted decision (`dynamo.decisions.decide`)."""
+
+    compile_id: str
+    number: int
+    stage: str
+    what: str
+    taken: bool
+
+
+@dataclass(frozen=True)
+class Note(Event):
+    """A warning or remark the user saw, with its stable id."""
+
+    id: str
+    message: str
+    level: str = "warning"
+
+
+@dataclass(frozen=True)
+class SourceRead(Event):
+    """Text of a source file that other events point into, as it was when the run read it."""
+
+    file: str
+    text: str

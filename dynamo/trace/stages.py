@@ -1,0 +1,36 @@
+"""The stages of the pipeline, each declared once.
+
+The timer, the record, the command line, the TUI and the bisector all use these names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One named step. `package` is the package that runs it; `doc` is one line for help texts."""
+
+    name: str
+    package: str
+    doc: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("bytecode", "dynamo", "decode and analyse the code object"),
+    Stage("capture", "dynamo", "run the bytecode symbolically; build the FX graph and collect guards"),
+    Stage("backend", "dynamo", "hand the graph to the backend and get a callable"),
+    Stage("guards", "dynamo", "compile guard records into a C guard tree"),
+    Stage("codegen", "dynamo", "write the function that calls the graph and replays side effects"),
+    Stage("install", "dynamo", "put the entry into the cache of its code object"),
+    Stage("aot", "dynamo", "trace the joint forward and backward ATen graph"),
+    Stage("partition", "dynamo", "split the joint graph, decide what to save and what to recompute"),
+    Stage("lower", "inductor", "turn ATen nodes into loop IR"),
+    Stage("passes", "inductor", "rewrite graph and loop IR"),
+    Stage("schedule", "inductor", "fuse, order and plan memory"),
+    Stage("kernels", "inductor", "print the kernels and the host program"),
+    Stage("build", "inductor", "run the C compiler or Triton, load the result"),
+)
+
+BY_NAME: dict[str, Stage] = {s.name: s for s in STAGES}

@@ -1,0 +1,91 @@
+"""The live store: where `emit` puts events, and who listens.
+
+Always on and cheap: one list append per event. `session()` gives a test or a tool a fresh store for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeVar
+
+from dynamo.trace.events import Event, StageTimed
+from dynamo.trace.stages import BY_NAME
+
+E = TypeVar("E", bound=Event)
+
+
+class Store:
+    """Events of one run, in order of arrival. Listeners are called with each event, in the emitting thread.
+
+    A store opened inside another passes its events on when someone out there listens or keeps a session, so that a recorder
+    around a program also sees the compiles of an `explain` call in it.
+    """
+
+    def __init__(self, outer: Store | None = None) -> None:
+        self.began = time.perf_counter()
+        self.outer = outer
+        self.events: list[Event] = []
+        self.listeners: list[Callable[[Event], None]] = []
+
+    def now(self) -> float:
+        return time.perf_counter() - self.began
+
+    def add(self, event: Event) -> None:
+        if event.t < 0:
+            event = replace(event, t=self.now())
+        self.events.append(event)
+        for listener in tuple(self.listeners):
+            listener(event)
+        if self.outer is not None and (self.outer.outer is not None or self.outer.listeners):
+            self.outer.add(_shifted(event, self.began - self.outer.began))
+
+    def of(self, kind: type[E]) -> list[E]:
+        """Events of one kind, in order."""
+        return [e for e in self.events if isinstance(e, kind)]
+
+
+def _shifted(event: Event, seconds: float) -> Event:
+    if isinstance(event, StageTimed):
+        return replace(event, t=event.t + seconds, start=event.start + seconds)
+    return replace(event, t=event.t + seconds)
+
+
+_process_store = Store()
+
+
+def current() -> Store:
+    """The store of the innermost session of this process (sessions are process-wide, compiles may run in any thread)."""
+    return _stack[-1]
+
+
+_stack: list[Store] = [_process_store]
+
+
+def emit(event: Event) -> None:
+    _stack[-1].add(event)
+
+
+@contextmanager
+def session() -> Iterator[Store]:
+    store = Store(outer=_stack[-1])
+    _stack.append(store)
+    try:
+        yield store
+    finally:
+        _stack.remove(store)
+
+
+@contextmanager
+def stage(name: str, compile_id: str) -> Iterator[None]:
+    """Time one stage of one compile. `name` must be a row of the stage table."""
+    if name not in BY_NAME:
+        raise KeyError(f"unknown stage {name!r}; declare it in dynamo/trace/stages.py")
+    store = current()
+    start = store.now()
+    try:
+        yield
+    finally:
+        store.add(StageTimed(compile_id, name, start, store.now() - start))

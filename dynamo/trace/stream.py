@@ -1,0 +1,55 @@
+"""Events over a pipe: one JSON object per line, texts inline. What a child process sends while it compiles."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from typing import IO
+
+from dynamo.trace import codec
+from dynamo.trace.events import Event
+
+
+class StreamWriter:
+    """A store listener that sends events to a file descriptor.
+
+    It goes quiet when the reader is gone, and in forked children: the run continues, only nobody watches.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        os.set_inheritable(fd, False)
+
+    def __call__(self, event: Event) -> None:
+        data = (json.dumps(codec.encode(event), separators=(",", ":")) + "\n").encode()
+        with self._lock:
+            if self._fd < 0 or os.getpid() != self._pid:
+                return
+            view = memoryview(data)
+            while view:
+                try:
+                    view = view[os.write(self._fd, view) :]
+                except OSError:  # the reader is gone, or the script has closed every descriptor it did not open
+                    self._fd = -1
+                    return
+
+    def close(self) -> None:
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+            self._fd = -1
+
+
+def read_stream(pipe: IO[bytes]) -> Iterator[Event | str]:
+    """Events as they arrive, until the writer closes. A line that is no event comes as one line of text saying so."""
+    for number, line in enumerate(pipe, 1):
+        try:
+            yield codec.decode(json.loads(line))
+        except codec.Malformed as e:
+            yield f"event {number} of the run: {e}"
+        except ValueError:
+            yield f"event {number} of the run: cut off"

@@ -1,0 +1,1 @@
+"""ATen graph in, fast callable out."""

@@ -1,0 +1,200 @@
+"""C statements for expressions, placed at the outermost loop where everything they need is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from inductor.codegen.c.exprs import c_type, cast_text, const_text, index_text, op_text
+from inductor.ir.affine import Axis, Index
+from inductor.ir.expr import Expr
+from inductor.ir.nest import Nest, Store
+from inductor.ir.ops import OPS
+from inductor.ir.types import TYPES
+from inductor.schedule.kernel import Kernel
+
+Placed = tuple[str, int]  # C text and the loop depth where it is known (0: before all loops of the stage)
+
+
+@dataclass
+class Scope:
+    """Code of one loop nest under construction: `lines[d]` belongs just inside loop number d (0: before the loops)."""
+
+    loops: Sequence[Axis]
+    lines: list[list[str]] = field(default_factory=list)
+    known: dict[tuple[Expr, str], Placed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            self.lines = [[] for _ in range(len(self.loops) + 1)]
+
+    def depth_of(self, axes: frozenset[Axis]) -> int:
+        return max((i + 1 for i, a in enumerate(self.loops) if a in axes), default=0)
+
+
+class Names:
+    """Unique C names within one kernel."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def fresh(self, prefix: str = "v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count - 1}"
+
+
+class BodyPrinter:
+    """Prints the values of one stage. `reduced` gives the C text of reductions once their loops are done."""
+
+    def __init__(
+        self, kernel: Kernel, names: Names, stored: Mapping[str, Store], scope: Scope, scan_text: Callable[[Expr, str, int], Placed]
+    ) -> None:
+        self.kernel, self.names, self.stored, self.scope = kernel, names, stored, scope
+        self.reduced: dict[Expr, str] = {}
+        self.late: list[str] = []  # stores to inputs: after everything in the loop body has read them
+        self.here: dict[str, Store] = {}  # stores of this very loop body: loads of the same element take the value itself
+        self.scan_text = scan_text
+        self._has_loads: dict[Expr, bool] = {}
+
+    def let(self, type_name: str, text: str, depth: int) -> Placed:
+        name = self.names.fresh()
+        self.scope.lines[depth].append(f"const {c_type(type_name)} {name} = {text};")
+        return name, depth
+
+    def has_loads(self, node: Expr) -> bool:
+        if node not in self._has_loads:
+            self._has_loads[node] = node.op == "load" or any(self.has_loads(a) for a in node.args)
+        return self._has_loads[node]
+
+    def value(self, node: Expr, mask: Placed | None = None) -> Placed:
+        """C text of a node's value in its own type."""
+        guard = mask if mask is not None and self.has_loads(node) else None
+        key = (node, guard[0] if guard else "")
+        if key not in self.scope.known:
+            self.scope.known[key] = self.compute(node, guard)
+        return self.scope.known[key]
+
+    def compute(self, node: Expr, mask: Placed | None) -> Placed:
+        if node.op == "const":
+            return const_text(node), 0
+        if node.op == "index":
+            text = f"({index_text(node.attr, self.axis_name)})"
+            return self.let("i64", text, self.scope.depth_of(node.attr.axes))
+        if node.op == "load":
+            return self.load(node, mask)
+        if node.op == "reduce":
+            return self.reduced[node], len(self.scope.loops)
+        if node.op == "masked":
+            return self.masked(node, mask)
+        if node.op == "scan":
+            inner, depth = self.value(node.args[0], mask)
+            return self.scan_text(node, inner, depth)
+        if node.op == "cast" and node.args[0].op == "load":
+            direct = self.unrounded(node.args[0], node.type, mask)
+            if direct is not None:
+                return direct
+        placed = [self.value(a, mask) for a in node.args]
+        depth = max((d for _, d in placed), default=0)
+        texts = [t for t, _ in placed]
+        if node.op == "check":
+            return self.check(texts[0], depth, node.attr, mask)
+        if node.op in ("cast", "narrow"):
+            return self.let(node.type, cast_text(texts[0], node.args[0].type, node.type), depth)
+        assert node.op in OPS, node.op
+        return self.let(node.type, op_text(node, texts), depth)
+
+    def check(self, value: str, depth: int, extent: int, mask: Placed | None) -> Placed:
+        """Note an index that is out of range and continue with 0: the call raises once the kernel is done."""
+        outside, depth = self.let("bool", f"((uint64_t){value} >= {extent}UL)", max(depth, mask[1] if mask else 0))
+        self.scope.lines[depth].append(f"bad |= {outside}{f' & {mask[0]}' if mask else ''};")
+        return self.let("i64", f"({outside} ? 0L : {value})", depth)
+
+    def masked(self, node: Expr, mask: Placed | None) -> Placed:
+        condition, other = self.value(node.args[0], mask), self.value(node.args[2], mask)
+        inner = condition
+        if mask is not None:
+            inner = self.let("bool", f"({condition[0]} & {mask[0]})", max(condition[1], mask[1]))
+        body = self.value(node.args[1], inner)
+        return self.let(node.type, f"({condition[0]} ? {body[0]} : {other[0]})", max(condition[1], other[1], body[1]))
+
+    def unrounded(self, load: Expr, wanted: str, mask: Placed | None) -> Placed | None:
+        """A half value that never left the kernel, in the precision it was computed in."""
+        buffer = load.attr[0]
+        if buffer in self.kernel.registers or buffer in self.here:
+            value = self.stored[buffer].value
+            if value.op == "narrow" and value.args[0].type == wanted:
+                return self.value(value.args[0], mask)
+        if buffer in self.kernel.tiles and self.kernel.tiles[buffer].type == wanted:
+            return self.tile(load, wanted)
+        return None
+
+    def tile(self, load: Expr, type_name: str) -> Placed:
+        buffer, index = load.attr
+        where = self.kernel.tile_index[buffer, index]
+        axes = where.axes | ({self.kernel.block} if self.kernel.block else frozenset())
+        return self.let(type_name, f"t_{buffer}[{self.tile_position(where)}]", self.scope.depth_of(frozenset(axes)))
+
+    def tile_position(self, where: Index) -> str:
+        text = index_text(where, self.axis_name)
+        if self.kernel.block is None:
+            return text
+        lane = f"({self.axis_name(self.kernel.block)} - lo)"
+        return lane if not where.terms and not where.const else f"({text}) * {self.kernel.block_size}L + {lane}"
+
+    def load(self, node: Expr, mask: Placed | None) -> Placed:
+        buffer, index = node.attr
+        if buffer in self.kernel.registers or buffer in self.here:
+            return self.value(self.stored[buffer].value, mask)
+        if buffer in self.kernel.tiles:
+            tile = self.kernel.tiles[buffer]
+            text, depth = self.tile(node, tile.type)
+            return (text, depth) if tile.type == node.type else self.let(node.type, cast_text(text, tile.type, node.type), depth)
+        position, depth = self.position(index, node.args, mask)
+        text = f"p_{buffer}[{position}]"
+        if mask is not None:
+            depth = max(depth, mask[1])
+            text = f"({mask[0]} ? {text} : 0)"
+        return self.let(node.type, text, depth)
+
+    def position(self, index: Index, indirect: Sequence[Expr], mask: Placed | None = None) -> Placed:
+        """Element number of an access; indirect indices are computed first."""
+        placed = [self.value(e, mask) for e in indirect]
+        depth = max([self.scope.depth_of(index.axes), *(d for _, d in placed)])
+
+        def name(axis: Axis) -> str:
+            return placed[int(axis.name[1:])][0] if axis.name.startswith("$") else self.axis_name(axis)
+
+        return index_text(index, name), depth
+
+    def axis_name(self, axis: Axis) -> str:
+        return axis.name
+
+    def store(self, store: Store, depth: int | None = None) -> None:
+        """Write a value where it lives. The statement goes to the innermost loop unless `depth` says otherwise."""
+        at = len(self.scope.loops) if depth is None else depth
+        if store.buffer in self.kernel.registers:
+            return
+        if store.buffer in self.kernel.tiles:
+            tile = self.kernel.tiles[store.buffer]
+            value = store.value.args[0] if store.value.op == "narrow" and store.value.args[0].type == tile.type else store.value
+            where = self.kernel.tile_index[store.buffer, store.index]
+            self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(value)[0]};")
+            return
+        target = f"p_{store.buffer}[{self.position(store.index, store.indirect)[0]}]"
+        value_text = self.value(store.value)[0]
+        if store.mode == "add":
+            kind = store.value.type
+            if TYPES[kind].compute != kind:
+                widened = f"{kind}_to_f32({target}) + {kind}_to_f32({value_text})"
+                self.scope.lines[at].append(f"{target} = f32_to_{kind}({widened});")
+            else:
+                self.scope.lines[at].append(f"{target} += {value_text};")
+            return
+        if store.buffer in self.kernel.updates:
+            self.late.append(f"{target} = {value_text};")
+        else:
+            self.scope.lines[at].append(f"{target} = {value_text};")
+
+
+def stores_by_buffer(members: Sequence[Nest]) -> dict[str, Store]:
+    return {s.buffer: s for m in members for s in m.stores}

@@ -1,0 +1,96 @@
+"""C text of indices, constants, casts and pointwise ops."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+from inductor.ir.affine import Axis, Div, Index
+from inductor.ir.expr import Expr, const_value
+from inductor.ir.ops import OPS
+from inductor.ir.types import TYPES
+
+UNSIGNED = {"i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t", "u8": "uint8_t", "bool": "uint8_t"}
+SUFFIX = {"f32": "f", "f64": ""}
+
+
+def c_type(name: str) -> str:
+    return TYPES[name].c
+
+
+def index_text(index: Index, name: Callable[[Axis], str]) -> str:
+    """An index as a C expression of type long."""
+    parts: list[str] = []
+    for atom, coef in index.terms:
+        if isinstance(atom, Axis):
+            text = name(atom)
+        else:
+            inner = index_text(atom.of, name)
+            never_negative = atom.of.bounds[0] >= 0
+            if never_negative:
+                text = f"(({inner}) {'/' if isinstance(atom, Div) else '%'} {atom.by})"
+            else:
+                text = f"{'floor_div' if isinstance(atom, Div) else 'floor_mod'}({inner}, {atom.by})"
+        parts.append(text if coef == 1 else f"{coef}L*{text}")
+    if index.const or not parts:
+        parts.append(f"{index.const}L")
+    return " + ".join(parts)
+
+
+def float_text(value: float, type_name: str) -> str:
+    if math.isnan(value):
+        return "NAN"
+    suffix = SUFFIX[type_name]
+    if type_name == "f32" and math.isfinite(value):
+        try:
+            value = struct.unpack("f", struct.pack("f", value))[0]
+        except OverflowError:
+            value = math.copysign(math.inf, value)
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    text = f"{value!r}{suffix}"
+    return f"({text})" if value < 0 or text.startswith("-") else text
+
+
+def const_text(node: Expr) -> str:
+    value = const_value(node)
+    assert value is not None
+    if TYPES[node.type].kind == "float":
+        return float_text(float(value), node.type)
+    if value == -(2**63):
+        return "INT64_MIN"
+    text = f"{value}L" if node.type == "i64" else f"{value}"
+    return f"({text})" if value < 0 else text
+
+
+def cast_text(value: str, source: str, target: str) -> str:
+    """Conversions as torch does them on this machine."""
+    if TYPES[source].compute != source:
+        if target == "f32":
+            return f"{source}_to_f32({value})"
+        return cast_text(f"{source}_to_f32({value})", "f32", target)
+    if TYPES[target].compute != target:
+        return f"f32_to_{target}({value if source == 'f32' else f'(float){value}'})"
+    if target == "bool":
+        return f"({value} != 0)"
+    if TYPES[source].kind == "float" and target == "u8":
+        return f"((uint8_t)(int64_t){value})"
+    if TYPES[source].kind == "float" and target in ("i8", "i16"):
+        return f"(({c_type(target)})(int32_t){value})"
+    return f"(({c_type(target)}){value})"
+
+
+def op_text(node: Expr, args: list[str]) -> str:
+    """A pointwise op with its operands' texts filled in."""
+    row = OPS[node.op]
+    operand = node.args[-1].type
+    template = row.c if isinstance(row.c, str) else row.c.get(operand, row.c.get(""))
+    if template is None:
+        raise KeyError(f"{node.op} has no C form for {operand}")
+    return template.format(*args, t=c_type(node.type), u=UNSIGNED.get(operand, ""), s=SUFFIX.get(operand, ""))
+
+
+def libm_used(nodes: list[Expr]) -> set[str]:
+    """libm functions with suffix, for the prototypes at the top of the unit."""
+    return {f + SUFFIX.get(n.args[-1].type, "") for n in nodes if n.op in OPS for f in OPS[n.op].libm}

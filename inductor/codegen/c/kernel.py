@@ -1,0 +1,354 @@
+"""One kernel as C: a function over a range of outer iterations, made of the kernel's stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
+from inductor.codegen.c.exprs import c_type
+from inductor.codegen.c.reductions import Accumulator, accumulator
+from inductor.ir.affine import Axis
+from inductor.ir.dims import hint, numel
+from inductor.ir.expr import Expr
+from inductor.ir.nest import Program, Store
+from inductor.schedule.kernel import Kernel, Stage
+
+ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
+COLUMN_CHUNK = 64  # the same for rows of a column sum
+SERIAL_WORK = 200_000  # additions that take about 20 us; below, threads cost more than they bring
+WORK_PER_THREAD = 100_000
+
+
+SIMD = "#pragma omp simd"
+CHECKED_SIMD = "#pragma omp simd reduction(|:bad)"
+
+
+@dataclass
+class Running:
+    """A reduction in progress: its lane arrays, and for long sums (total, lost low bits): Kahan's sum over blocks."""
+
+    node: Expr
+    row: Accumulator
+    arrays: list[str]
+    totals: list[str]
+    value: Placed
+    position: str
+
+
+class StagePrinter:
+    """Prints one stage: accumulators, loops, and what follows the loops."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> None:
+        self.kernel, self.stage, self.names = kernel, stage, names
+        self.stored = stored
+        loops = list(stage.axes) + ([kernel.block] if kernel.block is not None else [])
+        self.scope = Scope(loops)
+        self.before: list[str] = []
+        self.printer = BodyPrinter(kernel, names, stored, self.scope, self.scan)
+        self.running: dict[tuple[str, tuple[Axis, ...], Expr], Running] = {}
+        self.printer.here = stores_by_buffer(
+            [m for m in stage.members if m.is_pointwise and m.has_plain_stores and not m.writes() & kernel.updates]
+        )
+        self.lanes = self.lane_count()
+
+    @property
+    def is_block(self) -> bool:
+        return self.kernel.block is not None
+
+    def lane_count(self) -> int:
+        if self.is_block:
+            return self.kernel.block_size
+        vector = self.stage.vector
+        if vector is None:
+            return 1
+        extent = hint(vector.extent)
+        lanes = 64 if extent >= 512 else 32
+        while lanes > 1 and extent < 2 * lanes:
+            lanes //= 2
+        return lanes if lanes >= 4 else 1
+
+    # ---- what happens per element ----
+
+    def scan(self, node: Expr, value: str, depth: int) -> Placed:
+        kind, _ = node.attr
+        symbol, initial = {"sum": ("+", "0"), "prod": ("*", "1")}[kind]
+        carry, type_text = self.names.fresh("carry"), c_type(node.type)
+        if self.is_block:
+            self.before += [f"{type_text} {carry}[{self.lanes}];", f"for (int l = 0; l < {self.lanes}; l++) {carry}[l] = {initial};"]
+            target = f"{carry}[{self.kernel.block.name if self.kernel.block else ''} - lo]"
+        else:
+            self.before.append(f"{type_text} {carry} = {initial};")
+            target = carry
+        at = len(self.scope.loops)
+        self.scope.lines[at].append(f"{target} = {target} {symbol} {value};")
+        return self.printer.let(node.type, target, at)
+
+    def start(self, node: Expr) -> None:
+        """Declare the accumulators of one reduction and add its update to the loop body."""
+        kind, axes, _ = node.attr
+        key = (kind, axes, node.args[0])
+        if key in self.running:
+            return
+        operand = node.args[0]
+        # Positions as wide as the values keep the loop vectorised.
+        is_short = numel([hint(a.extent) for a in axes]) < 2**31 and operand.type not in ("f64", "i64")
+        row = accumulator(kind, operand.type, "i32" if is_short else "i64")
+        arrays = [self.names.fresh("acc") for _ in row.parts]
+        chunked = row.is_sum and self.chunk_depth() is not None
+        totals = [self.names.fresh("total"), self.names.fresh("lost")] if chunked else []
+        for name, (type_name, initial) in [*zip(arrays, row.parts, strict=True), *((t, row.parts[0]) for t in totals)]:
+            self.before.append(f"{c_type(type_name or operand.type)} {name}[{self.lanes}] __attribute__((aligned(64)));")
+            self.before.append(f"for (int l = 0; l < {self.lanes}; l++) {name}[l] = {initial};")
+        value = self.printer.value(operand)
+        position = self.position(axes) if kind.startswith("arg") else ""
+        run = self.running[key] = Running(node, row, arrays, totals, value, position)
+        lane = f"{self.kernel.block.name} - lo" if self.kernel.block else "l" if self.lanes > 1 else "0"
+        unique = self.names.fresh("")
+        text = row.update.format(
+            *arrays, x=value[0], p=f"(int32_t)({position})" if is_short else position, l=lane, l0=unique, t=c_type(operand.type)
+        )
+        self.scope.lines[len(self.scope.loops)].append(text)
+        del run
+
+    def position(self, axes: Sequence[Axis]) -> str:
+        text = "0"
+        for axis in axes:
+            text = axis.name if text == "0" else f"({text}) * {axis.extent}L + {axis.name}"
+        return text
+
+    def body(self) -> None:
+        for nest in self.stage.members:
+            if nest.reduced:
+                for node in nest.exprs():
+                    if node.op == "reduce":
+                        self.start(node)
+            else:
+                for store in nest.stores:
+                    self.printer.store(store)
+        self.scope.lines[len(self.scope.loops)] += self.printer.late
+
+    # ---- loops ----
+
+    def chunk_depth(self) -> int | None:
+        """The loop after whose iterations lane sums move to the totals; None when the whole sum is short."""
+        axes = list(self.stage.axes)
+        limit = COLUMN_CHUNK if self.is_block else ROW_CHUNK
+        if numel([hint(a.extent) for a in axes]) <= 2 * limit:
+            return None
+        for depth in range(1, len(axes) + 1):
+            if numel([hint(a.extent) for a in axes[depth:]]) <= limit:
+                return depth
+        return len(axes)
+
+    def flush(self) -> list[str]:
+        out: list[str] = []
+        for run in self.running.values():
+            if run.totals:
+                (acc,), (total, lost), kind = run.arrays, run.totals, c_type(run.node.args[0].type)
+                step = f"const {kind} add = {acc}[l] - {lost}[l], sum = {total}[l] + add;"
+                step += f" {lost}[l] = (sum - {total}[l]) - add; {total}[l] = sum; {acc}[l] = 0;"
+                out += [SIMD, f"for (int l = 0; l < {self.lanes}; l++) {{ {step} }}"]
+        return out
+
+    def loops(self, depth: int = 0) -> list[str]:
+        """The loop nest from `depth` inwards, with each level's code at its head."""
+        scope = self.scope
+        if depth == len(scope.loops):
+            return []
+        axis = scope.loops[depth]
+        is_last = depth == len(scope.loops) - 1
+        if is_last and self.is_block:
+            return [SIMD, f"for (long {axis.name} = lo; {axis.name} < hi; {axis.name}++) {{", *indent(scope.lines[depth + 1]), "}"]
+        if is_last and axis is self.stage.vector:
+            return self.vector_loop(axis, scope.lines[depth + 1])
+        inner = scope.lines[depth + 1] + self.loops(depth + 1)
+        flush_here = any(r.totals for r in self.running.values()) and self.chunk_depth() == depth + 1
+        if flush_here and hint(axis.extent) > COLUMN_CHUNK and self.is_block and depth == len(self.stage.axes) - 1:
+            return self.chunked_loop(axis, inner, COLUMN_CHUNK)
+        if flush_here:
+            inner = inner + self.flush()
+        return [f"for (long {axis.name} = 0; {axis.name} < {axis.extent}L; {axis.name}++) {{", *indent(inner), "}"]
+
+    def chunked_loop(self, axis: Axis, inner: list[str], size: int) -> list[str]:
+        start, end = self.names.fresh("from"), self.names.fresh("to")
+        return [
+            f"for (long {start} = 0; {start} < {axis.extent}L; {start} += {size}) {{",
+            f"    const long {end} = {start} + {size} < {axis.extent}L ? {start} + {size} : {axis.extent}L;",
+            f"    for (long {axis.name} = {start}; {axis.name} < {end}; {axis.name}++) {{",
+            *indent(inner, 2),
+            "    }",
+            *indent(self.flush()),
+            "}",
+        ]
+
+    def vector_loop(self, axis: Axis, body: list[str]) -> list[str]:
+        extent, lanes = hint(axis.extent), self.lanes
+        if not self.running:
+            return [SIMD, f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
+        if lanes == 1:
+            return [f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
+        at = self.names.fresh("at")
+        whole, rest = extent - extent % lanes, extent % lanes
+        flush = self.flush() if any(r.totals for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
+        step = [SIMD, f"for (int l = 0; l < {lanes}; l++) {{", f"    const long {axis.name} = {at} + l;", *indent(body), "}"]
+        if flush and extent > ROW_CHUNK:
+            block = self.names.fresh("from")
+            end = f"({block} + {ROW_CHUNK} < {whole}L ? {block} + {ROW_CHUNK} : {whole}L)"
+            out = [
+                f"for (long {block} = 0; {block} < {whole}L; {block} += {ROW_CHUNK}) {{",
+                f"    for (long {at} = {block}; {at} < {end}; {at} += {lanes}) {{",
+                *indent(step, 2),
+                "    }",
+                *indent(flush),
+                "}",
+            ]
+        else:
+            out = [f"for (long {at} = 0; {at} < {whole}L; {at} += {lanes}) {{", *indent(step), "}"]
+        if rest:
+            out += [SIMD, f"for (int l = 0; l < {rest}; l++) {{", f"    const long {axis.name} = {whole}L + l;", *indent(body), "}"]
+        return out + ([] if not flush or extent > ROW_CHUNK else flush)
+
+    # ---- after the loops ----
+
+    def after(self) -> list[str]:
+        """Combine lanes, then store what is computed from the reductions."""
+        out: list[str] = []
+        for run in self.running.values():
+            if run.totals:
+                out += [
+                    SIMD,
+                    (
+                        f"for (int l = 0; l < {self.lanes}; l++)"
+                        f" {run.arrays[0]}[l] = {run.totals[0]}[l] + ({run.arrays[0]}[l] - {run.totals[1]}[l]);"
+                    ),
+                ]
+            if not self.is_block and self.lanes > 1:
+                text = run.row.combine.format(*run.arrays, l="l", m="l + w", t=c_type(run.node.args[0].type))
+                out.append(f"for (int w = {self.lanes // 2}; w > 0; w /= 2) for (int l = 0; l < w; l++) {{ {text} }}")
+        if not self.running:
+            return out
+        return out + (self.block_results() if self.is_block else self.row_results())
+
+    def results(self, loops: Sequence[Axis], lane: str) -> BodyPrinter:
+        outer = {k: v for k, v in self.scope.known.items() if v[1] == 0}
+        scope = Scope(loops, known=outer)
+        printer = BodyPrinter(self.kernel, self.names, self.stored, scope, self.scan)
+        for nest in self.stage.members:
+            for node in nest.exprs():
+                if node.op == "reduce":
+                    kind, axes, output = node.attr
+                    run = self.running[kind, axes, node.args[0]]
+                    printer.reduced[node] = run.row.results[output].format(*run.arrays).replace("[0]", f"[{lane}]")
+        for nest in self.stage.members:
+            if nest.reduced:
+                for store in nest.stores:
+                    printer.store(store)
+        return printer
+
+    def row_results(self) -> list[str]:
+        return self.results((), "0").scope.lines[0]
+
+    def block_results(self) -> list[str]:
+        block = self.kernel.block
+        assert block is not None
+        scope = self.results((block,), f"{block.name} - lo").scope
+        loop = [SIMD, f"for (long {block.name} = lo; {block.name} < hi; {block.name}++) {{", *indent(scope.lines[1]), "}"]
+        return scope.lines[0] + loop
+
+    def text(self) -> list[str]:
+        self.body()
+        after = self.after() if self.running else []
+        where = dict.fromkeys(str(o) for m in self.stage.members for o in m.origins)
+        comment = [f"/* {'; '.join(where).replace('*/', '* /')} */"] if where else []
+        if not self.scope.loops:
+            return comment + self.before + self.scope.lines[0]
+        return [*comment, "{", *indent([*self.before, *self.scope.lines[0], *self.loops(), *after]), "}"]
+
+
+def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
+    return [("    " * levels + line) if not line.startswith("#") else line for line in lines]
+
+
+class KernelPrinter:
+    """Prints the function of a kernel and the wrapper that shares it among threads."""
+
+    def __init__(self, kernel: Kernel, program: Program, slots: dict[str, int], aliased: bool = False) -> None:
+        self.kernel, self.program, self.slots = kernel, program, slots
+        self.aliased = aliased
+
+    def pointers(self) -> list[str]:
+        out = []
+        for buffer in (*self.kernel.reads, *self.kernel.writes):
+            const = "" if buffer in self.kernel.writes else "const "
+            kind = c_type(self.program.buffers[buffer].type)
+            restrict = "" if self.aliased else "RESTRICT "
+            out.append(f"{const}{kind} *{restrict}p_{buffer} = ({const}{kind} *)p[{self.slots[buffer]}];")
+        return out
+
+    def tiles(self) -> list[str]:
+        lanes = self.kernel.block_size if self.kernel.block is not None else 1
+        return [
+            f"{c_type(t.type)} t_{t.buffer}[{max(t.size, 1) * lanes}] __attribute__((aligned(64)));" for t in self.kernel.tiles.values()
+        ]
+
+    def outer(self) -> tuple[int, list[str]]:
+        """Number of outer iterations, and the statements that find the loop values of iteration `it`."""
+        kernel = self.kernel
+        plain = [a for a in kernel.outer if a is not kernel.block]
+        lines: list[str] = []
+        total = numel([hint(a.extent) for a in plain])
+        left = "it"
+        if kernel.block is not None:
+            extent, size = hint(kernel.block.extent), max(kernel.block_size, 1)
+            blocks = -(-extent // size)
+            position = "0L" if blocks == 1 else f"(it % {blocks}L) * {size}L"
+            lines += [f"const long lo = {position};", f"const long hi = lo + {size}L < {extent}L ? lo + {size}L : {extent}L;"]
+            left = left if blocks == 1 else f"(it / {blocks}L)"
+            total *= blocks
+        running = 1
+        for k, axis in enumerate(reversed(plain)):
+            text = left if running == 1 else f"{left} / {running}L"
+            if k < len(plain) - 1:
+                text = f"({text}) % {axis.extent}L"
+            lines.append(f"const long {axis.name} = {text};")
+            running *= hint(axis.extent)
+        return total, lines
+
+    def text(self) -> str:
+        kernel, names = self.kernel, Names()
+        total, decode = self.outer()
+        stored = stores_by_buffer([m for s in kernel.stages for m in s.members])
+        body: list[str] = []
+        for stage in kernel.stages:
+            body += StagePrinter(kernel, stage, names, stored).text()
+        checked = any(e.op == "check" for s in kernel.stages for m in s.members for e in m.exprs())
+        if checked:
+            body = [line.replace(SIMD, CHECKED_SIMD) for line in body]
+        inside = [*self.tiles(), *decode, *body]
+        part = [
+            f"static void {kernel.name}_part(char *const *p, long begin, long end) {{",
+            *indent(self.pointers()),
+            *(["    int bad = 0;"] if checked else []),
+            "    for (long it = begin; it < end; it++) {",
+            *indent(inside, 2),
+            "    }",
+            *(["    if (bad) *(volatile int *)p[0] = 1;"] if checked else []),
+            "}",
+        ]
+        threads = min(total, kernel.work // WORK_PER_THREAD)
+        if kernel.is_serial or kernel.work < SERIAL_WORK or threads < 2:
+            wrapper = [f"static void {kernel.name}(char *const *p, int threads) {{ (void)threads; {kernel.name}_part(p, 0, {total}L); }}"]
+        else:
+            wrapper = [
+                f"static void {kernel.name}(char *const *p, int threads) {{",
+                f"    if (threads > {threads}) threads = {threads};",
+                f"    if (threads < 2) {{ {kernel.name}_part(p, 0, {total}L); return; }}",
+                "#pragma omp parallel num_threads(threads)",
+                "    {",
+                "        const long me = omp_get_thread_num(), all = omp_get_num_threads();",
+                f"        {kernel.name}_part(p, {total}L * me / all, {total}L * (me + 1) / all);",
+                "    }",
+                "}",
+            ]
+        return "\n".join(part + wrapper) + "\n"

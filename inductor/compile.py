@@ -1,0 +1,109 @@
+"""The compiler as a list of stages: an ATen graph in, a callable out."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
+
+from dynamo.decisions import compiling, current_compile
+from dynamo.trace import emit, stage
+from dynamo.trace.events import CodeGenerated, Note
+from inductor.codegen.c.unit import print_unit
+from inductor.errors import BuildError, Unsupported
+from inductor.ir.text import print_program
+from inductor.ir.verify import verify
+from inductor.lowering.graph import lower_graph
+from inductor.passes.rewrite import rewrite
+from inductor.runtime.build import build
+from inductor.runtime.host import make_host
+from inductor.schedule.plan import schedule
+
+Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
+
+_lock = threading.RLock()  # interned IR nodes are shared, so one graph is compiled at a time
+_numbers = itertools.count()
+
+
+def compile_graph(
+    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, static_inputs: Sequence[int] = (), compile_id: str = ""
+) -> Compiled:
+    """Compile a functional ATen graph for the CPU.
+
+    The result takes the inputs as one list and returns the outputs as a tuple. It assumes the shapes, strides and dtypes
+    of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
+    """
+    graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
+    with _lock, compiling(graph_id), without_collector():
+        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id)
+
+
+@contextlib.contextmanager
+def without_collector() -> Iterator[None]:
+    """Compiling makes many small objects that live to its end; looking for cycles among them takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled:
+    with stage("passes", graph_id):
+        rewritten = rewrite(gm)
+    with stage("lower", graph_id):
+        try:
+            on_cpu(gm)
+            program, _ = lower_graph(rewritten)
+        except Unsupported as reason:
+            emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
+            return lambda inputs: as_tuple(gm(*inputs))
+    verify(program, "lower")
+    emit(CodeGenerated(graph_id, "lower", f"{name}.lowered", "ir", print_program(program)))
+    with stage("schedule", graph_id):
+        plan = schedule(program)
+    verify(program, "schedule")
+    emit(CodeGenerated(graph_id, "schedule", f"{name}.scheduled", "ir", print_program(program)))
+    with stage("kernels", graph_id):
+        source = print_unit(plan.kernels, program, plan.slots)
+    emit(CodeGenerated(graph_id, "kernels", f"{name}.c", "c", source))
+    with stage("build", graph_id):
+        try:
+            library = build(source) if plan.kernels else None
+        except BuildError as error:
+            return without_compiler(gm, graph_id, error)
+    return make_host(plan, library)
+
+
+def on_cpu(gm: GraphModule) -> None:
+    """Refuse graphs with tensors elsewhere: the kernels read memory of this process."""
+    for node in gm.graph.nodes:
+        found = node.meta.get("val")
+        for val in found if isinstance(found, list | tuple) else (found,):
+            device = getattr(val, "device", None)
+            if device is not None and device.type != "cpu":
+                raise Unsupported(f"{node.name} is on {device}, and only cpu graphs are compiled in this version")
+
+
+def without_compiler(gm: GraphModule, graph_id: str, error: BuildError) -> Compiled:
+    """Run the ATen graph itself, with a warning; with `suppress_errors` off the error is the user's."""
+    from dynamo import config
+
+    if not config.suppress_errors:
+        raise error
+    message = f"{error}; this graph runs uncompiled"
+    emit(Note(error.id, message))
+    warnings.warn(message, stacklevel=2)
+    return lambda inputs: as_tuple(gm(*inputs))
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)

@@ -1,0 +1,634 @@
+/* The host program: what happens between the inputs of a compiled graph and its outputs, as data run by one C loop.
+ *
+ * A program is a list of steps over numbered slots. A slot holds a tensor object, a data pointer, or both. Steps allocate
+ * outputs, call kernels, call ATen operators, make views and drop tensors that are no longer needed. Temporaries that only
+ * kernels touch live in an arena that is kept between calls; concurrent calls each take their own.
+ *
+ * torch's C++ headers are not used. Everything needed of a tensor goes through the C shim of libtorch (aoti_torch_*), whose
+ * handle is the address of the at::Tensor inside the Python object; where that is, is measured by host.py and checked. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <structmember.h>
+
+typedef void *Handle;
+typedef void (*Kernel)(char *const *, int);
+
+/* Addresses of libtorch functions, set once by configure(). */
+static struct {
+    Py_ssize_t handle_offset;
+    int32_t (*data_ptr)(Handle, void **);
+    int32_t (*strides)(Handle, int64_t **);
+    int32_t (*empty_strided)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, Handle *);
+    int32_t (*reinterpret)(Handle, int64_t, const int64_t *, const int64_t *, int64_t, Handle *);
+    int32_t (*storage_offset)(Handle, int64_t *);
+    int32_t (*delete_object)(Handle);
+    PyObject *(*wrap)(Handle);
+    int (*threads)(void);
+    PyObject *guard; /* type whose instances switch autograd dispatch off while they live */
+} torch;
+
+static volatile int after_fork; /* the OpenMP pool does not survive fork: children run on one thread */
+
+static void in_child(void) { after_fork = 1; }
+
+enum { KERNEL, CALL, EMPTY, VIEW, DROP };
+
+typedef struct {
+    int kind, slot, from, ndim, dtype, n_out, single, release;
+    Kernel kernel;
+    PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
+    int *outs;
+    int64_t *sizes, *strides, offset;
+} Step;
+
+typedef struct {
+    PyObject_HEAD
+    int slot;
+} Ref;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *items;
+    int is_list;
+} Build;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects, has_calls;
+    int *inputs; /* slot of each input, -1 when nothing reads it */
+    Step *steps;
+    int *outputs; /* slot, or -1 for output_values[i] */
+    PyObject *output_values, *constants;
+    int *constant_slots, *temp_slots, *arena_object_slots;
+    int64_t *temp_offsets;
+    int *slot_ndim; /* expected strides of results of calls; ndim -1: not checked */
+    int64_t **slot_strides;
+    PyObject *make_arena, *restride, *pool; /* pool: list of free arenas, each a tuple (base tensor, tensors of arena_object_slots...) */
+    PyObject *keep; /* the loaded library and whatever else must outlive the program */
+} Program;
+
+static PyTypeObject RefType, BuildType;
+
+static inline Handle handle_of(PyObject *tensor) { return (char *)tensor + torch.handle_offset; }
+
+static int shim_error(const char *what)
+{
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_RuntimeError, "libtorch failed to %s", what);
+    return -1;
+}
+
+static int set_object(PyObject **objects, char **pointers, int slot, PyObject *tensor /* stolen */)
+{
+    void *data = NULL;
+    Py_XSETREF(objects[slot], tensor);
+    if (torch.data_ptr(handle_of(tensor), &data))
+        return shim_error("read a data pointer");
+    pointers[slot] = data;
+    return 0;
+}
+
+/* Python object of a new at::Tensor; takes the handle. */
+static PyObject *wrap(Handle handle)
+{
+    PyObject *tensor = torch.wrap(handle);
+    torch.delete_object(handle);
+    return tensor;
+}
+
+static PyObject *materialise(PyObject *item, PyObject **objects)
+{
+    if (Py_TYPE(item) == &RefType)
+        return Py_NewRef(objects[((Ref *)item)->slot]);
+    if (Py_TYPE(item) != &BuildType)
+        return Py_NewRef(item);
+    Build *build = (Build *)item;
+    Py_ssize_t n = PyTuple_GET_SIZE(build->items);
+    PyObject *out = build->is_list ? PyList_New(n) : PyTuple_New(n);
+    for (Py_ssize_t i = 0; out && i < n; i++) {
+        PyObject *value = materialise(PyTuple_GET_ITEM(build->items, i), objects);
+        if (!value) {
+            Py_CLEAR(out);
+        } else if (build->is_list) {
+            PyList_SET_ITEM(out, i, value);
+        } else {
+            PyTuple_SET_ITEM(out, i, value);
+        }
+    }
+    return out;
+}
+
+static int keep_result(Program *p, PyObject **objects, char **pointers, int slot, PyObject *value)
+{
+    int64_t *strides = NULL;
+    int ndim = p->slot_ndim[slot];
+    Py_INCREF(value);
+    if (ndim >= 0) {
+        if (torch.strides(handle_of(value), &strides)) {
+            Py_DECREF(value);
+            return shim_error("read strides");
+        }
+        if (memcmp(strides, p->slot_strides[slot], sizeof(int64_t) * (size_t)ndim)) {
+            PyObject *fixed = PyObject_CallFunction(p->restride, "iO", slot, value);
+            Py_DECREF(value);
+            if (!fixed)
+                return -1;
+            value = fixed;
+        }
+    }
+    return set_object(objects, pointers, slot, value);
+}
+
+static int run_call(Program *p, Step *s, PyObject **objects, char **pointers)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(s->args);
+    PyObject **stack = PyMem_Malloc(sizeof(PyObject *) * (size_t)(n + 1)), *result = NULL;
+    Py_ssize_t filled = 0;
+    int rc = -1;
+    if (!stack)
+        return PyErr_NoMemory(), -1;
+    for (; filled < n; filled++)
+        if (!(stack[filled] = materialise(PyTuple_GET_ITEM(s->args, filled), objects)))
+            goto done;
+    result = PyObject_Vectorcall(s->callable, stack, (size_t)n, NULL);
+    if (!result)
+        goto done;
+    if (s->single) {
+        rc = s->outs[0] < 0 ? 0 : keep_result(p, objects, pointers, s->outs[0], result);
+        goto done;
+    }
+    if (!PySequence_Check(result) || PySequence_Size(result) != s->n_out) {
+        PyErr_SetString(PyExc_RuntimeError, "an operator returned another number of results than its fake did");
+        goto done;
+    }
+    rc = 0;
+    for (int i = 0; i < s->n_out && !rc; i++) {
+        if (s->outs[i] < 0)
+            continue;
+        PyObject *item = PySequence_GetItem(result, i);
+        rc = item ? keep_result(p, objects, pointers, s->outs[i], item) : -1;
+        Py_XDECREF(item);
+    }
+done:
+    for (Py_ssize_t i = 0; i < filled; i++)
+        Py_DECREF(stack[i]);
+    PyMem_Free(stack);
+    Py_XDECREF(result);
+    return rc;
+}
+
+static int run_steps(Program *p, PyObject **objects, char **pointers, int threads)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        Step *s = &p->steps[i];
+        Handle handle;
+        PyObject *tensor;
+        switch (s->kind) {
+        case KERNEL:
+            if (s->release) {
+                Py_BEGIN_ALLOW_THREADS
+                s->kernel(pointers, threads);
+                Py_END_ALLOW_THREADS
+            } else {
+                s->kernel(pointers, threads);
+            }
+            break;
+        case CALL:
+            if (run_call(p, s, objects, pointers))
+                return -1;
+            break;
+        case EMPTY:
+            if (torch.empty_strided(s->ndim, s->sizes, s->strides, s->dtype, 0, 0, &handle))
+                return shim_error("allocate a result");
+            tensor = wrap(handle);
+            if (!tensor || set_object(objects, pointers, s->slot, tensor))
+                return -1;
+            break;
+        case VIEW: {
+            int64_t base = 0;
+            if (torch.storage_offset(handle_of(objects[s->from]), &base) ||
+                torch.reinterpret(handle_of(objects[s->from]), s->ndim, s->sizes, s->strides, base + s->offset, &handle))
+                return shim_error("make a view");
+            tensor = wrap(handle);
+            if (!tensor || set_object(objects, pointers, s->slot, tensor))
+                return -1;
+            break;
+        }
+        case DROP:
+            Py_CLEAR(objects[s->slot]);
+            break;
+        }
+    }
+    return 0;
+}
+
+static PyObject *take_arena(Program *p)
+{
+    Py_ssize_t n = PyList_GET_SIZE(p->pool);
+    if (!n)
+        return PyObject_CallNoArgs(p->make_arena);
+    PyObject *arena = Py_NewRef(PyList_GET_ITEM(p->pool, n - 1));
+    if (PyList_SetSlice(p->pool, n - 1, n, NULL))
+        Py_CLEAR(arena);
+    return arena;
+}
+
+static int use_arena(Program *p, PyObject *arena, PyObject **objects, char **pointers)
+{
+    void *base = NULL;
+    if (torch.data_ptr(handle_of(PyTuple_GET_ITEM(arena, 0)), &base))
+        return shim_error("read a data pointer");
+    for (int i = 0; i < p->n_temps; i++)
+        pointers[p->temp_slots[i]] = (char *)base + p->temp_offsets[i];
+    for (int i = 0; i < p->n_arena_objects; i++)
+        objects[p->arena_object_slots[i]] = Py_NewRef(PyTuple_GET_ITEM(arena, i + 1));
+    return 0;
+}
+
+static PyObject *collect(Program *p, PyObject **objects)
+{
+    PyObject *out = PyTuple_New(p->n_outputs);
+    for (int i = 0; out && i < p->n_outputs; i++) {
+        PyObject *value = p->outputs[i] >= 0 ? objects[p->outputs[i]] : PyTuple_GET_ITEM(p->output_values, i);
+        PyTuple_SET_ITEM(out, i, Py_NewRef(value));
+    }
+    return out;
+}
+
+static PyObject *run(Program *p, PyObject *const *inputs)
+{
+    enum { SMALL = 128 };
+    PyObject *small_objects[SMALL], **objects = small_objects, *arena = NULL, *guard = NULL, *result = NULL;
+    char *small_pointers[SMALL], **pointers = small_pointers;
+    int bad = 0, threads = after_fork ? 1 : torch.threads();
+    if (p->n_slots + 1 > SMALL) {
+        objects = PyMem_Malloc(sizeof(PyObject *) * (size_t)(p->n_slots + 1));
+        pointers = PyMem_Malloc(sizeof(char *) * (size_t)(p->n_slots + 1));
+        if (!objects || !pointers) {
+            PyMem_Free(objects);
+            PyMem_Free(pointers);
+            return PyErr_NoMemory();
+        }
+    }
+    memset(objects, 0, sizeof(PyObject *) * (size_t)(p->n_slots + 1));
+    pointers[0] = (char *)&bad; /* kernels set it when they meet an index out of range */
+    for (int i = 0; i < p->n_inputs; i++)
+        if (p->inputs[i] >= 0 && set_object(objects, pointers, p->inputs[i], Py_NewRef(inputs[i])))
+            goto done;
+    for (int i = 0; i < p->n_constants; i++)
+        if (set_object(objects, pointers, p->constant_slots[i], Py_NewRef(PyTuple_GET_ITEM(p->constants, i))))
+            goto done;
+    if (p->n_temps || p->n_arena_objects) {
+        arena = take_arena(p);
+        if (!arena || use_arena(p, arena, objects, pointers))
+            goto done;
+    }
+    if (p->has_calls && !(guard = PyObject_CallNoArgs(torch.guard)))
+        goto done;
+    if (run_steps(p, objects, pointers, threads))
+        goto done;
+    if (bad) {
+        PyErr_SetString(PyExc_IndexError, "index out of range in a compiled graph");
+        goto done;
+    }
+    result = collect(p, objects);
+done:
+    Py_XDECREF(guard);
+    for (int i = 0; i < p->n_slots; i++)
+        Py_XDECREF(objects[i]);
+    if (arena) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyList_Append(p->pool, arena);
+        PyErr_Restore(type, value, traceback);
+        Py_DECREF(arena);
+    }
+    if (objects != small_objects) {
+        PyMem_Free(objects);
+        PyMem_Free(pointers);
+    }
+    return result;
+}
+
+static PyObject *Program_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Program *p = (Program *)self;
+    if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames && PyTuple_GET_SIZE(kwnames))) {
+        PyErr_SetString(PyExc_TypeError, "a compiled graph takes one list of inputs");
+        return NULL;
+    }
+    PyObject *inputs = PySequence_Fast(args[0], "a compiled graph takes one list of inputs"), *result = NULL;
+    if (!inputs)
+        return NULL;
+    if (PySequence_Fast_GET_SIZE(inputs) == p->n_inputs)
+        result = run(p, PySequence_Fast_ITEMS(inputs));
+    else
+        PyErr_Format(PyExc_TypeError, "the compiled graph takes %d inputs, got %zd", p->n_inputs, PySequence_Fast_GET_SIZE(inputs));
+    Py_DECREF(inputs);
+    return result;
+}
+
+/* ---- building a program from Python tuples ---- */
+
+static int *ints_of(PyObject *tuple)
+{
+    Py_ssize_t n = PyTuple_Size(tuple);
+    int *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int));
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        out[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+    return out;
+}
+
+static int64_t *longs_of(PyObject *tuple)
+{
+    Py_ssize_t n = PyTuple_Size(tuple);
+    int64_t *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int64_t));
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+    return out;
+}
+
+static int read_step(Step *s, PyObject *spec)
+{
+    PyObject *a = NULL, *b = NULL;
+    unsigned long long address = 0;
+    s->kind = (int)PyLong_AsLong(PyTuple_GetItem(spec, 0));
+    switch (s->kind) {
+    case KERNEL:
+        if (!PyArg_ParseTuple(spec, "iKi", &s->kind, &address, &s->release))
+            return -1;
+        s->kernel = (Kernel)(uintptr_t)address;
+        return 0;
+    case CALL:
+        if (!PyArg_ParseTuple(spec, "iOO!O!i", &s->kind, &s->callable, &PyTuple_Type, &s->args, &PyTuple_Type, &a, &s->single))
+            return -1;
+        Py_INCREF(s->callable);
+        Py_INCREF(s->args);
+        s->n_out = (int)PyTuple_GET_SIZE(a);
+        s->outs = ints_of(a);
+        return 0;
+    case EMPTY:
+        if (!PyArg_ParseTuple(spec, "iiO!O!i", &s->kind, &s->slot, &PyTuple_Type, &a, &PyTuple_Type, &b, &s->dtype))
+            return -1;
+        break;
+    case VIEW:
+        if (!PyArg_ParseTuple(spec, "iiiO!O!L", &s->kind, &s->slot, &s->from, &PyTuple_Type, &a, &PyTuple_Type, &b, (long long *)&s->offset))
+            return -1;
+        break;
+    case DROP:
+        return PyArg_ParseTuple(spec, "ii", &s->kind, &s->slot) ? 0 : -1;
+    default:
+        PyErr_SetString(PyExc_ValueError, "unknown kind of step");
+        return -1;
+    }
+    s->ndim = (int)PyTuple_GET_SIZE(a);
+    s->sizes = longs_of(a);
+    s->strides = longs_of(b);
+    return s->sizes && s->strides ? 0 : -1;
+}
+
+static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected, *make, *restride, *keep;
+    int n_slots;
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!OOO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
+                          &PyTuple_Type, &values, &PyTuple_Type, &constants, &PyTuple_Type, &constant_slots, &PyTuple_Type, &temps,
+                          &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &make, &restride, &keep))
+        return NULL;
+    Program *p = (Program *)type->tp_alloc(type, 0);
+    if (!p)
+        return NULL;
+    p->vectorcall = Program_call;
+    p->n_slots = n_slots;
+    p->n_inputs = (int)PyTuple_GET_SIZE(inputs);
+    p->inputs = ints_of(inputs);
+    p->n_outputs = (int)PyTuple_GET_SIZE(outputs);
+    p->outputs = ints_of(outputs);
+    p->output_values = Py_NewRef(values);
+    p->constants = Py_NewRef(constants);
+    p->n_constants = (int)PyTuple_GET_SIZE(constants);
+    p->constant_slots = ints_of(constant_slots);
+    p->n_temps = (int)PyTuple_GET_SIZE(temps);
+    p->temp_slots = ints_of(temps);
+    p->temp_offsets = longs_of(offsets);
+    p->n_arena_objects = (int)PyTuple_GET_SIZE(arena_slots);
+    p->arena_object_slots = ints_of(arena_slots);
+    p->make_arena = Py_NewRef(make);
+    p->restride = Py_NewRef(restride);
+    p->keep = Py_NewRef(keep);
+    p->pool = PyList_New(0);
+    p->slot_ndim = PyMem_Calloc((size_t)n_slots + 1, sizeof(int));
+    p->slot_strides = PyMem_Calloc((size_t)n_slots + 1, sizeof(int64_t *));
+    p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
+    if (!p->inputs || !p->outputs || !p->pool || !p->slot_ndim || !p->slot_strides || !p->steps) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    for (int i = 0; i < n_slots; i++) {
+        PyObject *strides = PyTuple_GET_ITEM(expected, i);
+        p->slot_ndim[i] = strides == Py_None ? -1 : (int)PyTuple_Size(strides);
+        if (strides != Py_None && !(p->slot_strides[i] = longs_of(strides)))
+            goto fail;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
+        p->n_steps++;
+        if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
+            goto fail;
+        p->has_calls |= p->steps[i].kind == CALL;
+    }
+    (void)kwargs;
+    if (!PyErr_Occurred())
+        return (PyObject *)p;
+fail:
+    Py_DECREF(p);
+    return NULL;
+}
+
+static int Program_traverse(Program *p, visitproc visit, void *arg)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        Py_VISIT(p->steps[i].callable);
+        Py_VISIT(p->steps[i].args);
+    }
+    Py_VISIT(p->output_values);
+    Py_VISIT(p->constants);
+    Py_VISIT(p->make_arena);
+    Py_VISIT(p->restride);
+    Py_VISIT(p->pool);
+    Py_VISIT(p->keep);
+    return 0;
+}
+
+static int Program_clear(Program *p)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        Py_CLEAR(p->steps[i].callable);
+        Py_CLEAR(p->steps[i].args);
+    }
+    Py_CLEAR(p->output_values);
+    Py_CLEAR(p->constants);
+    Py_CLEAR(p->make_arena);
+    Py_CLEAR(p->restride);
+    Py_CLEAR(p->pool);
+    Py_CLEAR(p->keep);
+    return 0;
+}
+
+static void Program_dealloc(Program *p)
+{
+    PyObject_GC_UnTrack(p);
+    Program_clear(p);
+    for (int i = 0; i < p->n_steps; i++) {
+        PyMem_Free(p->steps[i].outs);
+        PyMem_Free(p->steps[i].sizes);
+        PyMem_Free(p->steps[i].strides);
+    }
+    for (int i = 0; p->slot_strides && i < p->n_slots; i++)
+        PyMem_Free(p->slot_strides[i]);
+    PyMem_Free(p->slot_strides);
+    PyMem_Free(p->slot_ndim);
+    PyMem_Free(p->steps);
+    PyMem_Free(p->inputs);
+    PyMem_Free(p->outputs);
+    PyMem_Free(p->constant_slots);
+    PyMem_Free(p->temp_slots);
+    PyMem_Free(p->temp_offsets);
+    PyMem_Free(p->arena_object_slots);
+    Py_TYPE(p)->tp_free((PyObject *)p);
+}
+
+static PyTypeObject ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Program",
+    .tp_basicsize = sizeof(Program),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A host program; call it with the list of inputs.",
+    .tp_new = Program_new,
+    .tp_dealloc = (destructor)Program_dealloc,
+    .tp_traverse = (traverseproc)Program_traverse,
+    .tp_clear = (inquiry)Program_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Program, vectorcall),
+};
+
+static PyObject *Ref_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    int slot;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "i", &slot))
+        return NULL;
+    Ref *ref = (Ref *)type->tp_alloc(type, 0);
+    if (ref)
+        ref->slot = slot;
+    return (PyObject *)ref;
+}
+
+static PyTypeObject RefType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Ref",
+    .tp_basicsize = sizeof(Ref),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Stands for the tensor of a slot in the arguments of a call.",
+    .tp_new = Ref_new,
+};
+
+static PyObject *Build_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *items;
+    int is_list;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &items, &is_list))
+        return NULL;
+    Build *build = (Build *)type->tp_alloc(type, 0);
+    if (build) {
+        build->items = Py_NewRef(items);
+        build->is_list = is_list;
+    }
+    return (PyObject *)build;
+}
+
+static void Build_dealloc(Build *build)
+{
+    Py_XDECREF(build->items);
+    Py_TYPE(build)->tp_free((PyObject *)build);
+}
+
+static PyTypeObject BuildType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Build",
+    .tp_basicsize = sizeof(Build),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Stands for a list or tuple that has Refs inside.",
+    .tp_new = Build_new,
+    .tp_dealloc = (destructor)Build_dealloc,
+};
+
+static PyObject *configure(PyObject *module, PyObject *args)
+{
+    unsigned long long a[8];
+    PyObject *guard;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "nKKKKKKKKO", &torch.handle_offset, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7], &guard))
+        return NULL;
+    torch.data_ptr = (void *)(uintptr_t)a[0];
+    torch.strides = (void *)(uintptr_t)a[1];
+    torch.empty_strided = (void *)(uintptr_t)a[2];
+    torch.reinterpret = (void *)(uintptr_t)a[3];
+    torch.storage_offset = (void *)(uintptr_t)a[4];
+    torch.delete_object = (void *)(uintptr_t)a[5];
+    torch.wrap = (void *)(uintptr_t)a[6];
+    torch.threads = (void *)(uintptr_t)a[7];
+    Py_XSETREF(torch.guard, Py_NewRef(guard));
+    Py_RETURN_NONE;
+}
+
+static PyObject *data_ptr(PyObject *module, PyObject *tensor)
+{
+    void *data = NULL;
+    (void)module;
+    if (torch.data_ptr(handle_of(tensor), &data))
+        return shim_error("read a data pointer"), NULL;
+    return PyLong_FromVoidPtr(data);
+}
+
+static PyObject *object_word(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    Py_ssize_t offset;
+    uint64_t word;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "On", &object, &offset))
+        return NULL;
+    if (offset < 0 || offset + 8 > Py_TYPE(object)->tp_basicsize) {
+        PyErr_SetString(PyExc_ValueError, "offset outside the object");
+        return NULL;
+    }
+    memcpy(&word, (char *)object + offset, sizeof word);
+    return PyLong_FromUnsignedLongLong(word);
+}
+
+static PyMethodDef methods[] = {
+    {"configure", configure, METH_VARARGS, "Set the addresses of libtorch functions."},
+    {"data_ptr", data_ptr, METH_O, "Data pointer of a tensor, read as programs read it."},
+    {"object_word", object_word, METH_VARARGS, "Eight bytes of an object at an offset, for finding the handle."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "_host", .m_doc = "The host program.", .m_size = -1, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__host(void)
+{
+    if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&RefType) < 0 || PyType_Ready(&BuildType) < 0)
+        return NULL;
+    PyObject *module = PyModule_Create(&module_def);
+    if (!module || PyModule_AddObjectRef(module, "Program", (PyObject *)&ProgramType) || PyModule_AddObjectRef(module, "Ref", (PyObject *)&RefType) ||
+        PyModule_AddObjectRef(module, "Build", (PyObject *)&BuildType)) {
+        Py_XDECREF(module);
+        return NULL;
+    }
+    pthread_atfork(NULL, NULL, in_child);
+    return module;
+}

@@ -1,0 +1,228 @@
+"""The reference interpreter: what a program means, executed slowly and with every access checked.
+
+It evaluates each nest over its whole iteration space at once with torch's eager functions, so it shares nothing with the
+code generators. It reports accesses out of bounds, reads of memory nothing has written, two stores to one element, and
+the first instruction that made a NaN out of operands without one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from inductor.ir.affine import Axis, Div, Index
+from inductor.ir.expr import Expr, const_value
+from inductor.ir.nest import Buffer, Extern, Nest, Program, Store, View
+from inductor.ir.ops import OPS
+from inductor.ir.text import print_instruction, print_nest
+from inductor.ir.types import TYPES
+
+
+class InterpError(RuntimeError):
+    """A memory fault in a program; the message names the nest and the access."""
+
+
+@dataclass
+class Memory:
+    """Flat storage of every buffer, and which elements have been written."""
+
+    data: dict[str, torch.Tensor] = field(default_factory=dict)
+    written: dict[str, torch.Tensor] = field(default_factory=dict)
+
+    def add(self, buffer: Buffer, content: torch.Tensor | None) -> None:
+        flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype)
+        if content is not None and buffer.size:
+            flat[: buffer.size].as_strided(buffer.shape, buffer.strides).copy_(content)
+        self.data[buffer.name] = flat
+        self.written[buffer.name] = torch.full((flat.numel(),), content is not None)
+
+    def view(self, view: View) -> torch.Tensor:
+        return self.data[view.buffer].as_strided(view.shape, view.strides, view.offset)
+
+
+@dataclass(frozen=True)
+class NanOrigin:
+    """The first instruction whose result has a NaN while its operands have none."""
+
+    nest: str
+    instruction: str
+    origins: tuple[str, ...]
+
+
+class _NestRun:
+    """One nest over all points: values are tensors of the full iteration shape (axes, then reduced axes)."""
+
+    def __init__(self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None]) -> None:
+        self.nest, self.memory, self.report = nest, memory, report
+        self.axes = nest.axes + nest.reduced
+        self.shape = tuple(a.extent for a in self.axes)
+        self.ones = (1,) * len(self.axes)
+        self.values: dict[tuple[Expr, int], torch.Tensor] = {}
+
+    def fail(self, what: str) -> None:
+        raise InterpError(f"{self.nest.name}: {what}\n{print_nest(self.nest)}")
+
+    def index(self, index: Index, indirect: Sequence[torch.Tensor]) -> torch.Tensor:
+        total = torch.full(self.ones, index.const, dtype=torch.int64)
+        for atom, coef in index.terms:
+            if isinstance(atom, Axis):
+                total = total + coef * self.axis(atom, indirect)
+            else:
+                inner = self.index(atom.of, indirect)
+                total = total + coef * (inner.div(atom.by, rounding_mode="floor") if isinstance(atom, Div) else inner.remainder(atom.by))
+        return total
+
+    def axis(self, axis: Axis, indirect: Sequence[torch.Tensor]) -> torch.Tensor:
+        if axis.name.startswith("$"):
+            return indirect[int(axis.name[1:])]
+        at = self.axes.index(axis)
+        return torch.arange(axis.extent).view([-1 if i == at else 1 for i in range(len(self.axes))])
+
+    def load(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
+        name, index = node.attr
+        at = self.index(index, [self.value(a, mask) for a in node.args])
+        if mask is not None:
+            at, mask = torch.broadcast_tensors(at, mask)
+        live = at if mask is None else at[mask]
+        data, written = self.memory.data[name], self.memory.written[name]
+        if live.numel():
+            low, high = int(live.min()), int(live.max())
+            if low < 0 or high >= data.numel():
+                self.fail(f"load of {name}[{index}] reaches {low}..{high}, outside 0..{data.numel() - 1}")
+            if not bool(written[live].all()):
+                self.fail(f"load of {name}[{index}] reads elements that nothing has written")
+        safe = at if mask is None else torch.where(mask, at, 0)
+        return data[safe]
+
+    def value(self, node: Expr, mask: torch.Tensor | None = None) -> torch.Tensor:
+        key = (node, 0 if mask is None else id(mask))
+        if key not in self.values:
+            self.values[key] = self.compute(node, mask)
+        return self.values[key]
+
+    def compute(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
+        dtype = TYPES[node.type].torch
+        if node.op == "const":
+            return torch.full(self.ones, const_value(node) or 0, dtype=dtype)
+        if node.op == "index":
+            return self.index(node.attr, ())
+        if node.op == "load":
+            return self.load(node, mask)
+        if node.op == "masked":
+            condition = self.value(node.args[0], mask)
+            inner = condition if mask is None else condition & mask
+            return torch.where(condition, self.value(node.args[1], inner), self.value(node.args[2], mask))
+        args = [self.value(a, mask) for a in node.args]
+        if node.op == "check":
+            return self.check(args[0], node.attr, mask)
+        if node.op in ("cast", "narrow"):
+            result = args[0].to(dtype)
+        elif node.op == "reduce":
+            result = self.reduce(node, args[0])
+        elif node.op == "scan":
+            at = self.axes.index(node.attr[1])
+            result = (torch.cumsum if node.attr[0] == "sum" else torch.cumprod)(args[0].expand(self.shape), at).to(dtype)
+        else:
+            result = OPS[node.op].torch(*args).to(dtype)
+        self.check_nan(node, args, result)
+        return result
+
+    def check(self, value: torch.Tensor, extent: int, mask: torch.Tensor | None) -> torch.Tensor:
+        outside = (value < 0) | (value >= extent)
+        if mask is not None:
+            outside, value = torch.broadcast_tensors(outside & mask, value)
+        if bool(outside.any()):
+            raise IndexError(f"{self.nest.name}: index {int(value[outside][0])} is out of bounds for a dimension of size {extent}")
+        return torch.where((value < 0) | (value >= extent), 0, value)
+
+    def check_nan(self, node: Expr, args: list[torch.Tensor], result: torch.Tensor) -> None:
+        if not result.is_floating_point() or not bool(result.isnan().any()):
+            return
+        if any(a.is_floating_point() and bool(a.isnan().any()) for a in args):
+            return
+        names = {e: f"%{i}" for i, e in enumerate(self.nest.exprs())}
+        self.report(NanOrigin(self.nest.name, print_instruction(node, names), tuple(map(str, self.nest.origins))))
+
+    def reduce(self, node: Expr, value: torch.Tensor) -> torch.Tensor:
+        kind, axes, output = node.attr
+        dims = [self.axes.index(a) for a in axes]
+        kept = [i for i in range(len(self.axes)) if i not in dims]
+        flat = (
+            value.expand(self.shape).permute(kept + dims).reshape([self.shape[i] for i in kept] + [math.prod(self.shape[i] for i in dims)])
+        )
+        reduced = _REDUCE[kind, output](flat).to(TYPES[node.type].torch)
+        return reduced.reshape([self.shape[i] if i in kept else 1 for i in range(len(self.axes))])
+
+    def store(self, store: Store) -> None:
+        value = self.value(store.value)
+        at = self.index(store.index, [self.value(e) for e in store.indirect])
+        points = [a.extent for a in self.nest.axes] + [1] * len(self.nest.reduced)
+        if math.prod(points) == 0:
+            return
+        at, value = at.expand(points).reshape(-1), value.expand(points).reshape(-1)
+        data, written = self.memory.data[store.buffer], self.memory.written[store.buffer]
+        if int(at.min()) < 0 or int(at.max()) >= data.numel():
+            self.fail(f"store to {store.buffer}[{store.index}] reaches {int(at.min())}..{int(at.max())}, outside 0..{data.numel() - 1}")
+        if store.mode == "add":
+            data.index_put_((at,), value, accumulate=True)
+        else:
+            if not store.indirect and at.unique().numel() != at.numel():
+                self.fail(f"two points store to one element of {store.buffer}[{store.index}]")
+            data[at] = value
+        written[at] = True
+
+
+def _online_sum(flat: torch.Tensor) -> torch.Tensor:
+    return (flat - flat.amax(-1, keepdim=True)).exp().sum(-1)
+
+
+_REDUCE: dict[tuple[str, int], Callable[[torch.Tensor], torch.Tensor]] = {
+    ("sum", 0): lambda t: t.sum(-1),
+    ("prod", 0): lambda t: t.prod(-1),
+    ("max", 0): lambda t: t.amax(-1),
+    ("min", 0): lambda t: t.amin(-1),
+    ("any", 0): lambda t: t.any(-1),
+    ("all", 0): lambda t: t.all(-1),
+    ("argmax", 0): lambda t: t.argmax(-1),
+    ("argmin", 0): lambda t: t.argmin(-1),
+    ("welford", 0): lambda t: t.mean(-1),
+    ("welford", 1): lambda t: (t - t.mean(-1, keepdim=True)).square().sum(-1),
+    ("online_softmax", 0): lambda t: t.amax(-1),
+    ("online_softmax", 1): _online_sum,
+}
+
+
+def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], NanOrigin | None]:
+    """Execute a program. Returns its outputs and where the first NaN came from (None when no instruction made one)."""
+    memory = Memory()
+    found: list[NanOrigin] = []
+    content = dict(zip(program.inputs, inputs, strict=True)) | program.constants
+    for buffer in program.buffers.values():
+        memory.add(buffer, content.get(buffer.name))
+    for step in program.steps:
+        if isinstance(step, Nest):
+            nest_run = _NestRun(step, memory, found.append)
+            for store in step.stores:
+                nest_run.store(store)
+        else:
+            _run_extern(step, program, memory)
+    outputs = [memory.view(o).clone() if isinstance(o, View) else o for o in program.outputs]
+    return outputs, (found[0] if found else None)
+
+
+def _run_extern(step: Extern, program: Program, memory: Memory) -> None:
+    def resolve(tree: Any) -> Any:
+        if isinstance(tree, View):
+            return memory.view(tree)
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(resolve(t) for t in tree)
+        return tree
+
+    result = step.target(*resolve(step.args), **{k: resolve(v) for k, v in step.kwargs.items()})
+    for name, value in zip(step.outs, [result] if step.single else result, strict=True):
+        if name is not None:
+            memory.add(program.buffers[name], value)

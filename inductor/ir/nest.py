@@ -1,0 +1,211 @@
+"""Statements of the loop IR: buffers, nests of loops that store expressions, extern calls, and the program they form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from inductor.ir import types
+from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import Dim, Shape, numel, span
+from inductor.ir.expr import Expr, substitute, walk
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The user line a node came from, and the ATen op it stood for."""
+
+    op: str
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.file}:{self.line}" if self.file else self.op
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Strided storage. `kind`: input, const, temp (made by nests), extern (made by an ATen call) or object (not a tensor)."""
+
+    name: str
+    dtype: torch.dtype
+    shape: Shape
+    strides: Shape
+    kind: str
+    device: str = "cpu"
+
+    @property
+    def type(self) -> str:
+        """Element type of the IR; KeyError for dtypes that only extern calls touch."""
+        return types.of_torch(self.dtype)
+
+    @property
+    def size(self) -> Dim:
+        """Elements of storage."""
+        return span(self.shape, self.strides)
+
+    @property
+    def nbytes(self) -> Dim:
+        return self.size * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Store:
+    """`buffer[index] = value`, or `+=` when mode is "add". `$k` axes of the index stand for `indirect[k]`."""
+
+    buffer: str
+    index: Index
+    value: Expr
+    mode: str = "set"
+    indirect: tuple[Expr, ...] = ()
+
+    def substitute(self, mapping: Mapping[Axis, Index], memo: dict[Expr, Expr]) -> Store:
+        return Store(
+            self.buffer,
+            self.index.substitute(mapping),
+            substitute(self.value, mapping, memo),
+            self.mode,
+            tuple(substitute(e, mapping, memo) for e in self.indirect),
+        )
+
+    def roots(self) -> tuple[Expr, ...]:
+        return (self.value, *self.indirect)
+
+
+@dataclass(frozen=True)
+class Nest:
+    """Loops over `axes`; the body runs once per point. Reductions inside run over their own axes."""
+
+    name: str
+    axes: tuple[Axis, ...]
+    stores: tuple[Store, ...]
+    origins: tuple[Origin, ...] = ()
+
+    @cached_property
+    def _nodes(self) -> tuple[Expr, ...]:
+        return tuple(walk(*(root for store in self.stores for root in store.roots())))
+
+    def exprs(self) -> Iterator[Expr]:
+        """Every distinct expression node, operands first."""
+        return iter(self._nodes)
+
+    def loads(self) -> Iterator[Expr]:
+        return (e for e in self.exprs() if e.op == "load")
+
+    @cached_property
+    def reduced(self) -> tuple[Axis, ...]:
+        """Axes that reductions of this nest run over, in first-use order."""
+        found: dict[Axis, None] = {}
+        for node in self.exprs():
+            if node.op == "reduce":
+                found.update(dict.fromkeys(node.attr[1]))
+        return tuple(found)
+
+    @cached_property
+    def is_pointwise(self) -> bool:
+        return not any(e.op in ("reduce", "scan") for e in self.exprs())
+
+    @cached_property
+    def scanned(self) -> frozenset[Axis]:
+        return frozenset(e.attr[1] for e in self.exprs() if e.op == "scan")
+
+    @property
+    def has_plain_stores(self) -> bool:
+        return all(s.mode == "set" and not s.indirect for s in self.stores)
+
+    def substitute(self, mapping: Mapping[Axis, Index], axes: tuple[Axis, ...]) -> Nest:
+        memo: dict[Expr, Expr] = {}
+        return replace(self, axes=axes, stores=tuple(s.substitute(mapping, memo) for s in self.stores))
+
+    @cached_property
+    def _reads(self) -> frozenset[str]:
+        found = {e.attr[0] for e in self.loads()}
+        found.update(s.buffer for s in self.stores if s.mode != "set" or s.indirect)
+        return frozenset(found)
+
+    def reads(self) -> frozenset[str]:
+        return self._reads
+
+    @cached_property
+    def _writes(self) -> frozenset[str]:
+        return frozenset(s.buffer for s in self.stores)
+
+    def writes(self) -> frozenset[str]:
+        return self._writes
+
+    @property
+    def points(self) -> Dim:
+        """How many times the innermost expression is evaluated."""
+        return numel([a.extent for a in self.axes + self.reduced])
+
+
+@dataclass(frozen=True)
+class View:
+    """A strided look at a buffer: what extern calls take as a tensor argument, and what a graph output can be."""
+
+    buffer: str
+    shape: Shape
+    strides: Shape
+    offset: Dim
+
+
+@dataclass(frozen=True)
+class Extern:
+    """A call of an ATen operator. `View`s inside args/kwargs are tensors; `outs` are the buffers of the results, in order."""
+
+    name: str
+    target: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outs: tuple[str | None, ...]
+    single: bool  # the op returns one tensor, not a tuple
+    origins: tuple[Origin, ...] = ()
+    after: str = ""  # the extern call that must run before this one although no data says so (random numbers)
+
+    @cached_property
+    def _reads(self) -> frozenset[str]:
+        return frozenset(v.buffer for v in views_of((self.args, dict(self.kwargs))))
+
+    def reads(self) -> frozenset[str]:
+        return self._reads
+
+    @cached_property
+    def _writes(self) -> frozenset[str]:
+        return frozenset(o for o in self.outs if o is not None)
+
+    def writes(self) -> frozenset[str]:
+        return self._writes
+
+
+Step = Nest | Extern
+
+
+def views_of(tree: Any) -> Iterator[View]:
+    """All views inside nested tuples, lists and dicts."""
+    if isinstance(tree, View):
+        yield tree
+    elif isinstance(tree, (tuple, list)):
+        for item in tree:
+            yield from views_of(item)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            yield from views_of(item)
+
+
+@dataclass
+class Program:
+    """What lowering makes of a graph: buffers by name and steps in order. `outputs` are views, or plain Python values."""
+
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    mutated: set[str] = field(default_factory=set)  # inputs that a nest stores into, after everything that reads them
+
+    def output_buffers(self) -> frozenset[str]:
+        return frozenset(o.buffer for o in self.outputs if isinstance(o, View))

@@ -1,0 +1,1 @@
+"""ATen ops to loop IR: one file per op family, one row per op."""

@@ -1,0 +1,12 @@
+"""Loads every family file, so that the table of rows is complete."""
+
+from __future__ import annotations
+
+import importlib
+
+FAMILIES = ("pointwise", "factory", "reduction", "view", "concat", "indexing", "norm", "loss", "scan", "pooling", "upsample", "misc")
+
+
+def load() -> None:
+    for family in FAMILIES:
+        importlib.import_module(f"inductor.lowering.{family}")

@@ -1,0 +1,206 @@
+"""Walk an ATen FX graph and lower every node: a row of the table, or an extern call for everything else."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from inductor.errors import Unsupported
+from inductor.ir import types
+from inductor.ir.dims import as_shape, is_dense
+from inductor.ir.expr import cast
+from inductor.ir.nest import Buffer, Origin, Program, View
+from inductor.lowering import families
+from inductor.lowering.context import Context, Decline
+from inductor.lowering.registry import ROWS, Row
+from inductor.lowering.tensor import Tensor, of_strides
+
+families.load()
+COPY_INTO = torch.ops.aten.copy_.default
+
+
+def origin_of(node: Node) -> Origin:
+    """The user line recorded in `meta["source"]`: an object with file and line, or a (file, line, ...) tuple."""
+    source = node.meta.get("source")
+    name = str(node.target).removeprefix("aten.") if node.op == "call_function" else node.op
+    if source is None:
+        return Origin(name)
+    if isinstance(source, tuple):
+        return Origin(name, str(source[0]), int(source[1]))
+    return Origin(name, str(source.file), int(source.line))
+
+
+def attribute(gm: GraphModule, path: str) -> Any:
+    value: Any = gm
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+class Walker:
+    """Lowers node by node; `env` maps FX nodes to Tensors, tuples of them, or plain values."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        self.gm = gm
+        self.ctx = Context()
+        self.env: dict[Node, Any] = {}
+        self.how: dict[str, str] = {}
+
+    def run(self) -> Program:
+        handlers = {"placeholder": self.placeholder, "get_attr": self.get_attr, "call_function": self.call, "output": self.output}
+        for node in self.gm.graph.nodes:
+            self.ctx.origins = (origin_of(node),)
+            self.ctx.meta = node.meta.get("val")
+            handlers[node.op](node)
+        return self.ctx.program
+
+    def leaf(self, name: str, kind: str, meta: Any) -> Tensor:
+        shape, strides = as_shape(meta.shape), as_shape(meta.stride())
+        self.ctx.program.buffers[name] = Buffer(name, meta.dtype, shape, strides, kind, str(meta.device))
+        self.ctx.storage_offsets[name] = int(meta.storage_offset())
+        return of_strides(name, shape, strides, meta.dtype)
+
+    def placeholder(self, node: Node) -> None:
+        meta = node.meta.get("val")
+        name = f"a{len(self.ctx.program.inputs)}"
+        self.ctx.program.inputs.append(name)
+        if isinstance(meta, torch.Tensor):
+            self.env[node] = self.leaf(name, "input", meta)
+        else:
+            self.ctx.program.buffers[name] = Buffer(name, torch.float32, (), (), "object")
+            self.env[node] = meta
+
+    def get_attr(self, node: Node) -> None:
+        value = attribute(self.gm, str(node.target))
+        if isinstance(value, torch.Tensor):
+            name = f"c{len(self.ctx.program.constants)}"
+            self.ctx.program.constants[name] = value.detach()
+            self.env[node] = self.leaf(name, "const", value)
+        else:
+            self.env[node] = value
+
+    def resolve(self, tree: Any) -> Any:
+        if isinstance(tree, Node):
+            return self.env[tree]
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(self.resolve(t) for t in tree) if type(tree) in (list, tuple) else [self.resolve(t) for t in tree]
+        if isinstance(tree, dict):
+            return {k: self.resolve(v) for k, v in tree.items()}
+        return tree
+
+    def call(self, node: Node) -> None:
+        args, kwargs = self.resolve(node.args), self.resolve(node.kwargs)
+        if node.target is operator.getitem:
+            self.env[node] = args[0][args[1]]
+            return
+        if node.target is COPY_INTO:
+            self.env[node] = self.copy_into(node, *args)
+            return
+        self.check_supported(node)
+        row = ROWS.get(node.target)
+        if row is not None and supported(row, (args, kwargs), self.ctx.meta):
+            mark = len(self.ctx.program.steps)
+            try:
+                self.env[node] = row.lower(self.ctx, *args, **kwargs)
+                self.how[node.name] = row.kind
+                return
+            except Decline:
+                del self.ctx.program.steps[mark:]
+                self.ctx.materialised.clear()
+                self.ctx.meta = node.meta.get("val")
+        self.how[node.name] = "extern"
+        self.env[node] = self.ctx.extern(node.target, args, kwargs, self.ctx.meta)
+
+    def check_supported(self, node: Node) -> None:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            raise Unsupported(f"{node.target} at {self.ctx.origins[0]} is not an ATen operator [{Unsupported.id}]")
+        if schema.is_mutable:
+            raise Unsupported(f"{node.target} at {self.ctx.origins[0]} changes its arguments [{Unsupported.id}]")
+        if any(isinstance(size, torch.SymInt) for meta in metas_of(self.ctx.meta) for size in (*meta.shape, *meta.stride())):
+            raise Unsupported(f"the result of {node.target} at {self.ctx.origins[0]} has a size that depends on data [{Unsupported.id}]")
+        if node.users and any(not isinstance(m, torch.Tensor) and m is not None for m in as_list(self.ctx.meta)):
+            raise Unsupported(f"{node.target} at {self.ctx.origins[0]} gives a value that is not a tensor [{Unsupported.id}]")
+
+    def copy_into(self, node: Node, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+        """Write back to an input: the last thing that happens to it."""
+        placeholder = node.args[0]
+        buffer = self.ctx.program.buffers[target.buffer]
+        later = [n for n in self.gm.graph.nodes if n > node and n.op != "output" and {placeholder, node} & set(n.all_input_nodes)]
+        whole = target == of_strides(buffer.name, buffer.shape, buffer.strides, buffer.dtype)
+        if not isinstance(placeholder, Node) or placeholder.op != "placeholder" or later or not whole or not types.known(target.dtype):
+            raise Unsupported(f"copy_ at {self.ctx.origins[0]} is not a final write to an input [{Unsupported.id}]")
+        if not is_dense(buffer.shape, buffer.strides) or not types.known(source.dtype):
+            raise Unsupported(f"copy_ at {self.ctx.origins[0]} writes to an input with gaps or overlaps [{Unsupported.id}]")
+        if 0 not in target.shape:
+            self.ctx.program.mutated.add(target.buffer)
+            self.ctx.fill(target, lambda where: cast(source.broadcast_load(where), types.compute(target.type)))
+        return target
+
+    def output(self, node: Node) -> None:
+        self.ctx.program.outputs = [self.output_value(arg) for arg in outputs_of(node)]
+
+    def output_value(self, arg: Any) -> Any:
+        value = self.resolve(arg)
+        if not isinstance(value, Tensor):
+            return value
+        meta = arg.meta.get("val")
+        wanted = as_shape(meta.stride()) if isinstance(meta, torch.Tensor) else None
+        view = value.view()
+        if view is None:
+            return self.ctx.copy(value, wanted).view()
+        if wanted is not None and not same_strides(view, wanted):
+            self.ctx.meta = meta
+            return View(**{**vars(self.ctx.copy(value, wanted).view()), "strides": wanted})
+        return View(view.buffer, view.shape, wanted or view.strides, view.offset)
+
+
+def same_strides(view: View, wanted: Sequence[int]) -> bool:
+    """Strides of dims that hold one element or none do not matter."""
+    if 0 in view.shape:
+        return True
+    return all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, wanted, strict=True))
+
+
+def as_list(meta: Any) -> list[Any]:
+    return list(meta) if isinstance(meta, (tuple, list)) else [meta]
+
+
+def metas_of(meta: Any) -> list[torch.Tensor]:
+    """The tensors among the fake results of a node."""
+    return [m for m in as_list(meta) if isinstance(m, torch.Tensor)]
+
+
+def outputs_of(node: Node) -> Sequence[Any]:
+    first = node.args[0]
+    return first if isinstance(first, (list, tuple)) else (first,)
+
+
+def supported(row: Row, args: Any, meta: Any) -> bool:
+    """Rows compute on CPU tensors of the IR's types; view rows move indices of any type."""
+    metas = meta if isinstance(meta, (tuple, list)) else (meta,)
+    if not all(isinstance(m, torch.Tensor) for m in metas):
+        return False
+    if row.any_dtype:
+        return True
+    return all(types.known(m.dtype) and m.layout == torch.strided for m in metas) and all(types.known(t.dtype) for t in tensors_of(args))
+
+
+def tensors_of(tree: Any) -> list[Tensor]:
+    if isinstance(tree, Tensor):
+        return [tree]
+    if isinstance(tree, (list, tuple)):
+        return [t for item in tree for t in tensors_of(item)]
+    if isinstance(tree, dict):
+        return [t for item in tree.values() for t in tensors_of(item)]
+    return []
+
+
+def lower_graph(gm: GraphModule) -> tuple[Program, dict[str, str]]:
+    """The program of an ATen graph, and how each node was lowered (native, decomposed, view or extern)."""
+    walker = Walker(gm)
+    return walker.run(), walker.how

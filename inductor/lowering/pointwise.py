@@ -1,0 +1,682 @@
+"""Element-wise ops: one row each, grouped by how their operands and result are typed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor.ir import types
+from inductor.ir.expr import Expr, call, cast, const, const_value
+from inductor.lowering.context import Context, Decline, Operand, broadcast_shape, promote
+from inductor.lowering.registry import add, lowers
+from inductor.lowering.tensor import Tensor
+
+Fn = Callable[..., Expr]
+
+
+def number(like: Expr, value: float) -> Expr:
+    return const(value, like.type)
+
+
+def plus(a: Expr, b: Expr | float) -> Expr:
+    return call("add", a, b if isinstance(b, Expr) else number(a, b))
+
+
+def minus(a: Expr, b: Expr | float) -> Expr:
+    return call("sub", a, b if isinstance(b, Expr) else number(a, b))
+
+
+def times(a: Expr, b: Expr | float) -> Expr:
+    return call("mul", a, b if isinstance(b, Expr) else number(a, b))
+
+
+def over(a: Expr | float, b: Expr) -> Expr:
+    return call("div", a if isinstance(a, Expr) else number(b, a), b)
+
+
+def op(name: str) -> Fn:
+    return partial(call, name)
+
+
+def sigmoid(x: Expr) -> Expr:
+    return over(1.0, plus(call("exp", call("neg", x)), 1.0))
+
+
+def rsqrt(x: Expr) -> Expr:
+    return over(1.0, call("sqrt", x))
+
+
+def square(x: Expr) -> Expr:
+    return times(x, x)
+
+
+def relu(x: Expr) -> Expr:
+    return call("max", x, number(x, 0))
+
+
+def silu(x: Expr) -> Expr:
+    return over(x, plus(call("exp", call("neg", x)), 1.0))
+
+
+def softplus(x: Expr, beta: float = 1.0, threshold: float = 20.0) -> Expr:
+    scaled = times(x, beta)
+    return call("where", call("gt", scaled, number(x, threshold)), x, over(call("log1p", call("exp", scaled)), number(x, beta)))
+
+
+def log_sigmoid(x: Expr) -> Expr:
+    least = call("min", x, number(x, 0))
+    return minus(least, call("log1p", call("exp", call("neg", call("abs", x)))))
+
+
+def mish(x: Expr) -> Expr:
+    return times(x, call("tanh", call("log1p", call("exp", x))))
+
+
+def gelu_erf(x: Expr) -> Expr:
+    return times(times(x, 0.5), plus(call("erf", times(x, math.sqrt(0.5))), 1.0))
+
+
+def gelu_tanh(x: Expr) -> Expr:
+    inner = times(times(plus(times(times(square(x), x), 0.044715), x), math.sqrt(2.0 / math.pi)), 1.0)
+    return times(times(x, 0.5), plus(call("tanh", inner), 1.0))
+
+
+def hardtanh(x: Expr, low: float, high: float) -> Expr:
+    return call("min", call("max", x, number(x, low)), number(x, high))
+
+
+def hardsigmoid(x: Expr) -> Expr:
+    return over(hardtanh(plus(x, 3.0), 0.0, 6.0), number(x, 6.0))
+
+
+def hardswish(x: Expr) -> Expr:
+    return over(times(x, hardtanh(plus(x, 3.0), 0.0, 6.0)), number(x, 6.0))
+
+
+def sign(x: Expr) -> Expr:
+    if x.type == "bool":
+        return x
+    zero = number(x, 0)
+    return call("sub", cast(call("lt", zero, x), x.type), cast(call("lt", x, zero), x.type))
+
+
+def sinc(x: Expr) -> Expr:
+    scaled = times(x, math.pi)
+    return call("where", call("eq", x, number(x, 0)), number(x, 1), over(call("sin", scaled), scaled))
+
+
+def logical(x: Expr) -> Expr:
+    return cast(x, "bool")
+
+
+def expit_inverse(x: Expr) -> Expr:
+    return call("log", over(x, call("sub", number(x, 1.0), x)))
+
+
+def log_add_exp(a: Expr, b: Expr) -> Expr:
+    high, low = call("max", a, b), call("min", a, b)
+    value = plus(high, call("log1p", call("exp", minus(low, high))))
+    same_infinity = call("and", call("eq", a, b), call("isinf", a))
+    return call("where", same_infinity, a, value)
+
+
+def log_add_exp2(a: Expr, b: Expr) -> Expr:
+    high, low = call("max", a, b), call("min", a, b)
+    value = plus(high, times(call("log1p", call("exp2", minus(low, high))), 1 / math.log(2)))
+    same_infinity = call("and", call("eq", a, b), call("isinf", a))
+    return call("where", same_infinity, a, value)
+
+
+def xlogy(a: Expr, b: Expr, log: str = "log") -> Expr:
+    zero = number(a, 0)
+    value = call("where", call("eq", a, zero), zero, times(a, call(log, b)))
+    return call("where", call("isnan", b), b, value)
+
+
+def power(a: Expr, b: Expr) -> Expr:
+    """pow with the small constant exponents as arithmetic, as eager does."""
+    exponent = const_value(b)
+    if exponent == 2:
+        return square(a)
+    if exponent == 1:
+        return a
+    if exponent == 0:
+        return number(a, 1)
+    if exponent == 3:
+        return times(square(a), a)
+    if types.is_float(a.type):
+        if exponent == 0.5:
+            return call("sqrt", a)
+        if exponent == -0.5:
+            return rsqrt(a)
+        if exponent == -1:
+            return over(1.0, a)
+        if exponent == -2:
+            return over(1.0, square(a))
+        return call("pow", a, b)
+    raise Decline
+
+
+def entropy(x: Expr) -> Expr:
+    zero = number(x, 0)
+    inside = call("where", call("eq", x, zero), zero, call("neg", times(x, call("log", x))))
+    value = call("where", call("lt", x, zero), number(x, -math.inf), inside)
+    return call("where", call("isnan", x), x, value)
+
+
+def frac(x: Expr) -> Expr:
+    return minus(x, call("trunc", x))
+
+
+def copy_sign(a: Expr, b: Expr) -> Expr:
+    return call("copysign", a, b)
+
+
+def heaviside(x: Expr, value: Expr) -> Expr:
+    step = cast(call("gt", x, number(x, 0)), x.type)
+    return call("where", call("eq", x, number(x, 0)), value, call("where", call("isnan", x), number(x, 0), step))
+
+
+def fmax(a: Expr, b: Expr) -> Expr:
+    return call("where", call("isnan", a), b, call("where", call("isnan", b), a, call("max", a, b)))
+
+
+def fmin(a: Expr, b: Expr) -> Expr:
+    return call("where", call("isnan", a), b, call("where", call("isnan", b), a, call("min", a, b)))
+
+
+def unary(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
+    """The result has the dtype of the fake value; integers are promoted to it first."""
+    return ctx.map(fn, [x], ctx.meta.dtype)
+
+
+def predicate(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
+    """Computed in the operand's own type, bool out."""
+    return ctx.map(fn, [x], torch.bool, x.dtype)
+
+
+FLOAT_UNARY: dict[str, Fn] = {
+    **{
+        name: op(name)
+        for name in [
+            "sin",
+            "cos",
+            "tan",
+            "asin",
+            "acos",
+            "atan",
+            "sinh",
+            "cosh",
+            "tanh",
+            "asinh",
+            "acosh",
+            "atanh",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sqrt",
+            "erf",
+            "erfc",
+            "lgamma",
+        ]
+    },
+    "rsqrt": rsqrt,
+    "sigmoid": sigmoid,
+    "reciprocal": lambda x: over(1.0, x),
+    "silu": silu,
+    "mish": mish,
+    "log_sigmoid": log_sigmoid,
+    "hardsigmoid": hardsigmoid,
+    "hardswish": hardswish,
+    "deg2rad": lambda x: times(x, math.pi / 180),
+    "rad2deg": lambda x: times(x, 180 / math.pi),
+    "sinc": sinc,
+    "special_entr": entropy,
+    "exponential_minus_one": op("expm1"),
+}
+
+KEEPING_UNARY: dict[str, Fn] = {
+    "neg": op("neg"),
+    "abs": op("abs"),
+    "relu": relu,
+    "relu6": lambda x: hardtanh(x, 0, 6),
+    "square": square,
+    "sign": sign,
+    "sgn": sign,
+    "positive": lambda x: x,
+}
+
+ROUNDING: dict[str, Fn] = {
+    "floor": op("floor"),
+    "ceil": op("ceil"),
+    "trunc": op("trunc"),
+    "fix": op("trunc"),
+    "round": op("round"),
+    "frac": frac,
+}
+
+PREDICATES: dict[str, Fn] = {
+    "logical_not": lambda x: call("not", logical(x)),
+    "isnan": op("isnan"),
+    "isinf": op("isinf"),
+    "isposinf": lambda x: call("eq", x, number(x, math.inf)),
+    "isneginf": lambda x: call("eq", x, number(x, -math.inf)),
+    "isfinite": lambda x: call("not", call("or", call("isnan", x), call("isinf", x))),
+    "signbit": op("signbit"),
+}
+
+_ALWAYS_FALSE = {"isnan", "isinf", "isposinf", "isneginf"}
+
+
+def _rounding(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
+    return ctx.map(fn if types.is_float(x.type) else (lambda v: v), [x], x.dtype)
+
+
+def _predicate(name: str, ctx: Context, x: Tensor) -> Tensor:
+    if types.is_float(x.type) or name == "logical_not":
+        return predicate(PREDICATES[name], ctx, x)
+    if name == "signbit":
+        return ctx.map(lambda v: call("lt", v, number(v, 0)), [x], torch.bool, x.dtype)
+    return ctx.map(lambda v: const(name not in _ALWAYS_FALSE, "bool"), [x], torch.bool, x.dtype)
+
+
+for _name, _fn in FLOAT_UNARY.items():
+    add(_name, partial(unary, _fn), "native", "pointwise")
+for _name, _fn in KEEPING_UNARY.items():
+    add(_name, partial(unary, _fn), "native", "pointwise")
+for _name, _fn in ROUNDING.items():
+    add(_name, partial(_rounding, _fn), "native", "pointwise")
+for _name in PREDICATES:
+    add(_name, partial(_predicate, _name), "native", "pointwise")
+
+
+def binary(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
+    """Operands are promoted to the result's dtype."""
+    return ctx.map(fn, [a, b], ctx.meta.dtype)
+
+
+def compare(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
+    """Operands are promoted among themselves; bool out."""
+    return ctx.map(fn, [a, b], torch.bool, promote(a, b))
+
+
+def float_only(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
+    """Integer versions raise on zero divisors in eager, so they stay ATen calls."""
+    if not ctx.meta.dtype.is_floating_point:
+        raise Decline
+    return binary(fn, ctx, a, b)
+
+
+def _arith(name: str, ctx: Context, a: Operand, b: Operand, *, alpha: float = 1) -> Tensor:
+    if ctx.meta.dtype == torch.bool:
+        if name == "sub":
+            raise Decline
+        return binary(op("or" if name == "add" else "and"), ctx, a, b)
+    if alpha == 1:
+        return binary(op(name), ctx, a, b)
+    return binary(lambda x, y: call(name, x, times(y, alpha)), ctx, a, b)
+
+
+def _multiply(ctx: Context, a: Operand, b: Operand) -> Tensor:
+    return binary(op("and" if ctx.meta.dtype == torch.bool else "mul"), ctx, a, b)
+
+
+add("add.Tensor add.Scalar", partial(_arith, "add"), "native", "pointwise")
+add("sub.Tensor sub.Scalar", partial(_arith, "sub"), "native", "pointwise")
+add("mul.Tensor mul.Scalar", _multiply, "native", "pointwise")
+add("div.Tensor div.Scalar true_divide.Tensor", partial(binary, op("div")), "native", "pointwise")
+
+
+@lowers("rsub.Tensor rsub.Scalar")
+def _rsub(ctx: Context, a: Operand, b: Operand, alpha: float = 1) -> Tensor:
+    return binary(lambda x, y: call("sub", y, times(x, alpha) if alpha != 1 else x), ctx, a, b)
+
+
+FLOAT_BINARY: dict[str, tuple[str, Fn]] = {
+    "fmod": ("fmod.Tensor fmod.Scalar", op("fmod")),
+    "remainder": ("remainder.Tensor remainder.Scalar", op("remainder")),
+    "floor_divide": ("floor_divide.default floor_divide.Scalar", op("floordiv")),
+    "atan2": ("atan2", op("atan2")),
+    "hypot": ("hypot", op("hypot")),
+    "copysign": ("copysign.Tensor copysign.Scalar", copy_sign),
+    "nextafter": ("nextafter", op("nextafter")),
+    "logaddexp": ("logaddexp", log_add_exp),
+    "logaddexp2": ("logaddexp2", log_add_exp2),
+    "xlogy": ("xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self", xlogy),
+    "special_xlog1py": ("special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar", partial(xlogy, log="log1p")),
+    "fmax": ("fmax", fmax),
+    "fmin": ("fmin", fmin),
+}
+for _names, _fn in FLOAT_BINARY.values():
+    add(_names, partial(float_only, _fn), "native", "pointwise")
+
+add("maximum", partial(binary, op("max")), "native", "pointwise")
+add("minimum", partial(binary, op("min")), "native", "pointwise")
+add("heaviside", partial(float_only, heaviside), "native", "pointwise")
+for _name in ("and", "or", "xor"):
+    add(f"bitwise_{_name}.Tensor bitwise_{_name}.Scalar", partial(binary, op(_name)), "native", "pointwise")
+add("bitwise_not", partial(unary, op("not")), "native", "pointwise")
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add(f"{_name}.Tensor {_name}.Scalar", partial(compare, op(_name)), "native", "pointwise")
+
+
+def _logical_binary(name: str, ctx: Context, a: Tensor, b: Tensor) -> Tensor:
+    type_of = promote(a, b)
+    return ctx.map(lambda x, y: call(name, logical(x), logical(y)), [a, b], torch.bool, type_of)
+
+
+for _name in ("and", "or", "xor"):
+    add(f"logical_{_name}", partial(_logical_binary, _name), "native", "pointwise")
+
+
+@lowers("div.Tensor_mode div.Scalar_mode")
+def _div_mode(ctx: Context, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    if rounding_mode is None:
+        return binary(op("div"), ctx, a, b)
+    rounded: dict[str, Fn] = {"floor": op("floordiv"), "trunc": lambda x, y: call("trunc", over(x, y))}
+    return float_only(rounded[rounding_mode], ctx, a, b)
+
+
+@lowers("pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar")
+def _pow(ctx: Context, a: Operand, b: Operand) -> Tensor:
+    if ctx.meta.dtype == torch.bool:
+        raise Decline
+    if a == 2 and not isinstance(a, Tensor) and ctx.meta.dtype.is_floating_point:
+        return ctx.map(op("exp2"), [b], ctx.meta.dtype)
+    return binary(power, ctx, a, b)
+
+
+@lowers("where.self")
+def _where(ctx: Context, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return select(ctx, condition, a, b)
+
+
+def select(ctx: Context, condition: Tensor, a: Operand, b: Operand) -> Tensor:
+    """`condition ? a : b` with broadcasting; the result has the dtype of the fake value."""
+    type_name = types.compute(types.of_torch(ctx.meta.dtype))
+    fn: Fn = lambda c, x, y: call("where", logical(c), cast(x, type_name), cast(y, type_name))  # noqa: E731 - typed callback
+    return map_each(ctx, fn, [condition, a, b], ctx.meta.dtype)
+
+
+def map_each(ctx: Context, fn: Fn, operands: list[Operand], dtype: torch.dtype) -> Tensor:
+    """Like `ctx.map`, with every tensor operand in its own compute type and numbers in the result's."""
+    number_type = types.compute(types.of_torch(dtype))
+    shape = broadcast_shape([o.shape for o in operands if isinstance(o, Tensor)])
+    strides = ctx.meta_strides(shape) or ctx.strides_like(shape, operands)
+    return ctx.make(
+        shape,
+        dtype,
+        lambda where: fn(*(o.broadcast_load(where) if isinstance(o, Tensor) else const(o, number_type) for o in operands)),
+        strides,
+    )
+
+
+@lowers("masked_fill.Scalar masked_fill.Tensor")
+def _masked_fill(ctx: Context, x: Tensor, mask: Tensor, value: Operand) -> Tensor:
+    return select(ctx, mask, value, x)
+
+
+@lowers("clamp clamp.Tensor clip clip.Tensor")
+def _clamp(ctx: Context, x: Tensor, low: Operand = None, high: Operand = None) -> Tensor:
+    operands = [x] + [bound for bound in (low, high) if bound is not None]
+
+    def fn(value: Expr, *bounds: Expr) -> Expr:
+        rest = list(bounds)
+        if low is not None:
+            value = call("max", value, rest.pop(0))
+        return call("min", value, rest.pop(0)) if high is not None else value
+
+    return ctx.map(fn, operands, ctx.meta.dtype)
+
+
+@lowers("clamp_min clamp_min.Tensor")
+def _clamp_min(ctx: Context, x: Tensor, low: Operand) -> Tensor:
+    return binary(op("max"), ctx, x, low)
+
+
+@lowers("clamp_max clamp_max.Tensor")
+def _clamp_max(ctx: Context, x: Tensor, high: Operand) -> Tensor:
+    return binary(op("min"), ctx, x, high)
+
+
+@lowers("_to_copy")
+def _to_copy(ctx: Context, x: Tensor, **options: Any) -> Tensor:
+    if ctx.meta.device.type != "cpu":
+        raise Decline
+    return convert(ctx, x, ctx.meta.dtype)
+
+
+def convert(ctx: Context, x: Tensor, dtype: torch.dtype) -> Tensor:
+    """An exact cast, rounding included."""
+    target = types.of_torch(dtype)
+    strides = ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, [x])
+    return ctx.make(x.shape, dtype, lambda where: cast(x.load(where), target), strides)
+
+
+@lowers("_unsafe_view_dtype prims.convert_element_type")
+def _convert(ctx: Context, x: Tensor, dtype: torch.dtype) -> Tensor:
+    return convert(ctx, x, dtype)
+
+
+@lowers("clone")
+def _clone(ctx: Context, x: Tensor, *, memory_format: Any = None) -> Tensor:
+    strides = ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, [x])
+    return ctx.make(x.shape, x.dtype, x.load, strides)
+
+
+@lowers("copy")
+def _copy(ctx: Context, into: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    type_name = into.type
+    return ctx.make(into.shape, into.dtype, lambda where: cast(source.broadcast_load(where), type_name))
+
+
+@lowers("gelu")
+def _gelu(ctx: Context, x: Tensor, *, approximate: str = "none") -> Tensor:
+    return unary(gelu_tanh if approximate == "tanh" else gelu_erf, ctx, x)
+
+
+@lowers("leaky_relu")
+def _leaky_relu(ctx: Context, x: Tensor, slope: float = 0.01) -> Tensor:
+    return unary(lambda v: call("where", call("gt", v, number(v, 0)), v, times(v, slope)), ctx, x)
+
+
+@lowers("elu")
+def _elu(ctx: Context, x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    def fn(v: Expr) -> Expr:
+        negative = times(call("expm1", times(v, input_scale)), alpha * scale)
+        return call("where", call("gt", v, number(v, 0)), times(v, scale), negative)
+
+    return unary(fn, ctx, x)
+
+
+@lowers("hardtanh")
+def _hardtanh(ctx: Context, x: Tensor, low: float = -1, high: float = 1) -> Tensor:
+    return unary(lambda v: hardtanh(v, low, high), ctx, x)
+
+
+@lowers("softplus")
+def _softplus(ctx: Context, x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    return unary(lambda v: softplus(v, beta, threshold), ctx, x)
+
+
+@lowers("threshold")
+def _threshold(ctx: Context, x: Tensor, threshold: float, value: float) -> Tensor:
+    return unary(lambda v: call("where", call("le", v, number(v, threshold)), number(v, value), v), ctx, x)
+
+
+@lowers("hardshrink")
+def _hardshrink(ctx: Context, x: Tensor, lambd: float = 0.5) -> Tensor:
+    def fn(v: Expr) -> Expr:
+        inside = call("and", call("ge", v, number(v, -lambd)), call("le", v, number(v, lambd)))
+        return call("where", inside, number(v, 0), v)
+
+    return unary(fn, ctx, x)
+
+
+@lowers("softshrink")
+def _softshrink(ctx: Context, x: Tensor, lambd: float = 0.5) -> Tensor:
+    def fn(v: Expr) -> Expr:
+        low = call("where", call("lt", v, number(v, -lambd)), plus(v, lambd), times(v, 0))
+        return call("where", call("gt", v, number(v, lambd)), minus(v, lambd), low)
+
+    return unary(fn, ctx, x)
+
+
+@lowers("prelu _prelu_kernel")
+def _prelu(ctx: Context, x: Tensor, weight: Tensor) -> Tensor:
+    if x.ndim != weight.ndim:
+        raise Decline
+    return binary(lambda v, w: call("where", call("gt", v, number(v, 0)), v, times(v, w)), ctx, x, weight)
+
+
+@lowers("logit")
+def _logit(ctx: Context, x: Tensor, eps: float | None = None) -> Tensor:
+    def fn(v: Expr) -> Expr:
+        return expit_inverse(v if eps is None else hardtanh(v, eps, 1 - eps))
+
+    return unary(fn, ctx, x)
+
+
+@lowers("nan_to_num")
+def _nan_to_num(ctx: Context, x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    if not types.is_float(x.type):
+        return ctx.copy(x, ctx.meta_strides(x.shape))
+    limits = torch.finfo(x.dtype)
+    replace_nan = 0.0 if nan is None else nan
+    high, low = limits.max if posinf is None else posinf, limits.min if neginf is None else neginf
+
+    def fn(v: Expr) -> Expr:
+        finite = call("where", call("eq", v, number(v, math.inf)), number(v, high), v)
+        finite = call("where", call("eq", v, number(v, -math.inf)), number(v, low), finite)
+        return call("where", call("isnan", v), number(v, replace_nan), finite)
+
+    return unary(fn, ctx, x)
+
+
+@lowers("addcmul")
+def _addcmul(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    return ctx.map(lambda v, p, q: plus(v, times(times(p, q), value) if value != 1 else times(p, q)), [x, a, b], ctx.meta.dtype)
+
+
+@lowers("addcdiv")
+def _addcdiv(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    return ctx.map(lambda v, p, q: plus(v, over(times(p, value) if value != 1 else p, q)), [x, a, b], ctx.meta.dtype)
+
+
+@lowers("lerp.Scalar lerp.Tensor")
+def _lerp(ctx: Context, a: Tensor, b: Tensor, weight: Operand) -> Tensor:
+    def fn(x: Expr, y: Expr, w: Expr) -> Expr:
+        # Two forms so that both ends are exact, as in eager.
+        from_start = plus(x, times(w, minus(y, x)))
+        from_end = minus(y, times(minus(y, x), call("sub", number(w, 1), w)))
+        return call("where", call("lt", call("abs", w), number(w, 0.5)), from_start, from_end)
+
+    return ctx.map(fn, [a, b, weight], ctx.meta.dtype)
+
+
+# ---- backward rows ----
+
+
+@lowers("sigmoid_backward")
+def _sigmoid_backward(ctx: Context, grad: Tensor, y: Tensor) -> Tensor:
+    return binary(lambda g, v: times(g, times(call("sub", number(v, 1), v), v)), ctx, grad, y)
+
+
+@lowers("tanh_backward")
+def _tanh_backward(ctx: Context, grad: Tensor, y: Tensor) -> Tensor:
+    return binary(lambda g, v: times(g, call("sub", number(v, 1), square(v))), ctx, grad, y)
+
+
+@lowers("threshold_backward")
+def _threshold_backward(ctx: Context, grad: Tensor, x: Tensor, threshold: float) -> Tensor:
+    return binary(lambda g, v: call("where", call("le", v, number(v, threshold)), number(g, 0), g), ctx, grad, x)
+
+
+@lowers("gelu_backward")
+def _gelu_backward(ctx: Context, grad: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
+    def exact(g: Expr, v: Expr) -> Expr:
+        cdf = times(plus(call("erf", times(v, math.sqrt(0.5))), 1.0), 0.5)
+        pdf = times(call("exp", times(square(v), -0.5)), 1 / math.sqrt(2 * math.pi))
+        return times(g, plus(cdf, times(v, pdf)))
+
+    def tanh(g: Expr, v: Expr) -> Expr:
+        beta, kappa = math.sqrt(2 / math.pi), 0.044715
+        cubed = times(square(v), v)
+        t = call("tanh", times(plus(v, times(cubed, kappa)), beta))
+        left = times(plus(t, 1.0), 0.5)
+        inner = times(plus(times(square(v), 3 * kappa), 1.0), beta)
+        right = times(times(times(v, 0.5), call("sub", number(t, 1), square(t))), inner)
+        return times(g, plus(left, right))
+
+    return binary(tanh if approximate == "tanh" else exact, ctx, grad, x)
+
+
+@lowers("silu_backward")
+def _silu_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        s = sigmoid(v)
+        return times(times(g, s), plus(times(v, call("sub", number(s, 1), s)), 1.0))
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("leaky_relu_backward")
+def _leaky_relu_backward(ctx: Context, grad: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
+    return binary(lambda g, v: call("where", call("gt", v, number(v, 0)), g, times(g, slope)), ctx, grad, x)
+
+
+@lowers("elu_backward")
+def _elu_backward(ctx: Context, grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        if is_result:
+            negative = times(times(g, input_scale), plus(v, alpha * scale))
+        else:
+            negative = times(times(g, input_scale * alpha * scale), call("exp", times(v, input_scale)))
+        return call("where", call("le", v, number(v, 0)), negative, times(g, scale))
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("hardtanh_backward")
+def _hardtanh_backward(ctx: Context, grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        outside = call("or", call("le", v, number(v, low)), call("ge", v, number(v, high)))
+        return call("where", outside, number(g, 0), g)
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("hardsigmoid_backward")
+def _hardsigmoid_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        inside = call("and", call("gt", v, number(v, -3)), call("lt", v, number(v, 3)))
+        return call("where", inside, times(g, 1 / 6), number(g, 0))
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("hardswish_backward")
+def _hardswish_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        middle = times(g, plus(over(v, number(v, 3)), 0.5))
+        upper = call("where", call("le", v, number(v, 3)), middle, g)
+        return call("where", call("lt", v, number(v, -3)), number(g, 0), upper)
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("softplus_backward")
+def _softplus_backward(ctx: Context, grad: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
+    def fn(g: Expr, v: Expr) -> Expr:
+        z = call("exp", times(v, beta))
+        return call("where", call("gt", times(v, beta), number(v, threshold)), g, over(times(g, z), plus(z, 1.0)))
+
+    return binary(fn, ctx, grad, x)

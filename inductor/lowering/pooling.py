@@ -1,0 +1,255 @@
+"""Pooling: the window is unrolled into loads, so that results are element-wise and fuse with what follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from inductor.ir import types
+from inductor.ir.affine import Axis, Index, of_atom
+from inductor.ir.dims import as_shape, numel
+from inductor.ir.expr import Expr, call, const, index_value, load, masked, widen
+from inductor.ir.nest import Store
+from inductor.lowering.concat import bounds_test
+from inductor.lowering.context import Context, Decline, loop_axes, to_storage
+from inductor.lowering.factory import constant
+from inductor.lowering.indexing import Indirect, template
+from inductor.lowering.pointwise import plus, times
+from inductor.lowering.reduction import mean
+from inductor.lowering.registry import lowers
+from inductor.lowering.tensor import Tensor
+
+LARGEST_WINDOW = 36  # unrolled loads per result
+
+
+def pair(value: Sequence[int] | int, count: int) -> tuple[int, ...]:
+    listed = [value] if isinstance(value, int) else list(value)
+    return tuple(listed * count) if len(listed) == 1 else tuple(listed)
+
+
+class Window:
+    """The taps of one pooling: offsets inside the kernel, and where each lands in the input."""
+
+    def __init__(
+        self, x: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], rank: int
+    ) -> None:
+        self.x, self.rank = x, rank
+        self.kernel = pair(kernel, rank)
+        self.stride = pair(stride, rank) if stride else self.kernel
+        self.padding, self.dilation = pair(padding, rank), pair(dilation, rank)
+        if numel(self.kernel) > LARGEST_WINDOW or 0 in x.shape:
+            raise Decline
+
+    def taps(self) -> list[tuple[int, ...]]:
+        return list(product(*(range(k) for k in self.kernel)))
+
+    def place(self, where: Sequence[Index], tap: Sequence[int]) -> list[Index]:
+        batch, spatial = list(where[: -self.rank]), where[-self.rank :]
+        moved = [p * s + t * d - b for p, s, t, d, b in zip(spatial, self.stride, tap, self.dilation, self.padding, strict=True)]
+        return batch + moved
+
+    def load(self, where: Sequence[Index], tap: Sequence[int], other: float) -> tuple[Expr, Expr | None]:
+        """The element under a tap (`other` outside the input), and the test for being inside (None: always)."""
+        place = self.place(where, tap)
+        test = bounds_test(place, self.x.shape)
+        value = self.x.load(place)
+        return (value, None) if test is None else (masked(test, value, const(other, value.type)), test)
+
+    def clamped(self, where: Sequence[Index], tap: Sequence[int]) -> Expr:
+        """The element under a tap, or the nearest one inside the input."""
+        place = self.place(where, tap)
+        indirect: list[Expr] = []
+        for k, extent in enumerate(self.x.shape):
+            low, high = place[k].bounds
+            if low >= 0 and high < extent:
+                continue
+            moved = index_value(place[k])
+            moved = call("max", moved, const(0, "i64")) if low < 0 else moved
+            moved = call("min", moved, const(extent - 1, "i64")) if high >= extent else moved
+            indirect.append(moved)
+            place[k] = of_atom(Axis(f"${len(indirect) - 1}", extent))
+        return widen(load(self.x.buffer, self.x.type, self.x.at(place), tuple(indirect)))
+
+
+def lowest(x: Tensor) -> float:
+    return -math.inf if types.is_float(x.type) else -(2 ** (8 * types.TYPES[x.type].size - 1))
+
+
+def larger(value: Expr, best: Expr) -> Expr:
+    """Eager's rule for moving on: strictly larger, or NaN."""
+    test = call("gt", value, best)
+    return call("or", test, call("isnan", value)) if types.is_float(value.type) else test
+
+
+def _max_pool(ctx: Context, x: Tensor, window: Window, ceil: bool) -> tuple[Tensor, Tensor]:
+    metas, rank = ctx.meta, window.rank
+    shape = as_shape(metas[0].shape)
+    spatial = x.shape[-rank:]
+    # A tap outside the input, moved to its edge, still lies in the window: that keeps loads free of conditions.
+    clamps = x.index.is_affine and set(window.dilation) == {1} and not ceil
+
+    def values(where: tuple[Index, ...]) -> Expr:
+        best: Expr | None = None
+        for tap in window.taps():
+            value = window.clamped(where, tap) if clamps else window.load(where, tap, lowest(x))[0]
+            best = value if best is None else call("max", best, value)
+        assert best is not None
+        return best
+
+    def positions(where: tuple[Index, ...]) -> Expr:
+        best: Expr | None = None
+        at = const(0, "i64")
+        for tap in window.taps():
+            value, test = window.load(where, tap, lowest(x))
+            place = Index(0)
+            for position, extent in zip(window.place(where, tap)[-rank:], spatial, strict=True):
+                place = place * extent + position
+            take = larger(value, best) if best is not None else const(True, "bool")
+            if best is None and test is not None:
+                best, at = const(lowest(x), value.type), first_inside(window, where, spatial)
+                take = larger(value, best)
+            if test is not None:
+                take = call("and", take, test)
+            at = call("where", take, index_value(place), at)
+            best = value if best is None else call("where", take, value, best)
+        return at
+
+    ctx.meta = metas[0]
+    out = ctx.make(shape, x.dtype, values)
+    ctx.meta = metas[1]
+    return out, ctx.make(shape, metas[1].dtype, positions)
+
+
+def first_inside(window: Window, where: Sequence[Index], spatial: Sequence[int]) -> Expr:
+    """Position of the first tap inside the input: what eager reports for a window of -inf."""
+    total: Expr | None = None
+    for position, extent, dilation in zip(window.place(where, (0,) * window.rank)[-window.rank :], spatial, window.dilation, strict=True):
+        start = index_value(position)
+        if position.bounds[0] < 0:
+            # Smallest start + k*dilation that is not negative.
+            steps = index_value((Index(dilation - 1) - position) // dilation)
+            up = call("add", start, call("mul", call("max", steps, const(0, "i64")), const(dilation, "i64")))
+            start = up
+        total = start if total is None else call("add", call("mul", total, const(extent, "i64")), start)
+    assert total is not None
+    return total
+
+
+@lowers("max_pool2d_with_indices", "decomposed")
+def _max_pool2d(
+    ctx: Context,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil: bool = False,
+) -> tuple[Tensor, Tensor]:
+    return _max_pool(ctx, x, Window(x, kernel, stride, padding, dilation, 2), ceil)
+
+
+@lowers("max_pool2d_with_indices_backward", "decomposed")
+def _max_pool2d_backward(
+    ctx: Context,
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil: bool,
+    indices: Tensor,
+) -> Tensor:
+    if 0 in grad.shape:
+        raise Decline
+    out = constant(ctx, 0)
+    view = out.view()
+    if view is None or view.strides[-2] != view.strides[-1] * out.shape[-1]:
+        raise Decline
+    plane, step = numel(out.shape[-2:]), view.strides[-1]
+    axes, where = loop_axes(template(grad.shape, grad))
+    indirect = Indirect()
+    place = indirect.axis(indices.load(where), plane) * step
+    base = out.at([*where[:-2], Index(0), Index(0)])
+    value = to_storage(grad.load(where), out.type)
+    ctx.emit(axes, (Store(out.buffer, base + place, value, "add", tuple(indirect.values)),))
+    return out
+
+
+@lowers("avg_pool2d avg_pool3d")
+def _avg_pool(
+    ctx: Context,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    ceil: bool = False,
+    include_pad: bool = True,
+    divisor: int | None = None,
+) -> Tensor:
+    rank = 3 if "3d" in ctx.origins[0].op else 2
+    window = Window(x, kernel, stride, padding, (1,), rank)
+    padded = any(window.padding)
+    if not types.is_float(x.type) or ceil or (padded and not include_pad and divisor is None):
+        raise Decline
+    scale = 1.0 / (divisor or numel(window.kernel))
+
+    def body(where: tuple[Index, ...]) -> Expr:
+        total: Expr | None = None
+        for tap in window.taps():
+            value, _ = window.load(where, tap, 0.0)
+            total = value if total is None else plus(total, value)
+        assert total is not None
+        return times(total, scale)
+
+    return ctx.make(as_shape(ctx.meta.shape), x.dtype, body)
+
+
+@lowers("_adaptive_avg_pool2d", "native")
+def _adaptive_avg_pool(ctx: Context, x: Tensor, size: Sequence[int]) -> Tensor:
+    height, width = x.shape[-2:]
+    if 0 in x.shape or 0 in size or height % size[0] or width % size[1]:
+        raise Decline
+    if tuple(size) == (1, 1):
+        return mean(ctx, x, [x.ndim - 2, x.ndim - 1], True, x.dtype)
+    kernel = (height // size[0], width // size[1])
+    return _avg_pool(ctx, x, kernel)
+
+
+@lowers("_adaptive_avg_pool2d_backward")
+def _adaptive_avg_pool_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
+    (height, width), (rows, columns) = x.shape[-2:], grad.shape[-2:]
+    if 0 in x.shape or 0 in grad.shape or height % rows or width % columns:
+        raise Decline
+    return _spread(ctx, grad, x, (height // rows, width // columns))
+
+
+@lowers("avg_pool2d_backward")
+def _avg_pool_backward(
+    ctx: Context,
+    grad: Tensor,
+    x: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil: bool,
+    include_pad: bool,
+    divisor: int | None,
+) -> Tensor:
+    size = pair(kernel, 2)
+    steps = pair(stride, 2) if stride else size
+    exact = all(n % k == 0 for n, k in zip(x.shape[-2:], size, strict=True))
+    if steps != size or any(padding) or divisor is not None or not exact or 0 in x.shape:
+        raise Decline
+    return _spread(ctx, grad, x, size)
+
+
+def _spread(ctx: Context, grad: Tensor, x: Tensor, kernel: tuple[int, ...]) -> Tensor:
+    """Every input element gets its window's gradient, divided by the window's size."""
+    scale = 1.0 / numel(kernel)
+
+    def body(where: tuple[Index, ...]) -> Expr:
+        return times(grad.load([*where[:-2], where[-2] // kernel[0], where[-1] // kernel[1]]), scale)
+
+    return ctx.make(x.shape, x.dtype, body)

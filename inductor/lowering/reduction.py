@@ -1,0 +1,240 @@
+"""Reductions over dims: one row each; variance and friends are two sums, which read the row from cache once fused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from inductor.ir import types
+from inductor.ir.dims import numel
+from inductor.ir.expr import Expr, call, cast
+from inductor.lowering.context import Context, Decline, normal_dims
+from inductor.lowering.pointwise import minus, number, over, plus, square, times
+from inductor.lowering.registry import add, lowers
+from inductor.lowering.tensor import Tensor
+
+Dims = Sequence[int] | int | None
+
+
+def accumulate_type(dtype: torch.dtype) -> torch.dtype:
+    """Half types accumulate in float32."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+def count(x: Tensor, dims: Dims) -> int:
+    return numel([x.shape[k] for k in normal_dims(dims, x.ndim)])
+
+
+def _scalar_case(ctx: Context, x: Tensor, dims: Dims) -> bool:
+    return x.ndim == 0
+
+
+def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """One reduction whose result has the dtype of the fake value."""
+    out = ctx.meta.dtype
+    if x.ndim == 0:
+        return ctx.map(lambda v: v, [x], out)
+    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, accumulate_type(out))
+
+
+def _whole(kind: str, ctx: Context, x: Tensor, *, dtype: Any = None) -> Tensor:
+    return simple(kind, ctx, x)
+
+
+def _extreme(kind: str, ctx: Context, x: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
+    if 0 in x.shape:
+        raise Decline
+    return simple(kind, ctx, x, dim, keepdim)
+
+
+add("sum", partial(_whole, "sum"), "native", "reduction")
+add("sum.dim_IntList", partial(simple, "sum"), "native", "reduction")
+add("prod", partial(_whole, "prod"), "native", "reduction")
+add("prod.dim_int", partial(simple, "prod"), "native", "reduction")
+add("amax", partial(_extreme, "max"), "native", "reduction")
+add("amin", partial(_extreme, "min"), "native", "reduction")
+add("max", partial(_extreme, "max"), "native", "reduction")
+add("min", partial(_extreme, "min"), "native", "reduction")
+
+
+def _truth(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    if ctx.meta.dtype != torch.bool:
+        raise Decline
+    if x.ndim == 0:
+        return ctx.map(lambda v: cast(v, "bool"), [x], torch.bool, x.dtype)
+    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, torch.bool, x.dtype, pre=lambda v: cast(v, "bool"))
+
+
+add("any any.dim any.dims", partial(_truth, "any"), "native", "reduction")
+add("all all.dim all.dims", partial(_truth, "all"), "native", "reduction")
+
+
+def _position(kind: str, ctx: Context, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape or x.dtype == torch.bool:
+        raise Decline
+    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, torch.int64, x.dtype)
+
+
+add("argmax", partial(_position, "argmax"), "native", "reduction")
+add("argmin", partial(_position, "argmin"), "native", "reduction")
+
+
+def _with_position(kind: str, ctx: Context, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    if x.ndim == 0 or 0 in x.shape or x.dtype == torch.bool:
+        raise Decline
+    return (
+        ctx.reduce(kind, x, [dim], keepdim, x.dtype, accumulate_type(x.dtype)),
+        ctx.reduce("arg" + kind, x, [dim], keepdim, torch.int64, x.dtype),
+    )
+
+
+add("max.dim", partial(_with_position, "max"), "decomposed", "reduction")
+add("min.dim", partial(_with_position, "min"), "decomposed", "reduction")
+
+
+@lowers("mean mean.dim")
+def _mean(ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    return mean(ctx, x, dim, keepdim, ctx.meta.dtype)
+
+
+def mean(ctx: Context, x: Tensor, dim: Dims, keepdim: bool, dtype: torch.dtype) -> Tensor:
+    if x.ndim == 0:
+        return ctx.map(lambda v: v, [x], dtype)
+    items = count(x, dim)
+    scale = 1.0 / items if items else math.nan
+    return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, dtype, accumulate_type(dtype), post=lambda v: times(v, scale))
+
+
+def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Mean and sum of squared deviations, both with kept dims and in the accumulate type: two sums over the same row."""
+    wide = accumulate_type(dtype)
+    centre = mean(ctx, x, dims, True, wide)
+    deviation = ctx.map(minus, [x, centre], wide)
+    squares = ctx.reduce("sum", deviation, normal_dims(dims, x.ndim), True, wide, pre=square)
+    return centre, squares
+
+
+def _variance(
+    ctx: Context, x: Tensor, dim: Dims, correction: float | None, keepdim: bool, dtype: torch.dtype, root: bool
+) -> tuple[Tensor, Tensor]:
+    if x.ndim == 0 or not types.is_float(x.type):
+        raise Decline
+    items = count(x, dim)
+    divisor = max(items - (1 if correction is None else correction), 0)
+    centre, squares = moments(ctx, x, dim, dtype)
+
+    def finish(value: Expr) -> Expr:
+        variance = over(value, number(value, divisor))
+        return call("sqrt", variance) if root else variance
+
+    result = ctx.map(finish, [squares], dtype)
+    shape_fix = (lambda t: t) if keepdim else partial(drop_dims, normal_dims(dim, x.ndim))
+    return shape_fix(result), shape_fix(centre)
+
+
+def drop_dims(dims: list[int], x: Tensor) -> Tensor:
+    """Remove dims of size one."""
+    from inductor.ir.affine import ZERO
+    from inductor.lowering.tensor import dim_indices
+
+    shape = tuple(n for k, n in enumerate(x.shape) if k not in dims)
+    new = iter(dim_indices(shape))
+    return x.remap(shape, [ZERO if k in dims else next(new) for k in range(x.ndim)])
+
+
+@lowers("var.correction", "decomposed")
+def _var(ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    return _variance(ctx, x, dim, correction, keepdim, ctx.meta.dtype, root=False)[0]
+
+
+@lowers("std.correction", "decomposed")
+def _std(ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    return _variance(ctx, x, dim, correction, keepdim, ctx.meta.dtype, root=True)[0]
+
+
+@lowers("var_mean.correction", "decomposed")
+def _var_mean(
+    ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dtype = ctx.meta[0].dtype
+    variance, centre = _variance(ctx, x, dim, correction, keepdim, dtype, root=False)
+    return variance, centre if centre.dtype == dtype else ctx.map(lambda v: v, [centre], dtype)
+
+
+@lowers("std_mean.correction", "decomposed")
+def _std_mean(
+    ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    dtype = ctx.meta[0].dtype
+    deviation, centre = _variance(ctx, x, dim, correction, keepdim, dtype, root=True)
+    return deviation, centre if centre.dtype == dtype else ctx.map(lambda v: v, [centre], dtype)
+
+
+@lowers("logsumexp", "decomposed")
+def _logsumexp(ctx: Context, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
+        raise Decline
+    wide, dims = accumulate_type(x.dtype), normal_dims(dim, x.ndim)
+    high = ctx.reduce("max", x, dims, True, wide)
+    finite = ctx.map(lambda v: call("where", call("isinf", v), number(v, 0), v), [high], wide)
+    shifted = ctx.map(lambda v, m: call("exp", minus(v, m)), [x, finite], wide)
+    total = ctx.reduce("sum", shifted, dims, True, wide)
+    result = ctx.map(lambda s, m: plus(call("log", s), m), [total, finite], ctx.meta.dtype)
+    return result if keepdim else drop_dims(dims, result)
+
+
+@lowers("linalg_vector_norm", "decomposed")
+def _vector_norm(ctx: Context, x: Tensor, p: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type) or p not in (1, 2, math.inf, -math.inf):
+        raise Decline
+    kinds: dict[float, str] = {math.inf: "max", -math.inf: "min"}
+    out = ctx.meta.dtype
+    wide = accumulate_type(out)
+    pre = square if p == 2 else (lambda v: call("abs", v))
+    post = (lambda v: call("sqrt", v)) if p == 2 else None
+    return ctx.reduce(kinds.get(p, "sum"), x, normal_dims(dim, x.ndim), keepdim, out, wide, pre=pre, post=post)
+
+
+@lowers("_softmax", "decomposed")
+def _softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape:
+        raise Decline
+    wide = accumulate_type(ctx.meta.dtype)
+    high = ctx.reduce("max", x, [dim], True, wide)
+    shifted = ctx.map(lambda v, m: call("exp", minus(v, m)), [x, high], wide)
+    total = ctx.reduce("sum", shifted, [dim], True, wide)
+    return ctx.map(lambda e, s: over(e, s), [shifted, total], ctx.meta.dtype)
+
+
+@lowers("_log_softmax", "decomposed")
+def _log_softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape:
+        raise Decline
+    wide = accumulate_type(ctx.meta.dtype)
+    high = ctx.reduce("max", x, [dim], True, wide)
+    shifted = ctx.map(minus, [x, high], wide)
+    total = ctx.reduce("sum", shifted, [dim], True, wide, pre=lambda v: call("exp", v), post=lambda v: call("log", v))
+    return ctx.map(minus, [shifted, total], ctx.meta.dtype)
+
+
+@lowers("_softmax_backward_data", "decomposed")
+def _softmax_backward(ctx: Context, grad: Tensor, y: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
+    if y.ndim == 0 or 0 in y.shape:
+        raise Decline
+    wide = accumulate_type(y.dtype)
+    product = ctx.map(times, [grad, y], wide)
+    total = ctx.reduce("sum", product, [dim], True, wide)
+    return ctx.map(lambda g, v, s: times(v, minus(g, s)), [grad, y, total], ctx.meta.dtype, wide)
+
+
+@lowers("_log_softmax_backward_data", "decomposed")
+def _log_softmax_backward(ctx: Context, grad: Tensor, y: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
+    if y.ndim == 0 or 0 in y.shape:
+        raise Decline
+    wide = accumulate_type(y.dtype)
+    total = ctx.reduce("sum", grad, [dim], True, wide)
+    return ctx.map(lambda g, v, s: minus(g, times(call("exp", v), s)), [grad, y, total], ctx.meta.dtype, wide)

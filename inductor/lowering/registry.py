@@ -1,0 +1,52 @@
+"""The table of lowerings: ATen overload -> row. Family files fill it at import."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+Lower = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """`kind` is what `ops.md` says: native (one nest), decomposed (several nests) or view. `any_dtype` rows only move indices."""
+
+    target: Any
+    lower: Lower
+    kind: str
+    family: str
+    any_dtype: bool = False
+
+
+ROWS: dict[Any, Row] = {}
+
+
+def overload(name: str) -> Any:
+    """`"add.Tensor"` -> torch.ops.aten.add.Tensor; None when this torch has no such overload."""
+    packet_name, _, overload_name = name.partition(".")
+    packet = getattr(torch.ops.aten, packet_name, None)
+    return getattr(packet, overload_name or "default", None)
+
+
+def add(names: str, lower: Lower, kind: str, family: str, any_dtype: bool = False) -> None:
+    """Register one lowering for every overload in a space-separated list."""
+    for name in names.split():
+        target = overload(name)
+        if target is not None:
+            if target in ROWS:
+                raise ValueError(f"{name} has two lowerings: {ROWS[target].family} and {family}")
+            ROWS[target] = Row(target, lower, kind, family, any_dtype)
+
+
+def lowers(names: str, kind: str = "native", *, any_dtype: bool = False) -> Callable[[Lower], Lower]:
+    """Decorator form of `add`; the family is the file the row is in."""
+
+    def register(lower: Lower) -> Lower:
+        add(names, lower, kind, lower.__module__.rsplit(".", 1)[-1], any_dtype)
+        return lower
+
+    return register

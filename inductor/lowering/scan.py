@@ -1,0 +1,39 @@
+"""Running sums and products along one dim."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from inductor.ir import types
+from inductor.ir.affine import Axis, Index
+from inductor.ir.expr import Expr, cast, scan
+from inductor.ir.nest import Store
+from inductor.lowering.context import Context, Decline, loop_axes, to_storage
+from inductor.lowering.reduction import accumulate_type
+from inductor.lowering.registry import add
+from inductor.lowering.tensor import Tensor
+from inductor.lowering.view import wrap
+
+
+def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    if x.ndim == 0 or 0 in x.shape or x.shape[wrap(d, x.ndim)] == 1:
+        raise Decline
+    at = wrap(d, x.ndim)
+    out = ctx.buffer(x.shape, ctx.meta.dtype, ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, []))
+    axes, where = loop_axes(out)
+    wide = types.compute(types.of_torch(accumulate_type(ctx.meta.dtype)))
+    value: Expr = scan(kind, cast(x.load(where), wide), axis_of(where[at]))
+    ctx.emit(axes, (Store(out.buffer, out.at(where), to_storage(value, out.type)),))
+    return out
+
+
+def axis_of(index: Index) -> Axis:
+    (atom, _), *_rest = index.terms
+    assert isinstance(atom, Axis)
+    return atom
+
+
+add("cumsum", partial(_running, "sum"), "native", "scan")
+add("cumprod", partial(_running, "prod"), "native", "scan")

@@ -1,0 +1,1 @@
+"""Rewrites of the ATen graph before lowering: rows of (pattern, function)."""

@@ -1,0 +1,1 @@
+"""Building, caching, loading and running generated code."""

@@ -1,0 +1,114 @@
+"""C source in, loaded library out: one compiler call per graph, or none when the cache has it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+
+from inductor.errors import BuildError
+from inductor.runtime import cache, mathlib
+
+TIMEOUT = 300.0
+
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",  # errno is never read
+    "-fno-trapping-math",  # lets comparisons and selects vectorise; results stay IEEE
+    "-ffp-contract=fast",
+    *(f"-fno-builtin-{f}" for f in ("sin", "cos", "sinf", "cosf")),  # gcc would join a pair to sincos, which has no SIMD form
+    "-fopenmp",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-w",
+)
+
+
+@functools.cache
+def compiler() -> str | None:
+    """The C compiler: `CC`, or the first of gcc and cc on the path."""
+    chosen = os.environ.get("CC")
+    names = [chosen] if chosen else ["gcc", "cc"]
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@functools.cache
+def compiler_identity(path: str) -> str:
+    """Changes when the compiler is replaced; asking it for its version would cost a process."""
+    real = os.path.realpath(path)
+    stat = os.stat(real)
+    return f"{real} {stat.st_size} {stat.st_mtime_ns}"
+
+
+@functools.cache
+def cpu_identity() -> str:
+    """What -march=native depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "") + platform.machine()
+
+
+@functools.cache
+def openmp_library() -> str | None:
+    """The OpenMP runtime that torch loaded: kernels must share its thread pool."""
+    folder = Path(torch.__file__).parent / "lib"
+    found = sorted([*folder.glob("libgomp*.so*"), *(folder.parent.parent / "torch.libs").glob("libgomp*.so*")])
+    return str(found[0]) if found else None
+
+
+def link_flags() -> list[str]:
+    """Own list of libraries, because -fopenmp would link the system's OpenMP runtime."""
+    math = ["-lmvec"] if mathlib.has_any() else []
+    openmp = openmp_library()
+    if openmp is None:
+        return [*math, "-lm"]
+    return ["-nodefaultlibs", *math, "-lm", openmp, "-lc", "-lgcc"]
+
+
+def build(source: str) -> ctypes.CDLL:
+    """The library of a C source, compiled unless the cache has it. Raises BuildError."""
+    path = compiler()
+    if path is None:
+        wanted = os.environ.get("CC", "gcc or cc")
+        raise BuildError(f"no C compiler: {wanted} is not on the path; install gcc or set CC [{BuildError.id}]")
+    key = cache.key_of(source, " ".join(FLAGS), " ".join(link_flags()), compiler_identity(path), cpu_identity())
+    found = cache.find(key)
+    if found is not None:
+        return load(found)
+    with cache.workspace() as folder:
+        return load(cache.put(key, run_compiler(path, source, folder), source))
+
+
+def run_compiler(path: str, source: str, folder: Path) -> Path:
+    text, out = folder / "unit.c", folder / "unit.so"
+    text.write_text(source)
+    command = [path, *FLAGS, "-o", str(out), str(text), *link_flags()]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"the C compiler did not finish within {TIMEOUT:.0f} s [{BuildError.id}]\n  {' '.join(command)}") from None
+    except OSError as error:
+        raise BuildError(f"the C compiler cannot be started: {error} [{BuildError.id}]") from None
+    if result.returncode != 0 or not out.exists():
+        how = f"was killed by signal {-result.returncode}" if result.returncode < 0 else f"failed with exit code {result.returncode}"
+        shown = "\n".join(result.stderr.splitlines()[:20])
+        raise BuildError(f"the C compiler {how} [{BuildError.id}]\n  {' '.join(command)}\n{shown}")
+    return out
+
+
+def load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(f"the built library cannot be loaded: {error} [{BuildError.id}]") from None

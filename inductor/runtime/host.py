@@ -1,0 +1,215 @@
+"""Writes the host program: slots for every buffer and view, and steps for the C loop of `inductor/csrc/host.c`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from inductor.ir.nest import Buffer, Extern, View, views_of
+from inductor.runtime.layout import connect, dtype_number
+from inductor.runtime.python_host import PythonHost
+from inductor.schedule.kernel import Kernel
+from inductor.schedule.plan import Plan
+
+KERNEL, CALL, EMPTY, VIEW, DROP = range(5)
+RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python threads should run meanwhile
+
+# Bindings that skip the generic schema-driven call path. All are exact: same operator, same overload.
+DIRECT: dict[str, Callable[..., Any]] = {
+    f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "addmv", "mv", "dot")
+}
+
+
+def callable_of(step: Extern) -> Any:
+    """What C calls for an ATen operator, with constant keyword arguments bound."""
+    op = DIRECT.get(str(step.target)) or getattr(step.target, "_op", step.target)
+    constant = {k: v for k, v in step.kwargs.items() if not any(True for _ in views_of(v))}
+    return functools.partial(op, **constant) if constant else op
+
+
+def with_keywords(op: Any, names: Sequence[str]) -> Any:
+    """A callable that takes the values of some keyword arguments last."""
+    count = len(names)
+    return lambda *args: op(*args[:-count], **dict(zip(names, args[-count:], strict=True)))
+
+
+def may_alias(step: Extern) -> bool:
+    """Results may share memory with arguments, so arguments must not live in the arena."""
+    schema = getattr(step.target, "_schema", None)
+    if schema is None:
+        return True
+    if any(r.alias_info is not None for r in schema.returns):
+        return True
+    return torch._C._dispatch_has_kernel_for_dispatch_key(
+        schema.name + ("." + schema.overload_name if schema.overload_name else ""), "CompositeImplicitAutograd"
+    )
+
+
+class HostWriter:
+    """Collects slots and steps for one plan."""
+
+    def __init__(self, plan: Plan, library: ctypes.CDLL | None, host: Any) -> None:
+        self.plan, self.program, self.host = plan, plan.program, host
+        self.library = library
+        self.slots = dict(plan.slots)
+        self.view_slots: dict[View, int] = {}
+        self.n_slots = len(self.slots) + 1
+        self.steps: list[tuple[Any, ...]] = []
+        self.outputs = self.program.output_buffers()
+        self.pinned = {v.buffer for s in plan.steps if isinstance(s, Extern) and may_alias(s) for v in views_of((s.args, dict(s.kwargs)))}
+        self.arena_views: list[View] = []
+        self.constant_views: list[View] = []
+        self.made: set[str] = set()
+        self.last_use = self.find_last_uses()
+
+    def find_last_uses(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for i, step in enumerate(self.plan.steps):
+            touched = (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
+            found.update(dict.fromkeys(touched, i))
+        return found
+
+    def in_arena(self, buffer: str) -> bool:
+        return buffer in self.plan.arena and buffer not in self.pinned
+
+    def is_whole(self, view: View) -> bool:
+        buffer = self.program.buffers[view.buffer]
+        return view.offset == 0 and view.shape == buffer.shape and view.strides == buffer.strides
+
+    def new_slot(self) -> int:
+        self.n_slots += 1
+        return self.n_slots - 1
+
+    def slot_of(self, view: View) -> int:
+        """The slot with the tensor of a view; makes the view when nothing has yet."""
+        if not self.in_arena(view.buffer) and self.is_whole(view):
+            return self.slots[view.buffer]
+        if view not in self.view_slots:
+            slot = self.view_slots[view] = self.new_slot()
+            if self.in_arena(view.buffer):
+                self.arena_views.append(view)
+            elif view.buffer in self.program.constants:
+                self.constant_views.append(view)
+            else:
+                self.steps.append((VIEW, slot, self.slots[view.buffer], view.shape, view.strides, view.offset))
+        return self.view_slots[view]
+
+    def template(self, tree: Any) -> Any:
+        if isinstance(tree, View):
+            return self.host.Ref(self.slot_of(tree))
+        if isinstance(tree, (list, tuple)) and any(True for _ in views_of(tree)):
+            return self.host.Build(tuple(self.template(t) for t in tree), isinstance(tree, list))
+        return tree
+
+    def make(self, name: str) -> None:
+        """Allocate a temporary that lives outside the arena, before its first write."""
+        buffer = self.program.buffers[name]
+        if buffer.kind == "temp" and not self.in_arena(name) and name not in self.made:
+            self.made.add(name)
+            self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype)))
+
+    def call(self, step: Extern) -> None:
+        op = callable_of(step)
+        keywords = [k for k, v in step.kwargs.items() if any(True for _ in views_of(v))]
+        if keywords:
+            op = with_keywords(op, keywords)
+        args = tuple(self.template(a) for a in (*step.args, *(step.kwargs[k] for k in keywords)))
+        outs = tuple(self.slots.get(o, -1) if o is not None else -1 for o in step.outs)
+        self.steps.append((CALL, op, args, outs, int(step.single)))
+
+    def drop_dead(self, position: int) -> None:
+        for name, last in self.last_use.items():
+            kind = self.program.buffers[name].kind
+            if last == position and name not in self.outputs and (kind == "extern" or name in self.made) and name in self.slots:
+                self.steps.append((DROP, self.slots[name]))
+                self.steps.extend((DROP, slot) for view, slot in self.view_slots.items() if view.buffer == name)
+
+    def run(self) -> Any:
+        addresses = kernel_addresses(self.library, len(self.plan.kernels))
+        at = 0
+        for position, step in enumerate(self.plan.steps):
+            if isinstance(step, Kernel):
+                for name in step.writes:
+                    self.make(name)
+                self.steps.append((KERNEL, addresses[at], int(step.work > RELEASE_WORK)))
+                at += 1
+            else:
+                self.call(step)
+            self.drop_dead(position)
+        for name in sorted(self.outputs):
+            self.make(name)
+        outputs = [self.slot_of(o) if isinstance(o, View) else -1 for o in self.program.outputs]
+        return self.finish(outputs)
+
+    def finish(self, outputs: list[int]) -> Any:
+        program, plan = self.program, self.plan
+        inputs = [
+            self.slots.get(name, -1) if program.buffers[name].kind == "input" and self.is_used(name) else -1 for name in program.inputs
+        ]
+        constants = [(self.slots[name], value) for name, value in program.constants.items()]
+        constants += [(self.view_slots[v], as_view(program.constants[v.buffer], v)) for v in self.constant_views]
+        temps = [name for name in plan.arena if self.in_arena(name)]
+        expected: list[tuple[int, ...] | None] = [None] * self.n_slots
+        for name, slot in self.slots.items():
+            if program.buffers[name].kind == "extern" and program.buffers[name].size > 1:
+                expected[slot] = program.buffers[name].strides
+        arena_slots = tuple(self.view_slots[v] for v in self.arena_views)
+        make_arena = functools.partial(
+            new_arena, plan.arena_bytes, [(v, program.buffers[v.buffer], plan.arena[v.buffer]) for v in self.arena_views]
+        )
+        return self.host.Program(
+            self.n_slots,
+            tuple(inputs),
+            tuple(self.steps),
+            tuple(outputs),
+            tuple(None if isinstance(o, View) else o for o in program.outputs),
+            tuple(value for _, value in constants),
+            tuple(slot for slot, _ in constants),
+            tuple(self.slots[name] for name in temps),
+            tuple(plan.arena[name] for name in temps),
+            arena_slots,
+            tuple(expected),
+            make_arena,
+            functools.partial(restride, {slot: program.buffers[name] for name, slot in self.slots.items()}),
+            (self.library, plan),
+        )
+
+    def is_used(self, name: str) -> bool:
+        return name in self.last_use or name in self.outputs
+
+
+def as_view(base: torch.Tensor, view: View) -> torch.Tensor:
+    return base.as_strided(view.shape, view.strides, base.storage_offset() + view.offset)
+
+
+def new_arena(size: int, views: list[tuple[View, Buffer, int]]) -> tuple[torch.Tensor, ...]:
+    """Fresh storage for temporaries, and the tensors over it that operators are called with."""
+    base = torch.empty(max(size, 1) + 64, dtype=torch.uint8)
+    base = base[-base.data_ptr() % 64 :]
+    out = [base]
+    for view, buffer, offset in views:
+        typed = base[offset : offset + buffer.nbytes].view(buffer.dtype)
+        out.append(typed.as_strided(view.shape, view.strides, typed.storage_offset() + view.offset))
+    return tuple(out)
+
+
+def restride(buffers: dict[int, Buffer], slot: int, value: torch.Tensor) -> torch.Tensor:
+    """A result whose strides differ from its fake's, in the strides that kernels were printed for."""
+    buffer = buffers[slot]
+    return torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype).copy_(value)
+
+
+def kernel_addresses(library: ctypes.CDLL | None, count: int) -> list[int]:
+    if library is None or not count:
+        return []
+    return [address or 0 for address in (ctypes.c_void_p * count).in_dll(library, "dd_kernels")]
+
+
+def make_host(plan: Plan, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """The callable of a plan: the C program, or the Python one where C cannot read tensors."""
+    host = connect()
+    return PythonHost(plan, library) if host is None else HostWriter(plan, library, host).run()

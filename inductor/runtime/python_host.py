@@ -1,0 +1,76 @@
+"""The host program in Python: what the C one does, one step at a time. Used where the C extension cannot read tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from inductor.ir.nest import Extern, View
+from inductor.schedule.kernel import Kernel
+from inductor.schedule.plan import Plan
+
+
+class PythonHost:
+    """Runs a plan step by step."""
+
+    def __init__(self, plan: Plan, library: ctypes.CDLL | None) -> None:
+        self.plan, self.library = plan, library
+        self.program = plan.program
+        count = len(plan.kernels)
+        kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int)
+        self.kernels = list((kind * max(count, 1)).in_dll(library, "dd_kernels")) if library is not None and count else []
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        plan, program = self.plan, self.program
+        tensors: dict[str, Any] = dict(zip(program.inputs, inputs, strict=True)) | program.constants
+        for name, buffer in program.buffers.items():
+            if buffer.kind == "temp" and name in plan.slots:
+                tensors[name] = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype)
+        table = (ctypes.c_void_p * (len(plan.slots) + 1))()
+        bad = ctypes.c_int(0)
+        table[0] = ctypes.addressof(bad)
+
+        def fill(name: str) -> None:
+            if isinstance(tensors.get(name), torch.Tensor) and name in plan.slots:
+                table[plan.slots[name]] = tensors[name].data_ptr()
+
+        for name in tensors:
+            fill(name)
+        kernels = iter(self.kernels)
+        threads = torch.get_num_threads()
+        with torch._C._AutoDispatchBelowAutograd():
+            for step in plan.steps:
+                if isinstance(step, Kernel):
+                    next(kernels)(table, threads)
+                else:
+                    self.extern(step, tensors)
+                    for out in step.outs:
+                        if out is not None:
+                            fill(out)
+            if bad.value:
+                raise IndexError("index out of range in a compiled graph")
+            return tuple(self.resolve(o, tensors) for o in program.outputs)
+
+    def resolve(self, tree: Any, tensors: dict[str, Any]) -> Any:
+        if isinstance(tree, View):
+            base = tensors[tree.buffer]
+            buffer = self.program.buffers[tree.buffer]
+            if tree.offset == 0 and tree.shape == buffer.shape and tree.strides == buffer.strides:
+                return base
+            return base.as_strided(tree.shape, tree.strides, base.storage_offset() + tree.offset)
+        if isinstance(tree, (list, tuple)):
+            return type(tree)(self.resolve(t, tensors) for t in tree)
+        return tree
+
+    def extern(self, step: Extern, tensors: dict[str, Any]) -> None:
+        args = self.resolve(step.args, tensors)
+        result = step.target(*args, **{k: self.resolve(v, tensors) for k, v in step.kwargs.items()})
+        for name, value in zip(step.outs, [result] if step.single else result, strict=True):
+            if name is not None:
+                buffer = self.program.buffers[name]
+                if value.stride() != buffer.strides and value.numel():
+                    value = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype).copy_(value)
+                tensors[name] = value

@@ -1,0 +1,1 @@
+"""Dependences, fusion, ordering and memory: from nests to kernels."""

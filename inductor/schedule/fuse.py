@@ -1,0 +1,365 @@
+"""Group nests whose outer loops can be shared, so that what one produces the next finds in registers or L1.
+
+In: simplified nests and extern calls in topological order. Out: a topological list of groups and externs. Within a group,
+every element a member reads from another member was written in the same iteration of the shared loops. Each candidate is
+accepted or refused with a reason, which `reasons` keeps for the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from dynamo.decisions import decide
+from inductor.ir.affine import Axis, Index, of_atom
+from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.nest import Extern, Nest, Program, Step
+from inductor.schedule.domain import align, fresh_axis, is_local, simplify
+
+MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
+FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
+SMALL_WORK = 16384  # points below which parallelism does not matter
+
+
+@dataclass
+class Group:
+    """Nests that share the loops `outer`. Members keep their remaining axes as inner loops."""
+
+    outer: tuple[Axis, ...]
+    members: list[Nest]
+    alive: bool = True
+
+    @property
+    def has_reduction(self) -> bool:
+        return any(not m.is_pointwise for m in self.members)
+
+    @property
+    def points(self) -> Dim:
+        return max(m.points for m in self.members)
+
+    def inner(self, nest: Nest) -> tuple[Axis, ...]:
+        return tuple(a for a in nest.axes if a not in self.outer)
+
+    def __post_init__(self) -> None:
+        self._reads: frozenset[str] = frozenset().union(*(m.reads() for m in self.members))
+        self._writes: frozenset[str] = frozenset().union(*(m.writes() for m in self.members))
+
+    def take(self, merged: Group) -> None:
+        """Become the merged group, so that references to this one stay good."""
+        self.outer, self.members = merged.outer, merged.members
+        self.__post_init__()
+
+    def reads(self) -> frozenset[str]:
+        return self._reads
+
+    def writes(self) -> frozenset[str]:
+        return self._writes
+
+    @property
+    def name(self) -> str:
+        return "+".join(m.name for m in self.members)
+
+
+@dataclass
+class Refused(Exception):
+    """Why two groups stay apart."""
+
+    reason: str
+
+
+@dataclass
+class Fuser:
+    program: Program
+    order: list[Group | Extern] = field(default_factory=list)
+    reasons: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.writer: dict[str, Group | Extern] = {}
+        self.many_writers: set[str] = set()
+        self.readers: dict[str, list[Group]] = {}
+        self.externs: dict[str, Extern] = {}
+        self.mutated = self.program.mutated
+
+    def run(self) -> list[Group | Extern]:
+        for step in self.program.steps:
+            self.add(step)
+        return toposort([s for s in self.order if isinstance(s, Extern) or s.alive], self.mutated)
+
+    def add(self, step: Step) -> None:
+        for buffer in step.writes():
+            if buffer in self.writer:
+                self.many_writers.add(buffer)
+        if isinstance(step, Extern):
+            self.order.append(step)
+            self.externs[step.name] = step
+            self.writer.update(dict.fromkeys(step.writes(), step))
+            return
+        nest = renamed(simplify(step))
+        group = Group(tuple(a for a in nest.axes if a not in nest.scanned), [nest])
+        self.order.append(group)
+        self.own(group)
+        for other in self.candidates(group):
+            if other.alive and group.alive and other is not group:
+                group = self.attempt(other, group)
+
+    def own(self, group: Group) -> None:
+        self.writer.update(dict.fromkeys(group.writes(), group))
+        for buffer in group.reads():
+            self.readers.setdefault(buffer, []).append(group)
+
+    def candidates(self, group: Group) -> list[Group]:
+        """Groups whose results this one reads, then groups that read the same data."""
+        producers = [self.writer.get(b) for b in sorted(group.reads())]
+        found = {id(p): p for p in producers if isinstance(p, Group)}
+        for buffer in sorted(group.reads()):
+            for reader in self.readers.get(buffer, ())[-4:]:
+                if reader.alive and reader is not group and self.program.buffers[buffer].size * 2 >= group.points:
+                    found.setdefault(id(reader), reader)
+        return list(found.values())
+
+    def attempt(self, first: Group, second: Group) -> Group:
+        """Fuse two groups if that is legal and pays; returns the group that now holds the second's members."""
+        try:
+            merged = self.fused(first, second)
+        except Refused as refusal:
+            self.reasons.append((first.name, second.name, refusal.reason))
+            return second
+        if not decide("fuse", f"{first.name} + {second.name}"):
+            self.reasons.append((first.name, second.name, "no fuel"))
+            return second
+        self.reasons.append((first.name, second.name, "fused"))
+        first.take(merged)
+        second.alive = False
+        self.own(first)
+        return first
+
+    def fused(self, first: Group, second: Group) -> Group:
+        if len(first.members) + len(second.members) > MAX_MEMBERS:
+            raise Refused("too many members")
+        if not all(m.has_plain_stores for g in (first, second) for m in g.members):
+            raise Refused("scatters keep their own loops")
+        shared = (first.writes() | second.writes()) & self.many_writers
+        if shared & (first.reads() | second.reads()):
+            raise Refused("a buffer written piece by piece is read")
+        self.check_cycle(first, second)
+        base, other = (second, first) if second.has_reduction and not first.has_reduction else (first, second)
+        merged = Fitter(base, other, self.mutated).run()
+        check_write_back(merged, self.mutated)
+        check_profit(base, other, merged)
+        return merged
+
+    def check_cycle(self, first: Group, second: Group) -> None:
+        """A path from the first group to the second through a third step would become a cycle."""
+        todo: list[Group | Extern] = [p for p in self.producers(second) if p is not first]
+        seen: set[int] = set()
+        while todo:
+            step = todo.pop()
+            if step is first:
+                raise Refused("another step lies between them")
+            if id(step) not in seen:
+                seen.add(id(step))
+                todo.extend(self.producers(step))
+        # The other direction: the first group may itself read results of the second after earlier fusions.
+        todo, seen = [p for p in self.producers(first) if p is not second], set()
+        while todo:
+            step = todo.pop()
+            if step is second:
+                raise Refused("another step lies between them")
+            if id(step) not in seen:
+                seen.add(id(step))
+                todo.extend(self.producers(step))
+
+    def producers(self, step: Group | Extern) -> Iterable[Group | Extern]:
+        found = {id(w): w for w in (self.writer.get(b) for b in step.reads()) if w is not None}
+        extra = [s for b in step.reads() if b in self.many_writers for s in self.order if b in s.writes() and _alive(s)]
+        found.update({id(s): s for s in extra})
+        if isinstance(step, Extern):
+            before = self.externs.get(step.after)
+            found.update({id(before): before} if before is not None else {})
+        written_back = step.writes() & self.mutated
+        if written_back:  # an input is overwritten only after everything that reads it
+            found.update({id(s): s for s in self.order if _alive(s) and s.reads() & written_back})
+        found.pop(id(step), None)
+        return found.values()
+
+
+def _alive(step: Group | Extern) -> bool:
+    return isinstance(step, Extern) or step.alive
+
+
+def renamed(nest: Nest) -> Nest:
+    """Axes with names of their own, so that two nests never share one by accident."""
+    mapping: dict[Axis, Index] = {}
+    axes = []
+    for axis in nest.axes:
+        new = fresh_axis(axis.extent, "i")
+        mapping[axis] = of_atom(new)
+        axes.append(new)
+    for axis in nest.reduced:
+        mapping[axis] = of_atom(fresh_axis(axis.extent, "r"))
+    return nest.substitute({a: i for a, i in mapping.items() if a.extent != 1}, tuple(a for a in axes if a.extent != 1))
+
+
+class Fitter:
+    """Expresses the members of one group in the shared loops of another."""
+
+    def __init__(self, base: Group, other: Group, mutated: set[str]) -> None:
+        self.mutated = mutated
+        self.outer = base.outer
+        self.placed = list(base.members)
+        self.waiting = list(other.members)
+        self.other_outer = other.outer
+        self.is_pointwise = not base.has_reduction and not other.has_reduction
+
+    def run(self) -> Group:
+        progress = True
+        while self.waiting and progress:
+            progress = False
+            for nest in list(self.waiting):
+                if self.place(nest):
+                    self.waiting.remove(nest)
+                    progress = True
+        if self.waiting:
+            raise Refused("no common outer loops")
+        members = order_members(self.placed, self.mutated)
+        check_local(self.outer, members, self.mutated)
+        return Group(self.outer, members)
+
+    def place(self, nest: Nest) -> bool:
+        if not self.outer:
+            if nest.reduced and nest.axes:
+                return False
+            self.placed.append(nest)
+            return True
+        for there, here in self.anchors(nest):
+            scanned = tuple(a for a in nest.axes if a in nest.scanned)  # walked in order, so never shared out
+            alignment = align(self.outer, there, [a for a in nest.axes if a not in scanned], here)
+            if alignment is None:
+                continue
+            outer = tuple(o for old in self.outer for o in _replacement(old, alignment.outer_map))
+            axes = tuple(dict.fromkeys([*outer, *(a for index in alignment.nest_map.values() for a in _axes_in_order(index)), *scanned]))
+            if len(axes) != len(outer) and (self.is_pointwise or nest.reduced):
+                continue  # left-over loops of pointwise groups and reductions would need accumulators per element
+            if alignment.outer_map:
+                self.placed = [m.substitute(alignment.outer_map, _expand(m.axes, alignment.outer_map)) for m in self.placed]
+            self.outer = outer
+            self.placed.append(nest.substitute(alignment.nest_map, axes))
+            return True
+        return False
+
+    def anchors(self, nest: Nest) -> Iterable[tuple[Index, Index]]:
+        """Pairs of accesses to one buffer, stores of the placed members first."""
+        mine = _accesses(nest)
+        for by_store in (True, False):
+            for member in self.placed:
+                for buffer, index, is_store in _accesses(member):
+                    if is_store == by_store:
+                        for other_buffer, other_index, other_store in mine:
+                            if buffer == other_buffer and (by_store or other_store or not is_store):
+                                yield index, other_index
+
+
+def _accesses(nest: Nest) -> list[tuple[str, Index, bool]]:
+    found = [(s.buffer, s.index, True) for s in nest.stores]
+    found += [(e.attr[0], e.attr[1], False) for e in nest.loads() if not e.args]
+    return found
+
+
+def _axes_in_order(index: Index) -> list[Axis]:
+    return [a for a, _ in sorted(index.terms, key=lambda t: -t[1]) if isinstance(a, Axis)]
+
+
+def _replacement(axis: Axis, mapping: object) -> list[Axis]:
+    assert isinstance(mapping, dict)
+    return _axes_in_order(mapping[axis]) if axis in mapping else [axis]
+
+
+def _expand(axes: Sequence[Axis], mapping: object) -> tuple[Axis, ...]:
+    return tuple(n for a in axes for n in _replacement(a, mapping))
+
+
+def order_members(members: Sequence[Nest], mutated: set[str]) -> list[Nest]:
+    """Producers before consumers, otherwise in the given order."""
+    writer = {b: m.name for m in members for b in m.writes() if b not in mutated}
+    placed: dict[str, Nest] = {}
+    waiting = list(members)
+    while waiting:
+        ready = [m for m in waiting if all(writer.get(b, m.name) in placed or writer.get(b, m.name) == m.name for b in m.reads())]
+        if not ready:
+            raise Refused("members depend on each other in a circle")
+        placed.update({m.name: m for m in ready})
+        waiting = [m for m in waiting if m.name not in placed]
+    return list(placed.values())
+
+
+def check_write_back(group: Group, mutated: set[str]) -> None:
+    """Members may read an input that another member overwrites only at the very point where it does."""
+    for store in [s for m in group.members for s in m.stores if s.buffer in mutated]:
+        loads = [e for m in group.members for e in m.loads() if e.attr[0] == store.buffer]
+        if loads and (group.has_reduction or any(e.attr[1] is not store.index for e in loads)):
+            raise Refused(f"{store.buffer} is read elsewhere than where it is overwritten")
+
+
+def check_local(outer: Sequence[Axis], members: Sequence[Nest], mutated: set[str]) -> None:
+    """Every value passed between members stays within one iteration of the shared loops."""
+    written = {s.buffer: s.index for m in members for s in m.stores if s.buffer not in mutated}
+    for member in members:
+        own = member.writes()
+        for load in member.loads():
+            buffer, index = load.attr
+            if buffer in written and buffer not in own:
+                if load.args:
+                    raise Refused("an indirect read needs the whole buffer")
+                if not is_local(written[buffer], index, outer):
+                    raise Refused(f"{buffer} is read across iterations")
+
+
+def check_profit(base: Group, other: Group, merged: Group) -> None:
+    """Refuse fusions that cost more parallelism or locality than they save."""
+    iterations = hint(numel([a.extent for a in merged.outer]))
+    if iterations < FEW_ITERATIONS and merged.has_reduction and merged.points > SMALL_WORK:
+        pointwise_inner = any(m.is_pointwise and m.points > SMALL_WORK for m in merged.members)
+        if pointwise_inner:
+            raise Refused("too few shared iterations to keep all threads busy")
+
+
+def toposort(steps: Sequence[Group | Extern], mutated: set[str]) -> list[Group | Extern]:
+    """Order after fusion: by dependences, otherwise as the program was written."""
+    writers: dict[str, list[int]] = {}
+    readers: dict[str, list[int]] = {}
+    named: dict[str, int] = {}
+    for i, step in enumerate(steps):
+        for buffer in step.writes() - mutated:
+            writers.setdefault(buffer, []).append(i)
+        for buffer in step.reads() & mutated:
+            readers.setdefault(buffer, []).append(i)
+        if isinstance(step, Extern):
+            named[step.name] = i
+
+    def needs_of(i: int) -> set[int]:
+        step = steps[i]
+        found = {w for b in step.reads() for w in writers.get(b, ())}
+        found |= {r for b in step.writes() & mutated for r in readers.get(b, ())}
+        if isinstance(step, Extern) and step.after in named:
+            found.add(named[step.after])
+        return found - {i}
+
+    done: dict[int, bool] = {}
+    out: list[Group | Extern] = []
+
+    def visit(root: int) -> None:
+        stack = [(root, False)]
+        while stack:
+            i, expanded = stack.pop()
+            if expanded:
+                if not done[i]:
+                    done[i] = True
+                    out.append(steps[i])
+            elif i not in done:
+                done[i] = False
+                stack.append((i, True))
+                stack.extend((w, False) for w in sorted(needs_of(i), reverse=True) if w not in done)
+
+    for i in range(len(steps)):
+        visit(i)
+    return out

@@ -1,0 +1,153 @@
+"""Replace loads of a cheap or single-use pointwise producer by the expression it would have stored.
+
+In: nests in topological order, one per op. Out: the same program with fewer buffers. Each consumer point still computes
+the value that the producer stored, so only cost decides; `decide("inline", ...)` can refuse any of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dynamo.decisions import decide
+from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import Dim
+from inductor.ir.expr import Expr, rebuild
+from inductor.ir.nest import Nest, Program, views_of
+from inductor.ir.ops import OPS
+
+CHEAP = 6  # arithmetic that costs less than storing and reading back one element
+BROADCAST_CHEAP = 2  # the same where every value would be computed many times
+MAX_NODES = 400  # a bigger expression spills registers and compiles slowly
+
+
+def invert(nest: Nest, address: Index) -> Mapping[Axis, Index] | None:
+    """Values of the nest's axes that store to `address`; None when its store is not one digit per axis."""
+    store = nest.stores[0].index
+    if not store.is_affine:
+        return None
+    digits = sorted(((coef, atom) for atom, coef in store.terms if isinstance(atom, Axis)), key=lambda t: -t[0])
+    rest, found = address - store.const, {}
+    limit: Dim | None = None
+    for coef, axis in digits:
+        if coef <= 0 or (limit is not None and coef * axis.extent > limit):
+            return None
+        quotient = rest // coef
+        found[axis] = quotient if limit is None else quotient % (limit // coef)
+        limit = coef
+    live = [a for a in nest.axes if a.extent != 1]
+    return found if len(found) == len(live) and (limit in (None, 1)) else None
+
+
+def arithmetic(nest: Nest) -> int:
+    return sum(OPS[e.op].cost for e in nest.exprs() if e.op in OPS)
+
+
+def wide_loads(nest: Nest) -> int:
+    """Loads that touch about as many elements as the nest has points."""
+    found = 0
+    for node in nest.loads():
+        reach = 1
+        for axis in node.attr[1].axes:
+            reach *= axis.extent
+        found += reach * 4 >= nest.points
+    return found
+
+
+class Inliner:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.nests = {s.name: s for s in program.steps if isinstance(s, Nest)}
+        self.writers: dict[str, list[str]] = {}
+        self.uses: Counter[str] = Counter()
+        self.pinned = {v.buffer for v in views_of(program.outputs)}
+        for step in program.steps:
+            if isinstance(step, Nest):
+                self.uses.update(step.reads())
+            else:
+                self.pinned |= step.reads()
+            for buffer in step.writes():
+                self.writers.setdefault(buffer, []).append(step.name)
+
+    def producer(self, buffer: str) -> Nest | None:
+        """The one pointwise nest that fills a temporary, if that is how the buffer is made."""
+        names = self.writers.get(buffer, [])
+        nest = self.nests.get(names[0]) if len(names) == 1 else None
+        if nest is None or self.program.buffers[buffer].kind != "temp":
+            return None
+        return nest if len(nest.stores) == 1 and nest.has_plain_stores and nest.is_pointwise else None
+
+    def wanted(self, producer: Nest, consumer: Nest, load: Expr) -> bool:
+        """Is recomputing at this load cheaper than going through memory?"""
+        work, buffer = arithmetic(producer), load.attr[0]
+        wide = wide_loads(producer)
+        if wide == 0 and work <= CHEAP and not any(True for _ in producer.loads()):
+            return True
+        if buffer in self.pinned:
+            return False
+        taps = sum(1 for e in consumer.loads() if e.attr[0] == buffer)
+        if consumer.points * taps > producer.points * (1 if work > CHEAP else 2):
+            return work <= BROADCAST_CHEAP and wide <= 1
+        return self.uses[buffer] == 1 or (work <= CHEAP and wide <= 1)
+
+    def run(self) -> None:
+        for step in list(self.program.steps):
+            if isinstance(step, Nest):
+                self.nests[step.name] = self.rewrite(step)
+        self.program.steps = [self.nests[s.name] if isinstance(s, Nest) else s for s in self.program.steps]
+
+    def rewrite(self, nest: Nest) -> Nest:
+        size = sum(1 for _ in nest.exprs())
+        replacements: dict[Expr, Expr] = {}
+        for load in list(nest.loads()):
+            producer = self.producer(load.attr[0])
+            if producer is None or load.args or not self.wanted(producer, nest, load):
+                continue
+            size += sum(1 for _ in producer.exprs())
+            mapping = invert(producer, load.attr[1])
+            if mapping is None or size > MAX_NODES:
+                continue
+            if decide("inline", f"{_label(producer)} into {_label(nest)}"):
+                replacements[load] = producer.stores[0].substitute(mapping, {}).value
+        if not replacements:
+            return nest
+        memo = dict(replacements)
+        stores = tuple(
+            replace(s, value=_replace(s.value, memo), indirect=tuple(_replace(e, memo) for e in s.indirect)) for s in nest.stores
+        )
+        used = [self.producer(load.attr[0]) for load in replacements]
+        origins = tuple(dict.fromkeys(o for p in used if p is not None for o in p.origins))
+        return replace(nest, stores=stores, origins=origins + tuple(o for o in nest.origins if o not in origins))
+
+
+def _label(nest: Nest) -> str:
+    return f"{nest.name}:{nest.origins[-1].op if nest.origins else '?'}"
+
+
+def _replace(node: Expr, memo: dict[Expr, Expr]) -> Expr:
+    found = memo.get(node)
+    if found is None:
+        found = memo[node] = rebuild(node, tuple(_replace(a, memo) for a in node.args), node.attr)
+    return found
+
+
+def inline(program: Program) -> None:
+    """Inline producers, then drop nests whose result nothing reads."""
+    Inliner(program).run()
+    drop_dead(program)
+
+
+def drop_dead(program: Program) -> None:
+    """Remove steps none of whose results are used (extern calls without results are kept: they act on their arguments)."""
+    live = {v.buffer for v in views_of(program.outputs)}
+    live |= {b.name for b in program.buffers.values() if b.kind in ("input", "const")}
+    kept = []
+    for step in reversed(program.steps):
+        writes = step.writes()
+        if writes & live or not writes:
+            kept.append(step)
+            live |= step.reads()
+    program.steps = kept[::-1]
+    named = set(live).union(*(s.writes() for s in program.steps)) if program.steps else set(live)
+    program.buffers = {k: b for k, b in program.buffers.items() if k in named or b.kind in ("input", "object")}

@@ -1,0 +1,367 @@
+"""Turn a group into a kernel: loop stages, register, tile or memory for every value, and which loop is vectorised.
+
+A kernel runs its outer loops in parallel. Each outer iteration runs the stages in order; a stage is one loop nest whose
+members walk the same inner loops. A value read only in the stage that makes it stays in a register; one read by later
+stages goes to a tile in L1; what the rest of the program needs goes to memory.
+
+Two forms: `row` kernels vectorise an inner loop of each stage; `block` kernels vectorise one of the outer loops, which
+is then walked in blocks (pure pointwise work and reductions over a strided dim).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from inductor.ir.affine import Axis, Index, const, of_atom
+from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.expr import Expr, cost
+from inductor.ir.nest import Nest, Origin, Program
+from inductor.ir.types import TYPES
+from inductor.schedule.domain import simplify
+from inductor.schedule.fuse import Group
+
+TILE_BYTES = 64 * 1024  # larger intermediates stay in memory: they would not sit in L1/L2 anyway
+BLOCK = 1024  # elements per block of a block kernel that only does pointwise work
+MIN_BLOCK = 16
+CROSSING_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A buffer that lives on the stack for one outer iteration: `size` elements (times the block in block kernels)."""
+
+    buffer: str
+    type: str
+    size: Dim
+
+
+@dataclass
+class Stage:
+    """Members that walk the loops `axes` together; `vector` is the innermost one (None: straight-line code)."""
+
+    axes: tuple[Axis, ...]
+    members: list[Nest] = field(default_factory=list)
+    vector: Axis | None = None
+
+
+@dataclass
+class Kernel:
+    name: str
+    outer: tuple[Axis, ...]
+    stages: list[Stage]
+    block: Axis | None  # the vectorised outer loop of a block kernel
+    block_size: Dim
+    tiles: dict[str, Tile]
+    registers: frozenset[str]
+    tile_index: dict[tuple[str, Index], Index]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    work: Dim
+    origins: tuple[Origin, ...]
+    is_serial: bool = False
+    updates: frozenset[str] = frozenset()  # inputs it reads and then overwrites
+
+
+def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:
+    """(elements of accesses that step by one along the axis, elements of accesses that step by more)."""
+    unit = far = 0
+    for index in [e.attr[1] for e in nest.loads()] + [s.index for s in nest.stores]:
+        step, reach = index.coef(axis), hint(numel([a.extent for a in index.axes]))
+        if step == 1:
+            unit += reach
+        elif step != 0 or axis in index.axes:
+            far += reach
+    return unit, far
+
+
+def choose_block(group: Group) -> Axis | None:
+    """The outer loop to vectorise, or None when the inner loops of the members are the contiguous ones."""
+    if not group.outer:
+        return None
+    scores: dict[Axis, int] = {}
+    for axis in group.outer:
+        total = 0
+        for nest in group.members:
+            unit, far = contiguity(nest, axis)
+            total += unit * 2 - far
+        scores[axis] = total
+    best = max(group.outer, key=lambda a: (scores[a], hint(a.extent)))
+    inner = [a for m in group.members for a in group.inner(m) + m.reduced]
+    if not inner:
+        return best
+    inner_score = sum(_inner_score(group, m) for m in group.members)
+    if any(m.scanned for m in group.members) and best.extent >= 8:
+        return best if scores[best] > 0 else None
+    return best if scores[best] > inner_score and best.extent >= 8 else None
+
+
+def _inner_score(group: Group, nest: Nest) -> int:
+    axes = group.inner(nest) + nest.reduced
+    if not axes:
+        return 0
+    return max(2 * u - f for u, f in (contiguity(nest, a) for a in axes))
+
+
+class Builder:
+    """Builds one kernel from one group."""
+
+    def __init__(self, name: str, group: Group, program: Program, needed: frozenset[str]) -> None:
+        self.name, self.group, self.program, self.needed = name, group, program, needed
+        self.outer = group.outer
+        self.members = group.members
+        self.block = choose_block(group)
+        self.crossing = self.crossing_axis()
+        if self.crossing is not None:
+            self.outer = tuple(a for a in self.outer if a is not self.crossing)
+            self.group = Group(self.outer, self.members)
+        self.mutated = program.mutated
+        self.writer = {b: m for m in self.members for b in m.writes() if b not in self.mutated}
+
+    def crossing_axis(self) -> Axis | None:
+        """The loop along which some large accesses of a pointwise group are contiguous while others are along `block`.
+
+        Walked inside short blocks, the cache lines of both kinds are used whole before they leave L1.
+        """
+        if self.block is None or not all(m.is_pointwise and m.has_plain_stores and not self.group.inner(m) for m in self.members):
+            return None
+        others = [a for a in self.outer if a is not self.block and hint(a.extent) >= MIN_BLOCK]
+        unit = {a: sum(contiguity(m, a)[0] for m in self.members) for a in others}
+        best = max(others, key=lambda a: unit[a], default=None)
+        return best if best is not None and unit[best] >= max(m.points for m in self.members) else None
+
+    def build(self) -> Kernel:
+        if len(self.members) == 1 and not self.members[0].has_plain_stores:
+            return self.scatter()
+        stages = self.stages()
+        registers, tiles, tile_index = self.placement(stages)
+        private = registers | frozenset(tiles)
+        reads = {b for s in stages for m in s.members for b in m.reads()} - private
+        writes = {b for s in stages for m in s.members for b in m.writes()} - private
+        for stage in stages:
+            stage.vector = self.vector_axis(stage)
+            stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
+        return Kernel(
+            self.name,
+            self.outer,
+            stages,
+            self.block,
+            self.block_size(tiles),
+            tiles,
+            registers,
+            tile_index,
+            tuple(sorted(reads - writes)),
+            tuple(sorted(writes)),
+            self.work(),
+            tuple(dict.fromkeys(o for m in self.members for o in m.origins)),
+            updates=frozenset(writes & self.mutated),
+        )
+
+    def scatter(self) -> Kernel:
+        """Scattered stores may meet, so their loops run in order; only loops that the targets keep apart may be shared out."""
+        nest = self.members[0]
+        apart = tuple(a for a in nest.axes if all(_keeps_apart(s.index, a) for s in nest.stores))
+        stage = Stage(tuple(a for a in nest.axes if a not in apart), [nest])
+        block = next((a for a in apart if all(s.index.coef(a) == 1 for s in nest.stores)), None)
+        stage_kernel = Kernel(
+            self.name,
+            apart,
+            [stage],
+            block,
+            256,
+            {},
+            frozenset(),
+            {},
+            tuple(sorted(nest.reads() - nest.writes())),
+            tuple(sorted(nest.writes())),
+            self.work(),
+            nest.origins,
+        )
+        stage_kernel.is_serial = block is None
+        return stage_kernel
+
+    def work(self) -> Dim:
+        total = 0
+        for m in self.members:
+            total += hint(m.points) * sum(cost(s.value) for s in m.stores)
+        return total
+
+    # ---- stages ----
+
+    def stages(self) -> list[Stage]:
+        """Assign every member the first stage after everything it needs, joining loops that are the same."""
+        level: dict[str, int] = {}
+        stages: dict[tuple[int, tuple[Dim, ...]], Stage] = {}
+        for original in self.members:
+            nest = original
+            signature, axes = self.signature(nest)
+            lowest = 0
+            for buffer in nest.reads():
+                source = self.writer.get(buffer)
+                if source is not None and source.name != nest.name:
+                    lowest = max(lowest, level[source.name])
+            at = lowest
+            while True:
+                stage = stages.setdefault((at, signature), Stage(axes))
+                joined = self.join(stage, nest, axes)
+                if joined is not None and self.walks_alike(stage, joined) and self.satisfied(stage, joined, level, at, stages):
+                    stage.members.append(joined)
+                    level[nest.name] = at
+                    self.writer.update(dict.fromkeys(joined.writes() - self.mutated, joined))
+                    break
+                at += 1
+        ordered = sorted((k for k in stages if stages[k].members), key=lambda k: (k[0], len(k[1])))
+        return [stages[k] for k in ordered]
+
+    def signature(self, nest: Nest) -> tuple[tuple[Dim, ...], tuple[Axis, ...]]:
+        axes = self.group.inner(nest) + nest.reduced
+        return tuple(a.extent for a in axes), axes
+
+    def join(self, stage: Stage, nest: Nest, axes: tuple[Axis, ...]) -> Nest | None:
+        """The nest rewritten to the stage's own loop axes."""
+        if stage.axes == axes:
+            return nest
+        mapping = {mine: of_atom(theirs) for mine, theirs in zip(axes, stage.axes, strict=True)}
+        back = dict(zip(axes, stage.axes, strict=True))
+        return nest.substitute(mapping, tuple(back.get(a, a) for a in nest.axes))
+
+    def walks_alike(self, stage: Stage, nest: Nest) -> bool:
+        """The nest and the stage's members have their neighbouring elements along the same loop."""
+        if len(stage.axes) < 2 or not stage.members:
+            return True
+
+        def contiguous(n: Nest) -> Axis:
+            return max(stage.axes, key=lambda a: (lambda c: 2 * c[0] - c[1])(contiguity(n, a)))
+
+        return contiguous(stage.members[0]) is contiguous(nest)
+
+    def satisfied(
+        self, stage: Stage, nest: Nest, level: Mapping[str, int], at: int, stages: Mapping[tuple[int, tuple[Dim, ...]], Stage]
+    ) -> bool:
+        """Everything the nest reads from the group is ready: made in an earlier level, or at this very point of this loop."""
+        for load in nest.loads():
+            buffer, index = load.attr
+            source = self.writer.get(buffer)
+            if source is None or source.name == nest.name or level[source.name] < at:
+                continue
+            if level[source.name] > at or not any(m.name == source.name for m in stage.members):
+                return False
+            target = next(s.index for s in source.stores if s.buffer == buffer)
+            if not self.same_point(source, stage) or target is not index:
+                return False
+        return True
+
+    def same_point(self, source: Nest, stage: Stage) -> bool:
+        """The value exists inside the loop body, not only after a reduction over one of its axes."""
+        return not source.reduced and not source.scanned
+
+    # ---- where values live ----
+
+    def placement(self, stages: Sequence[Stage]) -> tuple[frozenset[str], dict[str, Tile], dict[tuple[str, Index], Index]]:
+        registers: set[str] = set()
+        tiles: dict[str, Tile] = {}
+        tile_index: dict[tuple[str, Index], Index] = {}
+        home = {m.name: i for i, s in enumerate(stages) for m in s.members}
+        for buffer, source in self.writer.items():
+            if buffer in self.needed or self.program.buffers[buffer].kind != "temp":
+                continue
+            uses = [(m, e) for s in stages for m in s.members for e in m.loads() if e.attr[0] == buffer]
+            store = next(s for s in source.stores if s.buffer == buffer)
+            if all(home[m.name] == home[source.name] and e.attr[1] is store.index for m, e in uses) and not source.reduced:
+                registers.add(buffer)
+                continue
+            found = self.tile_map(store.index, [e.attr[1] for _, e in uses])
+            if found is not None:
+                size, indices = found
+                type_name = store.value.args[0].type if store.value.op == "narrow" else store.value.type
+                if size * TYPES[type_name].size * (MIN_BLOCK if self.block else 1) <= TILE_BYTES:
+                    tiles[buffer] = Tile(buffer, type_name, size)
+                    tile_index.update({(buffer, old): new for old, new in indices.items()})
+        return frozenset(registers), tiles, tile_index
+
+    def tile_map(self, write: Index, reads: Sequence[Index]) -> tuple[Dim, dict[Index, Index]] | None:
+        """Dense positions inside the tile for the store and every load, or None when the terms do not correspond."""
+        fixed = set(self.outer)
+        if not write.is_affine or not all(r.is_affine for r in reads):
+            return None
+        inner = sorted(((c, a.extent) for a, c in write.terms if isinstance(a, Axis) and a not in fixed))
+        dense: list[tuple[Dim, Dim, Dim]] = []  # coef in the buffer, extent, stride in the tile
+        running = 1
+        for coef, extent in inner:
+            dense.append((coef, extent, running))
+            running *= extent
+        indices: dict[Index, Index] = {}
+        for index in [write, *reads]:
+            total = const(0)
+            for atom, coef in index.terms:
+                assert isinstance(atom, Axis)
+                if atom in fixed:
+                    continue
+                home = next(((c, n, s) for c, n, s in dense if coef % c == 0 and (coef // c) * (atom.extent - 1) < n), None)
+                if home is None:
+                    return None
+                total = total + of_atom(atom) * (home[2] * (coef // home[0]))
+            indices[index] = total
+        return running, indices
+
+    # ---- loops ----
+
+    def vector_axis(self, stage: Stage) -> Axis | None:
+        if self.block is not None:
+            return None
+        scanned = {a for m in stage.members for a in m.scanned}
+        candidates = [a for a in stage.axes if a not in scanned]
+        if not candidates:
+            return None
+
+        def score(axis: Axis) -> tuple[int, int]:
+            total = 0
+            for m in stage.members:
+                unit, far = contiguity(m, axis)
+                total += 2 * unit - far
+            return (total, hint(axis.extent))
+
+        return max(candidates, key=score)
+
+    def block_size(self, tiles: Mapping[str, Tile]) -> Dim:
+        if self.block is None:
+            return 1
+        extent = hint(self.block.extent)
+        if self.crossing is not None:
+            return min(CROSSING_BLOCK, extent)
+        inner = any(self.group.inner(m) or m.reduced for m in self.members)
+        if not inner:
+            return extent
+        per_lane = sum(t.size * TYPES[t.type].size for t in tiles.values()) or 16
+        size = 512
+        while size > MIN_BLOCK and (size * per_lane > TILE_BYTES or numel([a.extent for a in self.outer]) // size < 8):
+            size //= 2
+        return min(size, extent)
+
+
+def _keeps_apart(index: Index, axis: Axis) -> bool:
+    """Different values of the axis never store to the same element, whatever the other terms are."""
+    if not index.is_affine or index.coef(axis) == 0:
+        return False
+    step = index.coef(axis)
+    below = [c for a, c in index.terms if a is not axis and abs(c) < step]
+    smaller = sum(abs(c) * (a.extent - 1) for a, c in index.terms if isinstance(a, Axis) and a is not axis and abs(c) < step)
+    larger = all(abs(c) >= step * axis.extent for a, c in index.terms if a is not axis and abs(c) >= step)
+    return larger and (not below or smaller < step)
+
+
+def with_fewer_loops(kernel_group: Group) -> Group:
+    """Merge inner loops of every member once the shared loops are fixed."""
+    fixed = set(kernel_group.outer)
+    return replace(kernel_group, members=[simplify_inner(m, fixed) for m in kernel_group.members])
+
+
+def simplify_inner(nest: Nest, fixed: set[Axis]) -> Nest:
+    hidden = tuple(a for a in nest.axes if a in fixed)
+    rest = replace(nest, axes=tuple(a for a in nest.axes if a not in fixed))
+    merged = simplify(rest)
+    return replace(merged, axes=hidden + merged.axes)
+
+
+def roots(members: Sequence[Nest]) -> list[Expr]:
+    return [s.value for m in members for s in m.stores]

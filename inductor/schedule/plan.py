@@ -1,0 +1,100 @@
+"""The schedule of a program: kernels and extern calls in order, and where every buffer lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from inductor.ir.dims import Dim, hint
+from inductor.ir.nest import Extern, Program, views_of
+from inductor.schedule.domain import restart_names
+from inductor.schedule.fuse import Fuser, Group
+from inductor.schedule.inline import inline
+from inductor.schedule.kernel import Builder, Kernel, with_fewer_loops
+from inductor.schedule.split import split_reductions
+
+ALIGN = 64
+
+
+@dataclass
+class Plan:
+    """What codegen prints and the host program runs. Slot 0 of the pointer table is the flag for indices out of range."""
+
+    program: Program
+    steps: list[Kernel | Extern]
+    slots: dict[str, int]
+    arena: dict[str, Dim] = field(default_factory=dict)
+    arena_bytes: Dim = 0
+    reasons: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [s for s in self.steps if isinstance(s, Kernel)]
+
+
+def needed_outside(steps: list[Group | Extern], program: Program) -> dict[int, frozenset[str]]:
+    """For every group, the buffers it writes that something else reads."""
+    readers: dict[str, set[int]] = {}
+    for i, step in enumerate(steps):
+        for buffer in step.reads():
+            readers.setdefault(buffer, set()).add(i)
+    outputs = {v.buffer for v in views_of(program.outputs)}
+    return {
+        i: frozenset(b for b in step.writes() if b in outputs or readers.get(b, set()) - {i})
+        for i, step in enumerate(steps)
+        if isinstance(step, Group)
+    }
+
+
+def schedule(program: Program) -> Plan:
+    """Inline, split long reductions, fuse, order, build kernels, plan memory."""
+    restart_names()
+    inline(program)
+    split_reductions(program)
+    fuser = Fuser(program)
+    order = fuser.run()
+    needed = needed_outside(order, program)
+    steps: list[Kernel | Extern] = []
+    for i, step in enumerate(order):
+        if isinstance(step, Extern):
+            steps.append(step)
+        elif all(m.points for m in step.members):
+            steps.append(Builder(f"k{i}", with_fewer_loops(step), program, needed[i]).build())
+        else:
+            steps.extend(_empty(step, f"k{i}", program, needed[i]))
+    used = {b for s in steps for b in ((*s.reads, *s.writes) if isinstance(s, Kernel) else (*s.reads(), *s.writes()))}
+    outputs = {v.buffer for v in views_of(program.outputs)}
+    names = [b for b in program.buffers if b in used or b in outputs or b in program.inputs or b in program.constants]
+    plan = Plan(program, steps, {b: i for i, b in enumerate(names, 1)}, reasons=fuser.reasons)
+    plan_arena(plan)
+    return plan
+
+
+def _empty(group: Group, name: str, program: Program, needed: frozenset[str]) -> list[Kernel | Extern]:
+    """Members without points do nothing, but a reduction over nothing still stores its start value."""
+    live = [m for m in group.members if all(a.extent for a in m.axes)]
+    return [Builder(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()).build() for j, m in enumerate(live)]
+
+
+def plan_arena(plan: Plan) -> None:
+    """Give temporaries that are not outputs an offset in one arena; two share bytes when their lives do not overlap."""
+    program = plan.program
+    outputs = {v.buffer for v in views_of(program.outputs)}
+    life: dict[str, tuple[int, int]] = {}
+    for i, step in enumerate(plan.steps):
+        touched = (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
+        for buffer in touched:
+            if program.buffers[buffer].kind == "temp" and buffer not in outputs:
+                first, _ = life.get(buffer, (i, i))
+                life[buffer] = (first, i)
+    placed: list[tuple[Dim, Dim, int, int]] = []
+    for buffer, (first, last) in sorted(life.items(), key=lambda kv: -hint(program.buffers[kv[0]].nbytes)):
+        size = max(-(-program.buffers[buffer].nbytes // ALIGN) * ALIGN, ALIGN)
+        busy = sorted((start, end) for start, end, f, last_use in placed if not (last_use < first or last < f))
+        at = 0
+        for start, end in busy:
+            if start - at >= size:
+                break
+            at = max(at, end)
+        placed.append((at, at + size, first, last))
+        plan.arena[buffer] = at
+        plan.arena_bytes = max(plan.arena_bytes, at + size)

@@ -1,0 +1,1 @@
+"""Makes failing programs small."""

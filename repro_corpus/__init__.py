@@ -1,0 +1,1 @@
+"""Example scripts and failing programs with their expected verdicts."""

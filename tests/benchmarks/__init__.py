@@ -1,0 +1,1 @@
+"""Measurements side by side with the compiler inside torch."""

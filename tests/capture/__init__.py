@@ -1,0 +1,1 @@
+"""Cases in the capture test language."""

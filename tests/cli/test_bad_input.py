@@ -1,0 +1,226 @@
+"""Whatever a script does, the command answers with a clear line, its documented exit code, and a whole record or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dynamo.trace import events as ev
+from dynamo.trace import load
+from tests.cli.command import COMMAND, EMITTING, environment, run, write
+
+
+def left_behind(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir() if p.name not in ("script.py", "__pycache__"))
+
+
+@pytest.mark.parametrize("command", [["explain"], ["tui"], ["trace", "-o", "rec"], ["explain", "--json"]])
+@pytest.mark.parametrize(
+    "prepare, script, line",
+    [
+        (lambda p: None, "scrip.py", "error[CL001]: scrip.py: no such file; did you mean script.py?"),
+        (lambda p: None, "a/b/c.py", "error[CL001]: a/b/c.py: no such file"),
+        (lambda p: (p / "script.py").unlink() or (p / "script.py").mkdir(), "script.py", "error[CL002]: script.py: is a folder"),
+        (lambda p: write(p, "x = 1\ny = (\n"), "script.py", "error[CL004]: script.py:2: '(' was never closed"),
+        (lambda p: (p / "script.py").write_bytes(b"# coding: utf-8\nx = '\xff'\n"), "script.py", "error[CL004]: script.py"),
+        (lambda p: (p / "script.py").write_bytes(b"\x00"), "script.py", "error[CL00"),
+    ],
+    ids=["missing", "far", "folder", "syntax", "encoding", "binary"],
+)
+def test_scripts_that_cannot_run(tmp_path: Path, command: list[str], prepare: object, script: str, line: str) -> None:
+    write(tmp_path, "pass\n")
+    prepare(tmp_path)  # type: ignore[operator]
+    done = run(*command, script, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"dynamo-debug: {line}")
+    assert "Traceback" not in done.stderr
+    assert left_behind(tmp_path) == []
+
+
+def test_a_script_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
+    write(tmp_path, "def f():\n    raise ValueError('boom')\n\nf()\n")
+    done = run("explain", "script.py", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.count("  File ") == 2
+    assert done.stderr.count("script.py") >= 2
+    assert "runner.py" not in done.stderr
+    assert "ValueError: boom\ndynamo-debug: script failed: ValueError: boom (exit code 1)\n" in done.stderr
+    assert done.stdout.startswith("0 graphs")
+
+
+def test_internals_shows_our_frames(tmp_path: Path) -> None:
+    write(tmp_path, "raise ValueError('boom')\n")
+
+    assert "runner.py" in run("explain", "--internals", "script.py", cwd=tmp_path).stderr
+
+
+def test_an_excepthook_of_the_script_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nsys.excepthook = lambda t, e, tb: print('mine', e, file=sys.stderr)\nraise ValueError('boom')\n")
+    done = run("explain", "script.py", cwd=tmp_path)
+
+    assert "mine boom\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "program, code, stderr",
+    [
+        ("import sys; sys.exit(7)", 7, "script ended with exit code 7"),
+        ("import sys; sys.exit()", 0, "nothing was compiled"),
+        ("import sys; sys.exit('a message')", 1, "a message\n"),
+        ("import os; os._exit(5)", 5, "script ended with exit code 5"),
+        ("import os; os.kill(os.getpid(), 9)", 137, "script failed: killed by SIGKILL (exit code 137)"),
+        ("import os; os.abort()", 134, "script failed: killed by SIGABRT (exit code 134)"),
+        ("raise KeyboardInterrupt", 130, "interrupted (exit code 130)"),
+        ("raise BaseException('x')", 1, "script failed: BaseException: x"),
+        ("x = 1", 0, "nothing was compiled: script.py never called a compiled function"),
+    ],
+)
+@pytest.mark.parametrize("kept", [False, True])
+def test_endings(tmp_path: Path, program: str, code: int, stderr: str, kept: bool) -> None:
+    write(tmp_path, program)
+    done = run(*(["trace", "-o", "rec"] if kept else ["explain"]), "script.py", cwd=tmp_path)
+
+    assert done.returncode == code
+    assert stderr in done.stderr
+    assert left_behind(tmp_path) == (["rec"] if kept else [])
+    if kept:
+        record = load(tmp_path / "rec")
+        assert record.problems == []
+        assert [e.exit for e in record.events if isinstance(e, ev.RunEnded)][-1] == code
+
+
+def test_script_output_stays_out_of_json(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING + "import os\nos.system('echo from a grandchild')\nos.write(1, b'raw')\n")
+    done = run("explain", "--json", "script.py", "one", "--two", cwd=tmp_path)
+    value = json.loads(done.stdout)
+
+    assert done.returncode == 0
+    assert value["graphs"][0]["id"] == "0/0"
+    assert "script says one --two\n" in done.stderr
+    assert "from a grandchild" in done.stderr
+    assert "raw" in done.stderr
+
+
+def test_trace_passes_output_through_but_not_under_json(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    plain = run("trace", "script.py", "-o", "a", cwd=tmp_path)
+    as_json = run("trace", "script.py", "-o", "b", "--json", cwd=tmp_path)
+
+    assert plain.stdout == "script says\n"
+    assert json.loads(as_json.stdout)["record"] == "b"
+    assert "script says\n" in as_json.stderr
+
+
+def test_taken_places_are_refused_before_the_script_runs(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    (tmp_path / "rec").mkdir()
+    (tmp_path / "rec" / "thesis.txt").write_text("")
+    done = run("trace", "script.py", "-o", "rec", "--force", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert done.stderr == "dynamo-debug: error[CL007]: rec: folder is not empty and holds no record; choose another name\n"
+    assert done.stdout == ""
+
+
+def test_a_second_record_needs_force(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+
+    assert [run("trace", "script.py", "-o", "rec", *more, cwd=tmp_path).returncode for more in ([], [], ["--force"])] == [0, 2, 0]
+
+
+WAITING = EMITTING + "import sys, time\nprint('ready', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
+STUBBORN = (
+    EMITTING
+    + """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print('ready', file=sys.stderr, flush=True)
+time.sleep(600)
+"""
+)
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    """The command in a process group of its own, as a shell starts it; returns once the script is under way."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=cwd,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    while "ready" not in process.stderr.readline():
+        assert process.poll() is None
+    return process
+
+
+def group_is_empty(group: int) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("whole_group", [True, False])
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("script", [WAITING, STUBBORN], ids=["waiting", "stubborn"])
+def test_interrupts_leave_a_whole_record_and_no_child(tmp_path: Path, script: str, whole_group: bool, number: int, code: int) -> None:
+    write(tmp_path, script)
+    process = start("trace", "script.py", "-o", "rec", cwd=tmp_path)
+    os.killpg(process.pid, number) if whole_group else process.send_signal(number)
+    _, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == code
+    assert "Traceback" not in stderr
+    assert f"exit code {code}" in stderr
+    assert group_is_empty(process.pid)
+    record = load(tmp_path / "rec")
+    assert record.problems == []
+    assert [e.exit for e in record.events if isinstance(e, ev.RunEnded)][-1] == code
+    assert [e for e in record.events if isinstance(e, ev.GraphBroke)]
+
+
+def test_an_interrupted_explain_reports_what_it_saw(tmp_path: Path) -> None:
+    write(tmp_path, WAITING)
+    process = start("explain", "--json", "script.py", cwd=tmp_path)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    value = json.loads(stdout)
+
+    assert process.returncode == 130
+    assert (value["exit"], value["error"]) == (130, "interrupted")
+    assert len(value["breaks"]) == 1
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    command = " ".join(f"'{part}'" for part in COMMAND)
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} explain script.py | true"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,46 @@
+"""What all tests share: fixed random seeds, Hypothesis profiles, and a closing word on the tests that were not selected."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+_TARGETS = {"slow": "make test-slow", "gpu": "make test-gpu", "fuzz": "make fuzz"}
+_not_run: dict[str, Counter[str]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _same_random_numbers() -> None:
+    torch.manual_seed(0)
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    counts = _not_run.setdefault("here", Counter())
+    for item in items:
+        counts.update(marker for marker in _TARGETS if item.get_closest_marker(marker))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)  # set in the workers of pytest-xdist only
+    if output is not None:
+        output["not_run"] = dict(_not_run.get("here", {}))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    """Every worker of pytest-xdist collects, and so leaves out, the same tests."""
+    _not_run["here"] = Counter(getattr(node, "workeroutput", {}).get("not_run", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for marker, count in _not_run.get("here", Counter()).items():
+        terminalreporter.write_line(f"not run: {count} tests marked {marker} ({_TARGETS[marker]})")

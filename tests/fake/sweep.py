@@ -1,0 +1,133 @@
+"""Compare fakes with eager over torch's operator database. Used by test_op_db.py."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_flatten, tree_map
+
+from dynamo.fake import DataDependent, FakeMode, FakeTensor, NoMeta, Unsupported
+from tests.fake.observe import facts, gradients
+
+SAMPLES = 3
+DTYPES = (torch.float32, torch.int64, torch.bool)
+
+
+@dataclass(frozen=True)
+class Finding:
+    op: str
+    dtype: torch.dtype
+    kind: str
+    detail: str
+
+
+def run_eager(op: Any, sample: Any) -> tuple[list[Any], Any]:
+    inputs, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
+    tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
+    out = op(sample.input, *sample.args, **sample.kwargs)
+    return [facts(x, tensors) for x in (*tree_flatten(out)[0], *gradients(out, tensors))], out
+
+
+def run_fake(op: Any, sample: Any) -> list[Any]:
+    mode = FakeMode()
+
+    def fake(x: Any) -> Any:
+        return mode.from_real(x) if isinstance(x, torch.Tensor) else x
+
+    args = tree_map(fake, (sample.input, sample.args, sample.kwargs))
+    tensors = [x for x in tree_flatten(args)[0] if isinstance(x, FakeTensor)]
+    with mode:
+        out = op(args[0], *args[1], **args[2])
+        return [facts(x, tensors) for x in (*tree_flatten(out)[0], *gradients(out, tensors))]
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def sweep(names: set[str] | None = None) -> Iterator[Finding]:
+    for info in op_db:
+        if names is not None and info.name not in names:
+            continue
+        for dtype in DTYPES:
+            if dtype in info.supported_dtypes("cpu"):
+                yield from _one(info, dtype)
+
+
+def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
+    label = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
+    grad = dtype is torch.float32 and info.supports_autograd
+    with quiet():
+        samples = list(islice(info.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES))
+    for sample in [v for s in samples for v in variants(s)]:
+        kind, detail = compare(info.op, sample)
+        if kind:
+            yield Finding(label, dtype, kind, detail)
+            break
+
+
+def variants(sample: Any) -> Iterator[Any]:
+    """The sample, its non-contiguous twin, a transposed one, and one with images channels last."""
+    yield sample
+    with quiet():
+        yield sample.transform(_every_second)
+        yield sample.transform(_transposed)
+        yield sample.transform(_channels_last)
+
+
+def _relaid(t: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    return new.detach().requires_grad_(t.requires_grad)
+
+
+def _every_second(t: Any) -> Any:
+    if not isinstance(t, torch.Tensor) or t.dim() < 1 or t.layout is not torch.strided:
+        return t
+    wide = torch.stack([t.detach(), t.detach()], -1)
+    return _relaid(t, wide[..., 0])
+
+
+def _transposed(t: Any) -> Any:
+    if not isinstance(t, torch.Tensor) or t.dim() < 2 or t.layout is not torch.strided:
+        return t
+    return _relaid(t, t.detach().mT.contiguous().mT)
+
+
+def _channels_last(t: Any) -> Any:
+    if not isinstance(t, torch.Tensor) or t.dim() != 4 or t.layout is not torch.strided:
+        return t
+    return _relaid(t, t.detach().contiguous(memory_format=torch.channels_last))
+
+
+def compare(op: Any, sample: Any) -> tuple[str, str]:
+    """('', '') if the fake tells the truth, otherwise what kind of difference and where."""
+    with quiet():
+        try:
+            real, _ = run_eager(op, sample)
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, AssertionError, IndexError):
+            return "", ""
+        try:
+            fake = run_fake(op, sample)
+        except DataDependent as e:
+            return "data-dependent", str(e)
+        except NoMeta as e:
+            return "no-meta", str(e)
+        except Unsupported as e:
+            return "unsupported", str(e)
+        except Exception as e:  # noqa: BLE001 - any other exception is the finding
+            return "raised", f"{type(e).__name__}: {str(e)[:160]}"
+    if len(real) != len(fake):
+        return "count", f"{len(real)} {len(fake)}"
+    for r, f in zip(real, fake, strict=True):
+        if isinstance(r, tuple) and isinstance(f, tuple) and r != f:
+            return "facts", f"eager {r} fake {f}"
+    return "", ""

@@ -1,0 +1,160 @@
+"""The loop IR: index algebra, text form, verifier, reference interpreter."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inductor.ir import interp
+from inductor.ir.affine import Axis, Index, const, of_atom
+from inductor.ir.expr import call, load
+from inductor.ir.expr import const as value
+from inductor.ir.nest import Buffer, Nest, Program, Store, View
+from inductor.ir.text import ParseError, parse_program, print_program
+from inductor.ir.verify import VerifyError, verify
+
+AXES = AI, AJ, AK = Axis("i", 6), Axis("j", 4), Axis("k", 5)
+
+
+def evaluate(index: Index, point: dict[Axis, int]) -> int:
+    total = index.const
+    for atom, coef in index.terms:
+        if isinstance(atom, Axis):
+            total += coef * point[atom]
+        else:
+            inner = evaluate(atom.of, point)
+            total += coef * (inner // atom.by if type(atom).__name__ == "Div" else inner % atom.by)
+    return total
+
+
+steps = st.lists(st.tuples(st.sampled_from(["add", "mul", "div", "mod"]), st.integers(1, 13)), max_size=5)
+
+
+@given(st.tuples(st.integers(-5, 30), st.integers(-5, 30), st.integers(-5, 30)), st.integers(-20, 20), steps)
+@settings(max_examples=300, deadline=None)
+def test_simplification_is_exact(coefs, start, operations):
+    index = const(start)
+    for axis, coef in zip(AXES, coefs, strict=True):
+        index = index + of_atom(axis) * coef
+
+    def apply(x, kind, by):
+        return {"add": lambda: x + by, "mul": lambda: x * by, "div": lambda: x // by, "mod": lambda: x % by}[kind]()
+
+    for kind, by in operations:
+        index = apply(index, kind, by)
+    for i, j, k in itertools.product(range(6), range(4), range(5)):
+        expected = start + sum(c * v for c, v in zip(coefs, (i, j, k), strict=True))
+        for kind, by in operations:
+            expected = apply(expected, kind, by)
+        found = evaluate(index, {AI: i, AJ: j, AK: k})
+        assert found == expected
+        assert index.bounds[0] <= found <= index.bounds[1]
+
+
+def test_reshape_indices_simplify_to_strides():
+    flat = of_atom(Axis("f", 24))
+    i, j = flat // 6, flat % 6
+    assert (i * 6 + j) is flat
+    assert ((of_atom(AI) * 4 + of_atom(AJ)) // 4) is of_atom(AI)
+    assert ((of_atom(AI) * 4 + of_atom(AJ)) % 4) is of_atom(AJ)
+
+
+def test_equal_indices_are_one_object():
+    assert of_atom(AI) * 3 + of_atom(AJ) is of_atom(AJ) + of_atom(AI) * 3
+
+
+TEXT = """\
+in a0: f32[4, 8] (8, 1)
+in a1: i64[4] (1)
+temp b0: f32[4] (1)
+temp b1: bf16[4, 8] (8, 1)
+nest n0 (i0:4) ; sum.dim_IntList model.py:3
+  %0 = load a0[8*i0 + r0] : f32
+  %1 = reduce sum.0(%0) over (r0:8) : f32
+  %2 = const 0x1.0000000000000p-3 : f32
+  %3 = mul(%1, %2) : f32
+  store b0[i0] = %3
+nest n1 (i0:4, i1:8) ; sub.Tensor model.py:4 | gather.default model.py:5
+  %0 = load a1[i0] : i64
+  %1 = check 4 of (%0) : i64
+  %2 = load a0[8*$0 + i1 | $0:4=%1] : f32
+  %3 = load b0[i0] : f32
+  %4 = sub(%2, %3) : f32
+  %5 = narrow(%4) : bf16
+  store b1[8*i0 + i1] = %5
+return b1[4, 8](8, 1)+0
+"""
+
+
+def test_text_round_trip():
+    program = parse_program(TEXT)
+    verify(program, "parse")
+    assert print_program(program) == TEXT
+
+
+def test_interpreter_runs_text():
+    x, index = torch.randn(4, 8), torch.tensor([3, 0, 0, 1])
+    (found,), nan = interp.run(parse_program(TEXT), [x, index])
+    torch.testing.assert_close(found, (x[index] - x.mean(1, keepdim=True)).bfloat16())
+    assert nan is None
+
+
+def test_parse_error_names_the_line():
+    with pytest.raises(ParseError, match="line 2"):
+        parse_program("in a0: f32[4] (1)\nsomething else\n")
+
+
+def program_of(*nests: Nest, size: int = 8) -> Program:
+    buffers = {n: Buffer(n, torch.float32, (size,), (1,), k) for n, k in (("a0", "input"), ("b0", "temp"), ("b1", "temp"))}
+    return Program(buffers=buffers, inputs=["a0"], steps=list(nests), outputs=[View("b0", (size,), (1,), 0)])
+
+
+A = Axis("i0", 8)
+X = load("a0", "f32", of_atom(A))
+
+
+@pytest.mark.parametrize(
+    "nest, message",
+    [
+        (Nest("n", (A,), (Store("b0", of_atom(A) + 1, X),)), "outside"),
+        (Nest("n", (A,), (Store("b0", of_atom(Axis("z", 8)), X),)), "no loop declares"),
+        (Nest("n", (A,), (Store("nowhere", of_atom(A), X),)), "unknown buffer"),
+        (Nest("n", (A,), (Store("b0", of_atom(A), load("b1", "f32", of_atom(A))),)), "before anything writes"),
+        (Nest("n", (A,), (Store("b0", of_atom(A), load("a0", "f64", of_atom(A))),)), "f64"),
+        (Nest("n", (A, A), (Store("b0", of_atom(A), X),)), "twice"),
+    ],
+)
+def test_verifier_refuses(nest, message):
+    with pytest.raises(VerifyError, match=message):
+        verify(program_of(nest), "test")
+
+
+def test_interpreter_finds_overlapping_stores():
+    nest = Nest("n", (A,), (Store("b0", of_atom(A) // 2, X),))
+    with pytest.raises(interp.InterpError, match="two points store"):
+        interp.run(program_of(nest), [torch.ones(8)])
+
+
+def test_interpreter_finds_uninitialised_reads():
+    half = Axis("i0", 4)
+    first = Nest("n0", (half,), (Store("b1", of_atom(half), load("a0", "f32", of_atom(half))),))
+    second = Nest("n1", (A,), (Store("b0", of_atom(A), load("b1", "f32", of_atom(A))),))
+    with pytest.raises(interp.InterpError, match="nothing has written"):
+        interp.run(program_of(first, second), [torch.ones(8)])
+
+
+def test_interpreter_finds_accesses_out_of_bounds():
+    nest = Nest("n", (A,), (Store("b0", of_atom(A), load("a0", "f32", of_atom(A) + 3)),))
+    with pytest.raises(interp.InterpError, match=r"reaches 3\.\.10"):
+        interp.run(program_of(nest), [torch.ones(8)])
+
+
+def test_interpreter_names_the_first_nan():
+    nest = Nest("n", (A,), (Store("b0", of_atom(A), call("add", call("sqrt", X), value(1.0, "f32"))),))
+    _, origin = interp.run(program_of(nest), [torch.arange(8.0) - 4])
+    assert origin is not None
+    assert origin.instruction.startswith("sqrt")

@@ -1,0 +1,149 @@
+"""Every operator of torch's own test database: lowered and interpreted, and a part of them compiled.
+
+The interpreter runs what lowering made, so a wrong row shows here in milliseconds; whether C does the same is tested by
+`test_programs.py` and, for all native float32 ops in a few joint graphs, by `test_compiled_op_db`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from inductor.compile import compile_graph
+from inductor.errors import Unsupported
+from inductor.ir import interp
+from inductor.lowering.graph import lower_graph
+
+RANDOM = ("rand", "dropout", "bernoulli", "normal", "uniform", "multinomial", "cauchy", "exponential", "geometric", "lowrank", "rrelu")
+UNDEFINED = ("empty", "to_sparse", "resize", "jiterator", "embedding_bag")  # contents or layouts that cannot be compared
+DROPOUT_INSIDE = ("fractional", "scaled_dot_product_attention", "multi_head_attention_forward")
+TOLERANCE = {
+    torch.float32: {"rtol": 1e-4, "atol": 1e-5},
+    torch.bfloat16: {"rtol": 3e-2, "atol": 3e-2},
+    torch.float64: {"rtol": 1e-7, "atol": 1e-7},
+}
+
+
+def cases(op: Any, dtype: torch.dtype) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
+    """(function of tensors, tensors) for the first three samples."""
+    for sample in list(op.sample_inputs("cpu", dtype))[:3]:
+        leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
+        positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
+
+        def fn(*tensors, leaves=leaves, spec=spec, positions=positions):
+            filled = list(leaves)
+            for i, t in zip(positions, tensors, strict=True):
+                filled[i] = t
+            first, args, kwargs = tree_unflatten(filled, spec)
+            return [r for r in tree_flatten(op.op(first, *args, **kwargs))[0] if isinstance(r, torch.Tensor)]
+
+        yield fn, [leaves[i].detach() for i in positions]
+
+
+def traced(fn: Callable[..., Any], tensors: list[torch.Tensor]) -> tuple[list[torch.Tensor], Any] | None:
+    """Eager results and the ATen graph, or None for calls that cannot be traced at all."""
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = [r.clone() for r in fn(*[t.clone() for t in tensors])]
+            return expected, make_fx(fn, tracing_mode="fake")(*[t.clone() for t in tensors])
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError, AttributeError):
+            return None
+
+
+def usable(op: Any, dtype: torch.dtype) -> bool:
+    return op.supports_dtype(dtype, "cpu") and not any(word in op.name for word in RANDOM + UNDEFINED + DROPOUT_INSIDE)
+
+
+OPS = [op for op in op_db if any(usable(op, d) for d in (torch.float32, torch.int64, torch.bool))]
+
+
+def name_of(op: Any) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+SLOW_DTYPES = (torch.bfloat16, torch.int64, torch.bool, torch.float64)
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("dtype", [torch.float32, *(pytest.param(d, marks=pytest.mark.slow) for d in SLOW_DTYPES)], ids=str)
+def test_lowered_op_db(dtype: torch.dtype) -> None:
+    wrong, right = [], 0
+    for op in OPS:
+        if not usable(op, dtype):
+            continue
+        for fn, tensors in cases(op, dtype):
+            found = traced(fn, tensors)
+            if found is None:
+                continue
+            expected, gm = found
+            try:
+                program, _ = lower_graph(gm)
+            except Unsupported:
+                continue
+            outputs, _ = interp.run(program, tensors)
+            try:
+                for o, e in zip(outputs, expected, strict=True):
+                    torch.testing.assert_close(o, e, equal_nan=True, check_stride=False, **TOLERANCE.get(dtype, {}))
+                right += 1
+            except AssertionError as error:
+                wrong.append(f"{name_of(op)}: {str(error).splitlines()[0]}")
+    assert not wrong, "\n".join(wrong)
+    assert right > 800
+
+
+JOINED = 24  # ops per joint graph: one compiler call each
+
+
+def native_cases() -> list[tuple[str, Callable[..., Any], list[torch.Tensor], list[torch.Tensor]]]:
+    out = []
+    for op in op_db:
+        if not usable(op, torch.float32):
+            continue
+        for fn, tensors in list(cases(op, torch.float32))[:2]:
+            found = traced(fn, tensors)
+            if found is None:
+                continue
+            try:
+                _, how = lower_graph(found[1])
+            except Unsupported:
+                continue
+            if "extern" not in how.values():
+                out.append((name_of(op), fn, tensors, found[0]))
+    return out
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_compiled_op_db() -> None:
+    """All native ops through the C compiler, many to a graph, so that they are also fused with strangers."""
+    everything, wrong = native_cases(), []
+    for start in range(0, len(everything), JOINED):
+        group = everything[start : start + JOINED]
+        counts = [len(tensors) for _, _, tensors, _ in group]
+
+        def joint(*tensors, group=group, counts=counts):
+            results, at = [], 0
+            for (_, fn, _, _), count in zip(group, counts, strict=True):
+                results.append(fn(*tensors[at : at + count]))
+                at += count
+            return [r for part in results for r in part]
+
+        args = [t for _, _, tensors, _ in group for t in tensors]
+        outputs = list(compile_graph(make_fx(joint, tracing_mode="fake")(*args), args)(args))
+        for name, _, _, expected in group:
+            mine, outputs = outputs[: len(expected)], outputs[len(expected) :]
+            try:
+                for o, e in zip(mine, expected, strict=True):
+                    torch.testing.assert_close(o, e, equal_nan=True, check_stride=False, **TOLERANCE[torch.float32])
+            except AssertionError as error:
+                wrong.append(f"{name}: {str(error).splitlines()[0]}")
+    assert not wrong, "\n".join(wrong)
+    assert len(everything) > 500

@@ -1,0 +1,133 @@
+"""`dynamo-debug doctor`: what this installation found, for people and for bug reports."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from tui import options
+from tui.console import put, put_json
+from tui.exits import Exit
+
+Facts = dict[str, Any]
+
+_PACKAGES = ("dynamo-debug", "torch", "triton", "textual", "typer", "graphviz", "numpy")
+_COMPILERS = ("cc", "gcc", "clang")
+_CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "neon", "asimd", "sve")
+_TERMINAL_VARIABLES = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "TEXTUAL_THEME")
+_TIMEOUT = 20
+
+
+def doctor(as_json: options.AsJson = False) -> int:
+    """Show versions, compilers, devices, configuration with its sources, and what the terminal can do."""
+    facts = {name: find() for name, find in SECTIONS.items()}
+    put_json(facts) if as_json else put(_text(facts))
+    return Exit.OK
+
+
+def _versions() -> Facts:
+    found: Facts = {"python": f"{platform.python_version()} ({sys.executable})", "platform": platform.platform()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def compiler() -> str | None:
+    """The C compiler that would be used: $CC, or the first usual name on PATH."""
+    names = (os.environ["CC"],) if os.environ.get("CC") else _COMPILERS
+    return next((path for name in names if (path := shutil.which(name))), None)
+
+
+def _compiler() -> Facts:
+    path = compiler()
+    if path is None:
+        return {"c compiler": f"none found ($CC, {', '.join(_COMPILERS)}); install gcc or set CC"}
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    first = (done.stdout or done.stderr).splitlines()
+    return {"c compiler": path, "version": first[0] if first else f"exit code {done.returncode}"}
+
+
+def _torch_facts() -> Facts:
+    import torch  # a second of start-up that no other command of ours needs
+
+    threads = torch.get_num_threads()
+    found: Facts = {"cpu": f"{torch.backends.cpu.get_cpu_capability()}, {threads} threads of {os.cpu_count()}"}
+    found["cpu features"] = ", ".join(_cpu_flags()) or "unknown"
+    found["openmp"] = "available" if torch.backends.openmp.is_available() else "not available in this torch"
+    found["omp_num_threads"] = os.environ.get("OMP_NUM_THREADS", "(not set)")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    found["cuda"] = f"{torch.version.cuda or 'not built into this torch'}, {count} devices"
+    for index in range(count):
+        found[f"cuda:{index}"] = torch.cuda.get_device_name(index)
+    return found
+
+
+def _cpu_flags() -> list[str]:
+    """CPU features that change generated code; Linux lists them per core, the first will do."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return []
+    for line in info.read_text().splitlines():
+        if line.startswith(("flags", "Features")):
+            have = line.partition(":")[2].split()
+            return [flag for flag in _CPU_FLAGS if flag in have]
+    return []
+
+
+def _tensors() -> Facts:
+    if util.find_spec("dynamo._C") is None:
+        return {"c extension": "not built; install the package, or run `make env` in a checkout"}
+    from dynamo import _C  # importing it loads torch
+
+    return {name: value if isinstance(value, str | int | bool) else str(value) for name, value in _C.layout_report().items()}
+
+
+def _config() -> Facts:
+    from dynamo import config
+
+    return {row.name: {"value": row.value, "default": row.default, "source": row.source, "env": row.env} for row in config.rows()}
+
+
+def _terminal() -> Facts:
+    size = shutil.get_terminal_size()
+    found: Facts = {"stdout": "terminal" if sys.stdout.isatty() else "no terminal: `tui` prints its plain form"}
+    found["size"] = f"{size.columns}x{size.lines}"
+    found["encoding"] = sys.stdout.encoding
+    found.update({name: os.environ[name] for name in _TERMINAL_VARIABLES if name in os.environ})
+    return found
+
+
+SECTIONS: dict[str, Callable[[], Facts]] = {
+    "versions": _versions,
+    "compiler": _compiler,
+    "devices": _torch_facts,
+    "tensors": _tensors,
+    "config": _config,
+    "terminal": _terminal,
+}
+
+
+def _text(facts: dict[str, Facts]) -> str:
+    lines = []
+    for section, rows in facts.items():
+        width = max((len(name) for name in rows), default=0)
+        lines += ["", section]
+        lines += [f"  {name:<{width}}  {_value(value)}" for name, value in rows.items()]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        env = f", ${value['env']}" if value["env"] else ""
+        return f"{value['value']!r}  ({value['source']}{env})"
+    return str(value)

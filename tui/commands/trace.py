@@ -1,0 +1,89 @@
+"""`dynamo-debug trace` writes the record of a run; `export` turns a record into other tools' formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo.trace import report
+from dynamo.trace.chrome import to_chrome
+from dynamo.trace.model import Run
+from tui import options
+from tui.child import Request
+from tui.console import put, put_json, say
+from tui.errors import CliError, nearest
+from tui.exits import Exit
+from tui.runs import load_run, narrate, run_script
+
+
+def trace(
+    script: options.Script,
+    output: options.Output,
+    args: options.Args = None,
+    force: options.Force = False,
+    engine: options.Engine = "dynamo",
+    backend: options.Backend = "",
+    fail_on_break: options.FailOnBreak = False,
+    internals: options.Internals = False,
+    as_json: options.AsJson = False,
+) -> int:
+    """Run SCRIPT and keep the record of its compiles in a folder. The script's own output passes through.
+
+    Example: dynamo-debug trace train.py -o run1 && dynamo-debug tui run1
+    """
+    outcome = run_script(Request(script, tuple(args or ()), engine, backend, internals), output, force, own_stdout=not as_json)
+    narrate(outcome)
+    say(f"record written to {output}: {report.summary(outcome.run)}")
+    if as_json:
+        put_json({"record": str(output), **report.as_json(outcome.run)})
+    if fail_on_break and outcome.code == Exit.OK and outcome.run.breaks:
+        return Exit.FINDING
+    return outcome.code
+
+
+def _chrome(run: Run) -> str:
+    return json.dumps(to_chrome(run), indent=1) + "\n"
+
+
+def _dot(run: Run) -> str:
+    from dynamo.trace.dot import to_dot  # needs graphviz, which nothing else does
+
+    return "".join(to_dot(graph) for graph in run.all_graphs)
+
+
+FORMATS: dict[str, Callable[[Run], str]] = {"chrome": _chrome, "dot": _dot}
+
+Record = Annotated[Path, typer.Argument(metavar="RECORD", help="Folder of a stored record.", show_default=False)]
+To = Annotated[str, typer.Option(help="`chrome` (a trace for ui.perfetto.dev) or `dot` (one digraph per graph).")]
+File = Annotated[Path | None, typer.Option("-o", "--output", help="File to write instead of stdout.", show_default=False)]
+
+
+def export(record: Record, to: To = "chrome", output: File = None) -> int:
+    """Print a stored record in the format of another tool.
+
+    Example: dynamo-debug export run1 --to dot | dot -Tsvg > graphs.svg
+    """
+    if to not in FORMATS:
+        raise CliError("CL011", f"{to}: no such format{nearest(to, list(FORMATS))}; choose {' or '.join(FORMATS)}")
+    run = load_run(record)
+    for problem in run.problems:
+        say(f"{record}: {problem}")
+    text = FORMATS[to](run)
+    if output is None:
+        put(text)
+    else:
+        _write(output, text)
+    return Exit.OK
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.rename(path)
+    except OSError as e:
+        raise CliError("CL007", f"{path}: cannot be written: {e.strerror}") from e

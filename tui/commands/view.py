@@ -1,0 +1,65 @@
+"""`dynamo-debug tui`: walk through a run, live or stored. Without a terminal it prints the same tree as text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from dynamo.trace import report
+from dynamo.trace.model import Run
+from dynamo.trace.record import is_record
+from tui import options
+from tui.child import Request
+from tui.console import put, put_json
+from tui.exits import Exit
+from tui.runs import Outcome, check_request, load_run, narrate, run_script
+
+
+def tui(
+    script: options.Script,
+    args: options.Args = None,
+    engine: options.Engine = "dynamo",
+    backend: options.Backend = "",
+    internals: options.Internals = False,
+    as_json: options.AsJson = False,
+) -> int:
+    """Explore the compiles of SCRIPT while it runs, or of a stored record. Keys: `?` in the app.
+
+    Example: dynamo-debug tui train.py
+    """
+    request = Request(script, tuple(args or ()), engine, backend, internals)
+    stored = is_record(Path(script))
+    if not stored:
+        check_request(request)
+    if as_json or not has_terminal():
+        return _plain(request, stored, as_json)
+    return _app(request, stored)
+
+
+def has_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _plain(request: Request, stored: bool, as_json: bool) -> int:
+    if stored:
+        outcome = Outcome(load_run(Path(request.script)), int(Exit.OK), True)
+    else:
+        outcome = run_script(request)
+        narrate(outcome)
+    put_json(_json(outcome.run)) if as_json else put(report.tree_text(outcome.run) + report.summary(outcome.run) + "\n")
+    return outcome.code
+
+
+def _json(run: Run) -> dict[str, object]:
+    return {"tree": report.tree_json(run), **report.as_json(run)}
+
+
+def _app(request: Request, stored: bool) -> int:
+    from tui.app import Explorer  # Textual loads only when there is a terminal to draw on
+    from tui.client import RecordClient, ScriptClient
+
+    client = RecordClient(Path(request.script)) if stored else ScriptClient(request)
+    app = Explorer(client)
+    app.run()
+    return Exit.TOOL if app.return_code else Exit.OK

@@ -1,0 +1,190 @@
+"""One run from start to end: the child, the model it fills, and the record if one is kept."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from dynamo.backends.registry import list_backends
+from dynamo.peer_names import NOTES
+from dynamo.trace.events import Event, RunEnded, RunStarted
+from dynamo.trace.model import Run
+from dynamo.trace.record import RecordError, RecordWriter, load
+from tui.child import Child, Request
+from tui.console import say
+from tui.errors import CliError, check_script, nearest
+from tui.exits import SIGNAL_BASE, Exit
+
+ENGINES = ("dynamo", "torch")
+STDERR = 2
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: like Ctrl-C, with its own exit code."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended. `code` is the exit code this process should end with, before findings are counted."""
+
+    run: Run
+    code: int
+    started: bool
+
+
+class Keeper:
+    """Takes the events of a run into the model and, if there is one, into the record."""
+
+    def __init__(self, writer: RecordWriter | None = None) -> None:
+        self.run = Run()
+        self.started = False
+        self._writer = writer
+        self._last = 0.0
+
+    def take(self, item: Event | str) -> None:
+        if isinstance(item, str):
+            self.run.problems.append(item)
+            return
+        self.started = self.started or isinstance(item, RunStarted)
+        self._last = max(self._last, item.t)
+        self.run.add(item)
+        if self._writer is not None:
+            self._writer.add(item)
+
+    def end(self, code: int, error: str) -> None:
+        """Say how the run ended when the child could not, or ended otherwise than its script."""
+        if self.run.exit != code:
+            self.take(RunEnded(code, error or self.run.error, t=self._last))
+
+
+def run_script(request: Request, record: Path | None = None, replace: bool = False, own_stdout: bool = False) -> Outcome:
+    """Run a script to its end. Its stdout goes to stderr unless `own_stdout`. Leaves a whole record or none."""
+    check_request(request)
+    writer = open_writer(record, replace)
+    keeper = Keeper(writer)
+    try:
+        with _sigterm_raises():
+            code, error = _follow(request, keeper, own_stdout)
+    except BaseException:
+        if writer is not None:
+            writer.abort()
+        raise
+    keeper.end(code, error)
+    if writer is not None and keeper.started:
+        writer.close()
+    elif writer is not None:
+        writer.abort()
+    return Outcome(keeper.run, code, keeper.started)
+
+
+def check_request(request: Request) -> None:
+    if request.engine not in ENGINES:
+        raise CliError("CL010", f"{request.engine}: no such engine; choose {' or '.join(ENGINES)}")
+    names = list_backends(exclude_tags=())
+    if request.engine == "dynamo" and request.backend and request.backend not in names:
+        raise CliError("CL012", f"{request.backend}: no such backend{nearest(request.backend, names)}; backends are {', '.join(names)}")
+    check_script(request.script)
+
+
+def open_writer(record: Path | None, replace: bool) -> RecordWriter | None:
+    if record is None:
+        return None
+    try:
+        return RecordWriter(record, replace)
+    except RecordError as e:
+        raise CliError("CL007", str(e)) from e
+
+
+def load_run_events(folder: Path) -> tuple[list[Event], list[str]]:
+    """Events of a stored record, and what of it could not be read."""
+    try:
+        record = load(folder)
+    except RecordError as e:
+        raise CliError("CL007", str(e)) from e
+    return record.events, record.problems
+
+
+def load_run(folder: Path) -> Run:
+    """The model of a stored record, damage included."""
+    stored, problems = load_run_events(folder)
+    run = Run(stored)
+    run.problems += problems
+    return run
+
+
+def _follow(request: Request, keeper: Keeper, own_stdout: bool) -> tuple[int, str]:
+    sys.stdout.flush()
+    child = Child(request, stdout=None if own_stdout else STDERR)
+    interrupted: KeyboardInterrupt | None = None
+    while True:
+        try:
+            for item in child.events():
+                keeper.take(item)
+            code = child.exit_code()
+            break
+        except KeyboardInterrupt as e:
+            child.kill() if interrupted else child.stop()
+            interrupted = e
+    if isinstance(interrupted, Terminated):
+        return SIGNAL_BASE + signal.SIGTERM, "terminated"
+    if interrupted is not None or code == Exit.INTERRUPTED:
+        return int(Exit.INTERRUPTED), "interrupted"
+    if code > SIGNAL_BASE and keeper.run.exit is None:
+        return code, f"killed by {signal_name(code - SIGNAL_BASE)}"
+    return code, ""
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    def raise_it(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, raise_it)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def narrate(outcome: Outcome) -> None:
+    """Say on stderr how the script ended, unless it ended well and compiled something. Other notes the script has printed itself."""
+    run = outcome.run
+    if not outcome.started and run.error != "interrupted":
+        raise CliError("CL009", f"{run.script or 'the script'}: the child process ended with code {outcome.code} before the script began")
+    for matches, text in _ENDINGS:
+        if matches(outcome):
+            say(text(outcome))
+    for note in run.notes:
+        if note.id in NOTES:
+            say(f"{note.level}[{note.id}]: {note.message}")
+
+
+def _nothing(outcome: Outcome) -> str:
+    return (
+        f"nothing was compiled: {outcome.run.script} never called a compiled function; "
+        "decorate one with `torch.compile` or `dynamo.compile` and call it"
+    )
+
+
+# What is said about an ending: the first column decides, every row that fits speaks.
+_ENDINGS: tuple[tuple[Callable[[Outcome], bool], Callable[[Outcome], str]], ...] = (
+    (lambda o: o.run.error == "interrupted", lambda o: f"interrupted (exit code {o.code})"),
+    (
+        lambda o: bool(o.run.error) and o.run.error != "interrupted",
+        lambda o: f"script failed: {o.run.error} (exit code {o.code})",
+    ),
+    (lambda o: not o.run.error and o.code != 0, lambda o: f"script ended with exit code {o.code}"),
+    (lambda o: o.code == 0 and not o.run.compiles and not o.run.skipped, _nothing),
+)

@@ -1,0 +1,77 @@
+"""Tracebacks as the script's author wants them: their frames, not ours."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from tui.console import say
+
+_ROOT = Path(__file__).resolve().parent.parent
+_OURS = tuple(str(_ROOT / package) + "/" for package in ("dynamo", "inductor", "minifier", "tui"))
+# Generated functions carry names in angle brackets that start with ours.
+_GENERATED = ("<dynamo", "<inductor", "<resume", "<entry", "<native")
+# The way from one of our modules to another when it is imported on first use.
+_IMPORTING = ("<frozen importlib", importlib.__file__)
+
+
+def is_ours(filename: str) -> bool:
+    return filename.startswith(_OURS) or filename.startswith(_GENERATED)
+
+
+def show(error: BaseException, internals: bool) -> None:
+    """Print an uncaught exception through the script's own `sys.excepthook`, if it set one."""
+    ours = raised_by_us(error)
+    if not internals:
+        _strip(error, set())
+    sys.excepthook(type(error), error, error.__traceback__)
+    if ours and not internals:
+        say("raised inside dynamo-debug; --internals shows where")
+
+
+def _strip(error: BaseException | None, seen: set[int]) -> None:
+    if error is None or id(error) in seen:
+        return
+    seen.add(id(error))
+    error.__traceback__ = without_ours(error.__traceback__)
+    _strip(error.__cause__, seen)
+    _strip(error.__context__, seen)
+    for part in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        _strip(part, seen)
+
+
+def raised_by_us(error: BaseException) -> bool:
+    """Whether the innermost frame is ours: misuse of the API, or an error of ours. Our frames must still be there."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb is not None and is_ours(tb.tb_frame.f_code.co_filename)
+
+
+def _theirs(links: list[TracebackType]) -> list[TracebackType]:
+    """The frames that are not ours, nor the import machinery that ours went through."""
+    kept, after_ours = [], False
+    for x in links:
+        filename = x.tb_frame.f_code.co_filename
+        if is_ours(filename):
+            after_ours = True
+        elif not (after_ours and filename.startswith(_IMPORTING)):
+            after_ours = False
+            kept.append(x)
+    return kept
+
+
+def without_ours(tb: TracebackType | None) -> TracebackType | None:
+    """The same chain less our frames. All of them ours: left as it is, for then it is our error to show."""
+    links = []
+    link = tb
+    while link is not None:
+        links.append(link)
+        link = link.tb_next
+    theirs = _theirs(links)
+    rebuilt: TracebackType | None = None
+    for x in reversed(theirs or links):
+        rebuilt = TracebackType(rebuilt, x.tb_frame, x.tb_lasti, x.tb_lineno)
+    return rebuilt

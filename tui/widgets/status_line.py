@@ -1,0 +1,24 @@
+"""One line on how the run stands."""
+
+from __future__ import annotations
+
+from textual.widgets import Static
+
+from dynamo.trace.model import Run, items
+from dynamo.trace.report import summary
+
+
+class StatusLine(Static):
+    """Status of the run as glyph and word, its counts, and what the last search found."""
+
+    DEFAULT_CSS = "StatusLine { height: 1; background: $panel; text-wrap: nowrap; text-overflow: ellipsis; }"
+
+    def __init__(self) -> None:
+        super().__init__("", id="status", markup=False)
+        self.found = ""
+
+    def show(self, run: Run) -> None:
+        status = items(run)[0].status
+        ended = "" if run.running else f"  exit {run.exit}" + (f" {run.error}" if run.error else "")
+        found = f"{self.found}  " if self.found else ""
+        self.update(f"{found}{status.glyph} {status.word}{ended}  {summary(run)}")
