@@ -14,7 +14,7 @@ C_SOURCES := $(wildcard dynamo/csrc/*.c dynamo/csrc/*.h)
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-gpu test-versions lint types contracts unit bench accept asan fuzz sdist clean
+.PHONY: help env demo test test-slow test-gpu test-versions lint types contracts unit bench bench-compiler accept asan fuzz sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test-versions: ## the tests on several Pythons; PYTHONS="3.12 3.13"
 
 fuzz: $(VENV)/.installed-test ## random programs until stopped; FUZZ_SECONDS=600
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m fuzz --timeout 0 -s tests/generator $(PYTEST_ARGS)
+
+bench-compiler: $(VENV)/.installed-test ## the compiler beside eager and torch.compile; BENCH_ARGS="--help"
+	$(BIN)/python -m tests.benchmarks.compiler $(BENCH_ARGS)
 
 bench: $(VENV)/.installed-test ## measurements side by side with torch's own compiler
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.benchmarks

@@ -31,7 +31,9 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(cwd)
-            os.execve(COMMAND[0], [*COMMAND, *arguments], {**environment(), "TERM": "xterm-256color"})
+            # A size in the environment, which pytest's workers have, would hide that of the terminal.
+            shown = {name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")}
+            os.execve(COMMAND[0], [*COMMAND, *arguments], {**shown, "TERM": "xterm-256color"})
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def _read(self, deadline: float) -> bool:
