@@ -5,31 +5,45 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch.fx import GraphModule
 
-from dynamo.aot import partition as partitions
 from dynamo.aot import runtime
 from dynamo.aot.errors import AotError
-from dynamo.aot.joint import trace_joint
-from dynamo.aot.report import report
-from dynamo.aot.trace import Decompositions
+from dynamo.aot.facts import Facts, attribute
 from dynamo.decisions import compiling, current_compile
-from dynamo.fake import FakeError
-from dynamo.trace import emit, stage
-from dynamo.trace.events import Note
 
-__all__ = ["AotError", "GraphCompiler", "aot_eager", "aot_module", "interpret", "trace_joint"]
+if TYPE_CHECKING:
+    from dynamo.aot.trace import Decompositions
+
+__all__ = ["AotError", "GraphCache", "GraphCompiler", "Lookup", "aot_eager", "aot_module", "interpret"]
+
+Compiled = Callable[[list[Any]], Sequence[Any]]
 
 
 class GraphCompiler(Protocol):
-    """Compiles one functional ATen graph. The result takes its inputs as one list and returns a tuple."""
+    """Compiles one functional ATen graph. The result takes its inputs as one list and returns a tuple.
 
-    def __call__(
-        self, gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool
-    ) -> Callable[[list[Any]], Sequence[Any]]: ...
+    A result that is still being built has a method `settle`, which waits for it and returns what is called from then on.
+    """
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled: ...
+
+
+class Lookup(Protocol):
+    """One question to a cache: `found` is the answer; `keep` gives it what was compiled because there was none."""
+
+    found: tuple[Facts, Compiled, Compiled | None] | None
+
+    def keep(self, facts: Facts, forward: Compiled, backward: Compiled | None) -> None: ...
+
+
+class GraphCache(Protocol):
+    """Keeps compiled programs between processes."""
+
+    def look_up(self, gm: GraphModule, inputs: Sequence[Any], compile_id: str) -> Lookup: ...
 
 
 _numbers = itertools.count()
@@ -37,13 +51,14 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Compilers:
-    """Who compiles which graph, and how the joint graph is split."""
+    """Who compiles which graph, how the joint graph is split, and where results are kept."""
 
     forward: GraphCompiler
     backward: GraphCompiler
     inference: GraphCompiler
     partition: str
     decompositions: Decompositions | None
+    cache: GraphCache | None
 
 
 def aot_module(
@@ -56,15 +71,17 @@ def aot_module(
     partition: str = "min_cut",
     decompositions: Decompositions | None = None,
     compile_id: str = "",
+    cache: GraphCache | None = None,
 ) -> Callable[..., Any]:
     """Compile `gm` for inputs like `example_inputs` (real tensors and constants), with gradients where they are needed.
 
     The result is called like `gm.forward` and behaves like it, including writes to inputs and buffers, aliasing of outputs, and
     autograd history. Parameters and buffers are those of `gm`, by identity. `partition` is `min_cut` or `save_all`.
-    A program that can't be made functional runs as it is, with a note in the record.
+    A program that can't be made functional runs as it is, with a note in the record. `cache` belongs to these compilers and
+    options: it may answer instead of them.
     """
     compile_id = compile_id or current_compile() or f"aot{next(_numbers)}"
-    compilers = Compilers(fw_compiler, bw_compiler, inference_compiler or fw_compiler, partition, decompositions)
+    compilers = Compilers(fw_compiler, bw_compiler, inference_compiler or fw_compiler, partition, decompositions, cache)
     call, depends = _compile(gm, example_inputs, compilers, compile_id)
     if not depends:
         return call
@@ -80,35 +97,28 @@ def aot_module(
 
 
 def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str) -> tuple[Callable[..., Any], bool]:
-    """The stages in order: trace, split, compile, wrap. Also whether the result holds only for arguments that share memory alike."""
+    """From the cache, or made. Also whether the result holds only for arguments that share memory alike."""
     with compiling(compile_id):
-        with stage("aot", compile_id):
-            try:
-                joint = trace_joint(gm, inputs, compilers.decompositions)
-            except (AotError, FakeError) as error:
-                emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
-                return gm.forward, False
-        with stage("partition", compile_id):
-            parts = partitions.partition(joint, compilers.partition) if joint.needs_backward else partitions.inference(joint)
-        if parts.backward is None:
-            report(parts.forward.graph, f"{compile_id}.fw", compile_id, "aot")
-            run = runtime.single(compilers.inference(parts.forward, examples(parts.forward), is_backward=False))
+        lookup = compilers.cache.look_up(gm, inputs, compile_id) if compilers.cache is not None else None
+        if lookup is not None and lookup.found is not None:
+            facts, forward, backward = lookup.found
+            held = [attribute(gm, path) for path in facts.held]
         else:
-            report(joint.graph, f"{compile_id}.aot", compile_id, "aot")
-            report(parts.forward.graph, f"{compile_id}.fw", compile_id, "partition")
-            report(parts.backward.graph, f"{compile_id}.bw", compile_id, "partition")
-            forward = compilers.forward(parts.forward, examples(parts.forward), is_backward=False)
-            backward = compilers.backward(parts.backward, examples(parts.backward), is_backward=True)
-            run = runtime.pair(joint, parts, forward, backward)
-        return runtime.wrap(joint, run), joint.sharing_matters()
+            from dynamo.aot.pipeline import make  # the tracer and its tables: not needed after a hit
+
+            made = make(gm, inputs, compilers, compile_id)
+            if made is None:
+                return gm.forward, False
+            facts, held, forward, backward = made.facts, made.held, made.forward, made.backward
+            if lookup is not None:
+                lookup.keep(facts, forward, backward)
+        # a backward may go on being built until it is called
+        forward = getattr(forward, "settle", lambda: forward)()
+        run = runtime.single(forward) if backward is None else runtime.pair(facts, forward, backward)
+        return runtime.wrap(facts, held, run), facts.sharing_matters
 
 
-def examples(gm: GraphModule) -> list[Any]:
-    """The fakes a graph's placeholders stand for."""
-    return [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
-
-
-def interpret(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Callable[[list[Any]], Sequence[Any]]:
+def interpret(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:
     """A graph compiler that compiles nothing: ATen ops run one by one in eager's kernels."""
     forward = gm.forward
 

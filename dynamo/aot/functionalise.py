@@ -13,20 +13,10 @@ from typing import Any
 
 import torch
 
+from dynamo.aot.facts import Step
+
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One view op, everything but its first argument fixed."""
-
-    op: Any
-    args: tuple[Any, ...] = ()
-    kwargs: tuple[tuple[str, Any], ...] = ()
-
-    def __call__(self, x: Any) -> Any:
-        return self.op(x, *self.args, **dict(self.kwargs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.errors import AotError
-from dynamo.aot.functionalise import Step, facts_of
-from dynamo.aot.trace import Decompositions, Tracer, Track
+from dynamo.aot.facts import MODES, Output, Step, attribute
+from dynamo.aot.functionalise import facts_of
+from dynamo.aot.runtime import flat_base
+from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeTensor
 
 aten = torch.ops.aten
@@ -39,20 +41,6 @@ class Primal:
     def is_held(self) -> bool:
         """The same tensor at every call: a parameter, a buffer, a tensor the program closed over."""
         return self.argument is None and not self.members
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One result for the caller. kind: constant (value), input (primal `index` itself), graph (output `index` of the graph).
-
-    `steps` make a view of that; `tracked` tells whether the view has history.
-    """
-
-    kind: str
-    index: int = 0
-    value: Any = None
-    steps: tuple[Step, ...] = ()
-    tracked: bool = True
 
 
 @dataclass(slots=True)
@@ -81,7 +69,7 @@ class Joint:
     grads: list[Node | None] = field(default_factory=list)
     effects: list[Node] = field(default_factory=list)
     backward_error: str = ""
-    modes_after: list[tuple[Callable[[Any], None], Any]] = field(default_factory=list)
+    modes_after: list[tuple[int, Any]] = field(default_factory=list)
 
     @property
     def needs_backward(self) -> bool:
@@ -95,28 +83,17 @@ class Joint:
         return any(self.primals[i].argument is not None or self.primals[i].members for i in (*self.written, *self.returned))
 
 
-# state an FX graph may switch: (read, write). Every entry is read before tracing and put back after it
-_MODES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
-    (torch.is_grad_enabled, torch._C._set_grad_enabled),
-    (lambda: torch.is_autocast_enabled("cpu"), lambda on: torch.set_autocast_enabled("cpu", on)),
-    (lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on)),
-    (lambda: torch.get_autocast_dtype("cpu"), lambda dtype: torch.set_autocast_dtype("cpu", dtype)),
-    (lambda: torch.get_autocast_dtype("cuda"), lambda dtype: torch.set_autocast_dtype("cuda", dtype)),
-    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
-)
-
-
 @contextmanager
-def modes_kept(after: list[tuple[Callable[[Any], None], Any]]) -> Iterator[None]:
-    """Restore global modes; `after` gets those the program left changed."""
-    before = [read() for read, _ in _MODES]
+def modes_kept(after: list[tuple[int, Any]]) -> Iterator[None]:
+    """Restore global modes; `after` gets the rows that the program left changed, with their new values."""
+    before = [read() for read, _ in MODES]
     try:
         yield
-        for (read, write), old in zip(_MODES, before, strict=True):
+        for i, ((read, _), old) in enumerate(zip(MODES, before, strict=True)):
             if read() != old:
-                after.append((write, read()))
+                after.append((i, read()))
     finally:
-        for (_, write), old in zip(_MODES, before, strict=True):
+        for (_, write), old in zip(MODES, before, strict=True):
             write(old)
 
 
@@ -133,7 +110,7 @@ class Builder:
 
     # inputs
 
-    def add_primal(self, name: str, real: Tensor, argument: int | None) -> Primal:
+    def add_primal(self, name: str, real: Tensor, argument: int | None, source: Source | None = None) -> Primal:
         known = self.by_id.get(id(real))
         if known is not None:
             return known
@@ -142,7 +119,7 @@ class Builder:
         if fake.requires_grad and fake.grad_fn is not None:
             accumulate: Any = fake.grad_fn.next_functions[0][0]
             leaf = accumulate.variable
-        track = self.tracer.placeholder(name, real, fake)
+        track = self.tracer.placeholder(name, real, fake, source)
         primal = Primal(real, fake, leaf, track, track.node, argument)
         self._register(primal)
         return primal
@@ -162,7 +139,8 @@ class Builder:
         if any(r.requires_grad or r.dtype is not first.dtype for r in reals):
             raise AotError("an argument that shares memory with another is written, and they need gradients or differ in dtype")
         flat = flat_base(first)
-        base = self.add_primal(f"base_{group[0]}", flat, None)
+        placeholders = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
+        base = self.add_primal(f"base_{group[0]}", flat, None, placeholders[group[0]].meta.get("source"))
         base.members = tuple(group)
         for i in group:
             real = self.inputs[i]
@@ -170,7 +148,8 @@ class Builder:
                 continue
             fake = self.tracer.from_real(real)
             args = (list(real.shape), list(real.stride()), real.storage_offset())
-            node = self.tracer.emit(aten.as_strided.default, base.node, *args)
+            with self.tracer.at_line_of(base.node):
+                node = self.tracer.emit(aten.as_strided.default, base.node, *args)
             track = self.tracer.track(fake, node, base.track, Step(aten.as_strided.default, args))
             member = Primal(real, fake, fake, track, node, i)
             member.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
@@ -188,7 +167,7 @@ class Builder:
             raise AotError(f"the graph takes {len(placeholders)} inputs, {len(self.inputs)} were given")
         for i, (node, value) in enumerate(zip(placeholders, self.inputs, strict=True)):
             if isinstance(value, Tensor):
-                self.add_primal(node.name, value, i)
+                self.add_primal(node.name, value, i, node.meta.get("source"))
         args = [self.by_id[id(v)].fake if isinstance(v, Tensor) else v for v in self.inputs]
         with self.tracer:
             out = self.interpret(self.gm, args)
@@ -199,7 +178,7 @@ class Builder:
             if node.op == "get_attr":
                 value = attribute(gm, node.target)
                 if isinstance(value, Tensor):
-                    self.add_primal("p_" + node.target.replace(".", "_"), value, None)
+                    self.add_primal("p_" + node.target.replace(".", "_"), value, None, node.meta.get("source"))
                 elif isinstance(value, GraphModule):
                     self._add_attributes(value)
 
@@ -357,7 +336,8 @@ class Builder:
         source = alias_source(node)
         taken = source.op != "call_function" or any(alias_source(r) is source for r in joint.results)
         if taken or (source is not node and not view_is_fine):
-            return self.tracer.emit(aten.clone.default, node)
+            with self.tracer.at_line_of(node):
+                return self.tracer.emit(aten.clone.default, node)
         return node
 
     def _describe_writes(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
@@ -380,7 +360,8 @@ class Builder:
         values = [self._safe_value(node, changed) for _, node in copies]
         for (primal, _), node in zip(copies, values, strict=True):
             # recorded without being run: running it would tell autograd that the input changed
-            copy = self.tracer.record(aten.copy_.default, (primal.node, node), {}, primal.node.meta["val"])
+            with self.tracer.at_line_of(node):
+                copy = self.tracer.record(aten.copy_.default, (primal.node, node), {}, primal.node.meta["val"])
             copy.meta["phase"] = "write"
 
     def _unshadowed(self, primal: Primal) -> FakeTensor:
@@ -392,7 +373,8 @@ class Builder:
         """Copies run one after the other: a value that is (a view of) another written input must be taken before."""
         source = alias_source(node)
         if source in changed:
-            return self.tracer.emit(aten.clone.default, node)
+            with self.tracer.at_line_of(node):
+                return self.tracer.emit(aten.clone.default, node)
         return node
 
     def _differentiate(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
@@ -440,13 +422,6 @@ def _empty_like(fake: FakeTensor) -> Tensor:
         return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device="meta")
 
 
-def flat_base(t: Tensor) -> Tensor:
-    """The whole storage of `t` as one flat tensor of its dtype."""
-    storage = t.untyped_storage()
-    flat = torch.empty(0, dtype=t.dtype, device=t.device)
-    return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
-
-
 def alias_source(node: Node) -> Node:
     """The node whose memory this one shows when views are not copied."""
     while node.op == "call_function":
@@ -465,12 +440,6 @@ def _is_view_node(node: Any) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views
 
 
-def attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
-
-
 _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "set_data": Builder.set_data}
 
 
@@ -483,7 +452,7 @@ def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: 
     groups: list[list[int]] = []
     while True:
         builder = Builder(gm, example_inputs, decompositions)
-        after: list[tuple[Callable[[Any], None], Any]] = []
+        after: list[tuple[int, Any]] = []
         with modes_kept(after):
             flat, spec = builder.run(groups)
         more = builder.shared_and_written()

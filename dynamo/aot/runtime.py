@@ -9,9 +9,7 @@ import torch
 from torch.utils._pytree import tree_unflatten
 
 from dynamo.aot.errors import DOUBLE_BACKWARD
-from dynamo.aot.joint import Joint, Output, flat_base
-from dynamo.aot.partition import Parts
-from dynamo.fake import FakeTensor
+from dynamo.aot.facts import MODES, Facts, Output, Place
 
 Tensor = torch.Tensor
 Compiled = Callable[[list[Any]], Sequence[Any]]
@@ -39,17 +37,17 @@ class _Refuse(torch.autograd.Function):
         raise RuntimeError(DOUBLE_BACKWARD)
 
 
-def pair(joint: Joint, parts: Parts, forward: Compiled, backward: Compiled) -> Callable[..., Any]:
+def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., Any]:
     """One autograd.Function for the forward and backward graph. Takes the primals, returns the results."""
-    results = len(joint.results)
-    constant = [not d for d in joint.differentiable]
-    saved_primals = parts.saved_primals
+    results = facts.results
+    constant = [not d for d in facts.differentiable]
+    saved_primals = facts.saved_primals
     has_constants = any(constant)
-    wanted = joint.wanted
-    primals = len(joint.primals)
-    laid = [_layout(n.meta["val"]) for n in joint.tangents]
-    differentiable = [i for i, d in enumerate(joint.differentiable) if d]
-    broken = joint.backward_error
+    wanted = facts.wanted
+    primals = len(facts.primals)
+    laid = facts.tangents
+    differentiable = [i for i, d in enumerate(facts.differentiable) if d]
+    broken = facts.backward_error
 
     def differentiate(ctx: Any, grads: Sequence[Any]) -> list[Any]:
         inputs = list(ctx.saved_tensors)
@@ -111,8 +109,11 @@ def single(forward: Compiled) -> Callable[..., Any]:
     return call
 
 
-def _layout(val: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return val.stride(), tuple(val.shape)
+def flat_base(t: Tensor) -> Tensor:
+    """The whole storage of `t` as one flat tensor of its dtype."""
+    storage = t.untyped_storage()
+    flat = torch.empty(0, dtype=t.dtype, device=t.device)
+    return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
 
 
 def _as_traced(grad: Tensor, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
@@ -124,38 +125,25 @@ def _as_traced(grad: Tensor, strides: tuple[int, ...], shape: tuple[int, ...]) -
         return fitted.copy_(grad)
 
 
-def _gather(joint: Joint) -> Callable[[tuple[Any, ...]], list[Any]]:
+def _gather(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...]], list[Any]]:
     """From the caller's arguments to the primals of the graph."""
-    plan: list[tuple[str, Any]] = []
-    for primal in joint.primals:
-        if primal.members:
-            plan.append(("base", primal.members[0]))
-        elif primal.argument is not None:
-            plan.append(("argument", primal.argument))
-        else:
-            plan.append(("held", primal.real))
+    plan = facts.primals
     if all(kind == "argument" for kind, _ in plan) and [i for _, i in plan] == list(range(len(plan))):
         count = len(plan)
         return lambda args: list(args) if len(args) == count else list(args[:count])
-    held = [value for kind, value in plan if kind == "held"]
-    positions = [value for kind, value in plan if kind == "argument"]
-    if [kind for kind, _ in plan] == ["held"] * len(held) + ["argument"] * len(positions):
-        return lambda args: [*held, *[args[i] for i in positions]]
-
-    def general(args: tuple[Any, ...]) -> list[Any]:
-        return [
-            value if kind == "held" else args[value] if kind == "argument" else flat_base(args[value]) for kind, value in plan
-        ]
-
-    return general
+    first = [held[i] for kind, i in plan if kind == "held"]
+    positions = [i for kind, i in plan if kind == "argument"]
+    if [kind for kind, _ in plan] == ["held"] * len(first) + ["argument"] * len(positions):
+        return lambda args: [*first, *[args[i] for i in positions]]
+    return lambda args: [_at(place, args, held) for place in plan]
 
 
-def _source(joint: Joint, index: int) -> tuple[str, Any]:
-    primal = joint.sources[index]
-    return ("argument", primal.argument) if primal.argument is not None else ("held", primal.real)
+def _at(place: Place, args: Sequence[Any], held: Sequence[Tensor]) -> Any:
+    kind, index = place
+    return held[index] if kind == "held" else args[index] if kind == "argument" else flat_base(args[index])
 
 
-def _builder(joint: Joint, output: Output) -> Callable[[tuple[Any, ...], Sequence[Any]], Any]:
+def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Callable[[tuple[Any, ...], Sequence[Any]], Any]:
     """How one result for the caller is made from the arguments and the results of the graph."""
     index, steps, tracked = output.index, output.steps, output.tracked
     if output.kind == "constant":
@@ -165,12 +153,8 @@ def _builder(joint: Joint, output: Output) -> Callable[[tuple[Any, ...], Sequenc
         if not steps:
             return lambda args, results: results[index]
         return lambda args, results: _view(results[index], steps, tracked)
-    kind, at = _source(joint, index)
-    if not steps:
-        return (lambda args, results: args[at]) if kind == "argument" else (lambda args, results: at)
-    if kind == "argument":
-        return lambda args, results: _view(args[at], steps, tracked)
-    return lambda args, results: _view(at, steps, tracked)
+    place = facts.sources[index]
+    return lambda args, results: _view(_at(place, args, held), steps, tracked) if steps else _at(place, args, held)
 
 
 def _view(base: Tensor, steps: tuple[Any, ...], tracked: bool) -> Tensor:
@@ -180,14 +164,11 @@ def _view(base: Tensor, steps: tuple[Any, ...], tracked: bool) -> Tensor:
     return base
 
 
-def _after(joint: Joint) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
+def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
-    written = joint.written
-    first_returned = len(joint.results) - len(joint.returned)
-    returned = list(enumerate(joint.returned, first_returned))
-    relaid = joint.relaid
-    modes = joint.modes_after
-    members = [m for i in written for m in joint.primals[i].members]
+    written, members, relaid = facts.written, facts.members, facts.relaid
+    returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
+    modes = [(MODES[row][1], value) for row, value in facts.modes_after]
     if not (written or returned or relaid or modes):
         return None
 
@@ -198,28 +179,27 @@ def _after(joint: Joint) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]]
             with torch.enable_grad():
                 flat[i].copy_(results[result])
         for index, shape, strides, offset in relaid:
-            kind, at = _source(joint, index)
-            (args[at] if kind == "argument" else at).as_strided_(shape, strides, offset)
+            _at(facts.sources[index], args, held).as_strided_(shape, strides, offset)
         for write, value in modes:
             write(value)
 
     return apply
 
 
-def wrap(joint: Joint, run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    """The callable with the calling convention of the captured graph."""
-    gather = _gather(joint)
-    after = _after(joint)
-    outputs = joint.outputs
-    spec = joint.spec
+def wrap(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    """The callable with the calling convention of the captured graph. `held` are the tensors of `facts.held`."""
+    gather = _gather(facts, held)
+    after = _after(facts, held)
+    outputs = facts.outputs
+    spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
     if direct and after is None:
-        if len(joint.results) == len(outputs):
+        if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
-    builders = [_builder(joint, o) for o in outputs]
+    builders = [_builder(facts, held, o) for o in outputs]
 
     def call(*args: Any) -> Any:
         flat = gather(args)

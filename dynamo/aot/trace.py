@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ import torch
 from torch.fx import Graph, Node
 
 from dynamo.aot.errors import AotError
+from dynamo.aot.facts import Step
 from dynamo.aot.functionalise import (
     SAME,
     UNDECLARED_WRITES,
@@ -25,7 +26,6 @@ from dynamo.aot.functionalise import (
     VIEW_OF_IN_PLACE,
     Cloned,
     OpFacts,
-    Step,
     facts_of,
     flat,
     functional_form,
@@ -98,21 +98,34 @@ class Tracer(FakeMode):
         self._starts.append(torch._C._autograd._get_sequence_nr())
         self._sources.append(source)
 
-    def source_now(self) -> Source:
+    @contextmanager
+    def at_line_of(self, node: Node) -> Iterator[None]:
+        """Ops recorded meanwhile belong to the line that made `node`: copies and writes that the program never wrote down."""
+        before, self.source = self.source, node.meta.get("source") or self.source
+        try:
+            yield
+        finally:
+            self.source = before
+
+    def source_now(self, operands: Iterable[Any] = ()) -> Source:
         """The user line of the op being recorded; in backward, of the forward op whose gradient is computed."""
         if self.phase == "forward" or not self._starts:
             return self.source
         node = torch._C._current_autograd_node()
         if node is None:
-            return self.source
+            # the engine itself adds up the gradients of a value used twice: they belong where the last of them came from
+            known = [n.meta["source"] for n in _nodes_in(operands) if "source" in n.meta]
+            return known[-1] if known else self.source
         i = bisect_right(self._starts, node._sequence_nr()) - 1
         return self._sources[i] if i >= 0 else self.source
 
     # recording
 
-    def placeholder(self, name: str, real: torch.Tensor, fake: FakeTensor) -> Track:
+    def placeholder(self, name: str, real: torch.Tensor, fake: FakeTensor, source: Source | None = None) -> Track:
         node = self.graph.placeholder(name)
         node.meta["val"] = val_of(fake)
+        if source is not None:
+            node.meta["source"] = source
         node.meta["phase"] = "input"
         return self.track(fake, node)
 
@@ -148,7 +161,7 @@ class Tracer(FakeMode):
 
     def new_node(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         node = self.graph.create_node("call_function", op, args, kwargs)
-        node.meta["source"] = self.source_now()
+        node.meta["source"] = self.source_now(args)
         node.meta["phase"] = self.phase
         if self.region is not None:
             node.meta["region"] = self.region
@@ -466,6 +479,14 @@ def _flat_nodes(value: Any) -> list[Node]:
     if isinstance(value, tuple):
         return [n for v in value for n in _flat_nodes(v)]
     return []
+
+
+def _nodes_in(operands: Iterable[Any]) -> Iterator[Node]:
+    for value in operands:
+        if isinstance(value, Node):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _nodes_in(value)
 
 
 def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:

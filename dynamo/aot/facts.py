@@ -1,0 +1,149 @@
+"""What the runtime wrapper must know of a traced program. Plain values only, so that they can be kept on disk.
+
+The tensors a program holds (parameters, buffers) are named by the path of the attribute that has them in the captured graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import TreeSpec
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule
+
+    from dynamo.aot.joint import Joint, Primal
+
+# state an FX graph may switch: (read, write). Every entry is read before tracing and put back after it
+MODES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+    (torch.is_grad_enabled, torch._C._set_grad_enabled),
+    (lambda: torch.is_autocast_enabled("cpu"), lambda on: torch.set_autocast_enabled("cpu", on)),
+    (lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on)),
+    (lambda: torch.get_autocast_dtype("cpu"), lambda dtype: torch.set_autocast_dtype("cpu", dtype)),
+    (lambda: torch.get_autocast_dtype("cuda"), lambda dtype: torch.set_autocast_dtype("cuda", dtype)),
+    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One view op, everything but its first argument fixed."""
+
+    op: Any
+    args: tuple[Any, ...] = ()
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, x: Any) -> Any:
+        return self.op(x, *self.args, **dict(self.kwargs))
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One result for the caller. kind: constant (value), input (source `index` itself), graph (output `index` of the graph).
+
+    `steps` make a view of that; `tracked` tells whether the view has history.
+    """
+
+    kind: str
+    index: int = 0
+    value: Any = None
+    steps: tuple[Step, ...] = ()
+    tracked: bool = True
+
+
+Place = tuple[str, int]  # ("argument", position), ("held", number of the tensor), ("base", position of a view of it)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One traced program, as its caller sees it.
+
+    `primals` says where each input of the graph comes from; `sources` goes on with arguments that are views of a common base.
+    `held` has the path of each held tensor, '' for one that only the trace knows. `results` counts what the forward returns before
+    the saved values; the last of them are new values of the primals in `returned`. `differentiable`, `tangents` (strides, shape)
+    and `wanted` are about results, differentiable results and gradients.
+    """
+
+    primals: tuple[Place, ...]
+    sources: tuple[Place, ...]
+    members: tuple[int, ...]
+    held: tuple[str, ...]
+    results: int
+    outputs: tuple[Output, ...]
+    spec: TreeSpec
+    returned: tuple[int, ...] = ()
+    written: tuple[int, ...] = ()
+    relaid: tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...] = ()
+    differentiable: tuple[bool, ...] = ()
+    tangents: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    wanted: tuple[int, ...] = ()
+    saved_primals: tuple[int, ...] = ()
+    backward_error: str = ""
+    modes_after: tuple[tuple[int, Any], ...] = ()
+    sharing_matters: bool = False
+
+
+def attribute(module: Any, path: str) -> Any:
+    """What `path` (dotted) names, starting at `module`."""
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def paths_of(gm: GraphModule, prefix: str = "") -> dict[int, str]:
+    """The path of every tensor that the graph, or a graph inside it, reads as an attribute; by id."""
+    found: dict[int, str] = {}
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            path = str(node.target)
+            value = attribute(gm, path)
+            if isinstance(value, torch.Tensor):
+                found.setdefault(id(value), prefix + path)
+            elif isinstance(value, torch.fx.GraphModule):
+                for key, inner in paths_of(value, f"{prefix}{path}.").items():
+                    found.setdefault(key, inner)
+    return found
+
+
+def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
+    """The facts of a traced program, and the tensors it holds."""
+    held: list[torch.Tensor] = []
+    numbers: dict[int, int] = {}
+
+    def hold(real: torch.Tensor) -> Place:
+        number = numbers.setdefault(id(real), len(held))
+        if number == len(held):
+            held.append(real)
+        return "held", number
+
+    def place(primal: Primal) -> Place:
+        if primal.members:
+            return "base", primal.members[0]
+        return ("argument", primal.argument) if primal.argument is not None else hold(primal.real)
+
+    primals = tuple(place(p) for p in joint.primals)
+    sources = tuple(place(p) for p in joint.sources)
+    paths = paths_of(gm)
+    facts = Facts(
+        primals,
+        sources,
+        tuple(m for i in joint.written for m in joint.primals[i].members),
+        tuple(paths.get(id(t), "") for t in held),
+        len(joint.results),
+        tuple(joint.outputs),
+        joint.spec,
+        tuple(joint.returned),
+        tuple(joint.written),
+        tuple(joint.relaid),
+        tuple(joint.differentiable),
+        tuple((n.meta["val"].stride(), tuple(n.meta["val"].shape)) for n in joint.tangents),
+        tuple(joint.wanted),
+        tuple(saved_primals),
+        joint.backward_error,
+        tuple(joint.modes_after),
+        joint.sharing_matters(),
+    )
+    return facts, held

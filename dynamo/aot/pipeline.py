@@ -1,0 +1,64 @@
+"""The stages from a captured graph to compiled ATen graphs, in order: trace, split, compile.
+
+Apart from the package's front because a process that finds its graphs in a cache never needs the tracer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.fx import GraphModule
+
+from dynamo.aot import partition as partitions
+from dynamo.aot.errors import AotError
+from dynamo.aot.facts import Facts, describe
+from dynamo.aot.joint import trace_joint
+from dynamo.aot.report import report
+from dynamo.fake import FakeError
+from dynamo.trace import emit, stage
+from dynamo.trace.events import Note
+
+if TYPE_CHECKING:
+    from dynamo.aot import Compilers
+
+Compiled = Callable[[list[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A compiled program: what it is, the tensors it holds, its forward and, where gradients are needed, its backward."""
+
+    facts: Facts
+    held: list[torch.Tensor]
+    forward: Compiled
+    backward: Compiled | None
+
+
+def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str) -> Made | None:
+    """None: the program can't be made functional and runs as it is."""
+    with stage("aot", compile_id):
+        try:
+            joint = trace_joint(gm, inputs, compilers.decompositions)
+        except (AotError, FakeError) as error:
+            emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
+            return None
+    with stage("partition", compile_id):
+        parts = partitions.partition(joint, compilers.partition) if joint.needs_backward else partitions.inference(joint)
+    facts, held = describe(joint, parts.saved_primals, gm)
+    if parts.backward is None:
+        report(parts.forward.graph, f"{compile_id}.fw", compile_id, "aot")
+        return Made(facts, held, compilers.inference(parts.forward, examples(parts.forward), is_backward=False), None)
+    report(joint.graph, f"{compile_id}.aot", compile_id, "aot")
+    report(parts.forward.graph, f"{compile_id}.fw", compile_id, "partition")
+    report(parts.backward.graph, f"{compile_id}.bw", compile_id, "partition")
+    forward = compilers.forward(parts.forward, examples(parts.forward), is_backward=False)
+    backward = compilers.backward(parts.backward, examples(parts.backward), is_backward=True)
+    return Made(facts, held, forward, backward)
+
+
+def examples(gm: GraphModule) -> list[Any]:
+    """The fakes a graph's placeholders stand for."""
+    return [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
