@@ -84,7 +84,7 @@ OPS: dict[str, Op] = {
         _libm("hypot", 2, torch.hypot, 12),
         _libm("atan2", 2, torch.atan2, 14),
         _libm("pow", 2, torch.pow, 25),
-        _libm("exp", 1, torch.exp, 8),
+        Op("exp", 1, {"f32": "exp_f32({0})", "f64": "exp({0})"}, torch.exp, 8, libm=("exp",)),
         _libm("exp2", 1, torch.exp2, 8),
         _libm("expm1", 1, torch.expm1, 12),
         _libm("log", 1, torch.log, 8),

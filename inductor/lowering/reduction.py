@@ -206,8 +206,9 @@ def _softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
     shifted = ctx.map(lambda v, m: call("exp", minus(v, m)), [x, high], wide)
-    total = ctx.reduce("sum", shifted, [dim], True, wide)
-    return ctx.map(lambda e, s: over(e, s), [shifted, total], ctx.meta.dtype)
+    # One division per row: the sum lies between 1 and the row's length, so its reciprocal is as good as any float.
+    scale = ctx.reduce("sum", shifted, [dim], True, wide, post=lambda s: over(number(s, 1), s))
+    return ctx.map(times, [shifted, scale], ctx.meta.dtype)
 
 
 @lowers("_log_softmax", "decomposed")

@@ -75,6 +75,69 @@ def batch_norm_train(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch
     return torch.relu(F.batch_norm(x, None, None, w, b, training=True))
 
 
+def cross_entropy_backward(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """Loss and gradient in one graph, as training has them."""
+    logs = F.log_softmax(x, -1)
+    loss, total = torch.ops.aten.nll_loss_forward(logs, t, None, 1, -100)
+    grad = torch.ops.aten.nll_loss_backward(torch.ones_like(loss), logs, t, None, 1, -100, total)
+    return torch.ops.aten._log_softmax_backward_data(grad, logs, 1, x.dtype)
+
+
+def batch_norm_backward(g: torch.Tensor, x: torch.Tensor, w: torch.Tensor, m: torch.Tensor, r: torch.Tensor) -> Any:
+    """Behind a relu's backward, as in a residual network."""
+    g = torch.where(x > 0, g, 0.0)
+    return torch.ops.aten.native_batch_norm_backward(g, x, w, None, None, m, r, True, 1e-5, [True, True, True])
+
+
+def max_pool_backward(g: torch.Tensor, x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.max_pool2d_with_indices_backward(g, x, [3, 3], [2, 2], [1, 1], [1, 1], False, i)
+
+
+def max_pool_inputs() -> tuple[torch.Tensor, ...]:
+    x = _x(16, 64, 56, 56)
+    out, indices = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    return torch.randn_like(out), x, indices
+
+
+def mlp(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+    for k in range(0, len(weights), 4):
+        w, b, g, s = weights[k : k + 4]
+        x = x + F.gelu(F.linear(F.layer_norm(x, (x.shape[1],), g, s), w, b))
+    return x
+
+
+def mlp_forward_backward(x: torch.Tensor, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    with torch.enable_grad():
+        leaves = [w.detach().requires_grad_() for w in weights]
+        return torch.autograd.grad(mlp(x, *leaves).square().mean(), leaves)
+
+
+def mlp_inputs() -> tuple[torch.Tensor, ...]:
+    block = (_x(256, 256) / 16, _x(256), _x(256), _x(256))
+    return (_x(64, 256), *(t.clone() for _ in range(10) for t in block))
+
+
+def dropout(x: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+    """With its draws as an input: the draws themselves are an operator call."""
+    return torch.where(r > 0.1, x, 0.0) * (1 / 0.9)
+
+
+def group_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return F.group_norm(x, 32, w, b)
+
+
+def embedding_backward(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.ops.aten.embedding_dense_backward(g, i, 10000, -1, False)
+
+
+def index_backward(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(4096, 256).index_add(0, i, g)
+
+
+def _rows(count: int, extent: int) -> torch.Tensor:
+    return torch.randint(0, extent, (count,))
+
+
 N = 2048
 CASES = (
     Case("sin+cos 10x10", lambda x, y: torch.sin(x) + torch.cos(y), lambda: (_x(10, 10), _x(10, 10))),
@@ -109,6 +172,42 @@ CASES = (
     Case("linear+gelu 128x512", lambda x, w, b: F.gelu(F.linear(x, w, b)), lambda: (_x(128, 512), _x(512, 512), _x(512))),
     Case("cumsum 512x512", lambda x: x.cumsum(1), lambda: (_x(512, 512),)),
     Case("max_pool 16x64x56x56", lambda x: F.max_pool2d(x, 3, 2, 1), lambda: (_x(16, 64, 56, 56),)),
+    Case("max_pool with indices", lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), lambda: (_x(16, 64, 56, 56),)),
+    Case("max_pool backward", max_pool_backward, max_pool_inputs),
+    Case("avg_pool 16x64x56x56", lambda x: F.avg_pool2d(x, 3, 2, 1), lambda: (_x(16, 64, 56, 56),)),
+    Case("avg_pool 2x2", lambda x: F.avg_pool2d(x, 2), lambda: (_x(16, 64, 56, 56),)),
+    Case("bn backward 16x64x56x56", batch_norm_backward, lambda: (*(_x(16, 64, 56, 56) for _ in "gx"), *(_x(64).abs() for _ in "wmr"))),
+    Case("bn backward 8x512x7x7", batch_norm_backward, lambda: (*(_x(8, 512, 7, 7) for _ in "gx"), *(_x(512).abs() for _ in "wmr"))),
+    Case("bn relu train 8x512x7x7", batch_norm_train, lambda: (_x(8, 512, 7, 7), _x(512), _x(512))),
+    Case("cross_entropy fwd+bwd", cross_entropy_backward, lambda: (_x(N, N), _rows(N, N))),
+    Case("mlp 10 blocks fwd", mlp, mlp_inputs),
+    Case("mlp 10 blocks fwd+bwd", mlp_forward_backward, mlp_inputs),
+    Case("gather 2048x1024", lambda x, i: x.gather(1, i), lambda: (_x(N, 1024), torch.randint(0, 1024, (N, 1024)))),
+    Case("index_select rows", lambda x, i: x.index_select(0, i), lambda: (_x(4096, 256), _rows(4096, 4096))),
+    Case("index_add rows", index_backward, lambda: (_x(4096, 256), _rows(4096, 4096))),
+    Case("embedding backward", embedding_backward, lambda: (_x(2048, 256), _rows(2048, 10000))),
+    Case("embedding sum of 16", lambda w, i: F.embedding(i, w).sum(1), lambda: (_x(10000, 128), torch.randint(0, 10000, (256, 16)))),
+    Case("var 2048x1024", lambda x: x.var(1), lambda: (_x(N, 1024),)),
+    Case("var all", lambda x: x.var(), lambda: (_x(N, 1024),)),
+    Case("mean dim1 64x256x64", lambda x: x.mean(1), lambda: (_x(64, 256, 64),)),
+    Case("mean dims 16x64x56x56", lambda x: x.mean((2, 3)), lambda: (_x(16, 64, 56, 56),)),
+    Case("max dim0 2048x1024", lambda x: x.amax(0), lambda: (_x(N, 1024),)),
+    Case("dropout 2048x1024", dropout, lambda: (_x(N, 1024), torch.rand(N, 1024))),
+    Case("upsample bilinear 2x", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), lambda: (_x(4, 32, 56, 56),)),
+    Case("upsample nearest 2x", lambda x: F.interpolate(x, scale_factor=2), lambda: (_x(4, 32, 56, 56),)),
+    Case("group_norm 8x128x28x28", group_norm, lambda: (_x(8, 128, 28, 28), _x(128), _x(128))),
+    Case("transpose copy 1000x1000", lambda x: x.t().contiguous(), lambda: (_x(1000, 1000),)),
+    Case("permute 8x128x12x64", lambda x: x.permute(0, 2, 1, 3).contiguous(), lambda: (_x(8, 128, 12, 64),)),
+    Case("nchw to nhwc", lambda x: x.relu().to(memory_format=torch.channels_last), lambda: (_x(8, 64, 56, 56),)),
+    Case("softmax 32x50257", lambda x: torch.softmax(x, -1), lambda: (_x(32, 50257),)),
+    Case("softmax 4096x49", lambda x: torch.softmax(x, -1), lambda: (_x(4096, 49),)),
+    Case("softmax bf16", lambda x: torch.softmax(x, -1), lambda: (_x(N, 1024, dtype=torch.bfloat16),)),
+    Case("log_softmax dim1 8x21x64x64", lambda x: torch.log_softmax(x, 1), lambda: (_x(8, 21, 64, 64),)),
+    Case("layer_norm 64x256", lambda x, w, b: F.layer_norm(x, (256,), w, b), lambda: (_x(64, 256), _x(256), _x(256))),
+    Case("cumsum dim0 512x512", lambda x: x.cumsum(0), lambda: (_x(512, 512),)),
+    Case("sum int64", lambda x: x.sum(1), lambda: (torch.randint(0, 9, (N, 1024)),)),
+    Case("add 64 MB", lambda x, y: x + y, lambda: (_x(4096, 4096), _x(4096, 4096))),
+    Case("where/compare", lambda x, y: torch.where(x > y, x, y).clamp(0, 1), lambda: (_x(1024, 1024), _x(1024, 1024))),
 )
 
 
@@ -153,14 +252,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-peer", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="part of a case name; several with commas")
     parser.add_argument("--seconds", type=float, default=0.5)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, Python {platform.python_version()}, {platform.machine()}, {options.threads} thread(s)")
     print(f"{'case':30s} {'eager us':>10s} {'ours us':>10s} {'peer us':>10s} {'eager/ours':>10s} {'peer/ours':>10s} {'compile s':>9s}")
     for case in CASES:
-        if options.only and options.only not in case.name:
+        if not any(part in case.name for part in options.only.split(",")):
             continue
         t = measure(case, not options.no_peer, options.seconds)
         peer = t.get("peer", float("nan"))

@@ -83,14 +83,19 @@ def cast_text(value: str, source: str, target: str) -> str:
 
 def op_text(node: Expr, args: list[str]) -> str:
     """A pointwise op with its operands' texts filled in."""
-    row = OPS[node.op]
     operand = node.args[-1].type
+    return template_of(node).format(*args, t=c_type(node.type), u=UNSIGNED.get(operand, ""), s=SUFFIX.get(operand, ""))
+
+
+def template_of(node: Expr) -> str:
+    row, operand = OPS[node.op], node.args[-1].type
     template = row.c if isinstance(row.c, str) else row.c.get(operand, row.c.get(""))
     if template is None:
         raise KeyError(f"{node.op} has no C form for {operand}")
-    return template.format(*args, t=c_type(node.type), u=UNSIGNED.get(operand, ""), s=SUFFIX.get(operand, ""))
+    return template
 
 
 def libm_used(nodes: list[Expr]) -> set[str]:
-    """libm functions with suffix, for the prototypes at the top of the unit."""
-    return {f + SUFFIX.get(n.args[-1].type, "") for n in nodes if n.op in OPS for f in OPS[n.op].libm}
+    """libm functions with suffix, for the prototypes at the top of the unit; the prelude has some of them for some types."""
+    calls = [(f, n) for n in nodes if n.op in OPS for f in OPS[n.op].libm]
+    return {f + SUFFIX.get(n.args[-1].type, "") for f, n in calls if f"{f}_f32" not in template_of(n)}

@@ -224,8 +224,12 @@ class StagePrinter:
                     ),
                 ]
             if not self.is_block and self.lanes > 1:
-                text = run.row.combine.format(*run.arrays, l="l", m="l + w", t=c_type(run.node.args[0].type))
-                out.append(f"for (int w = {self.lanes // 2}; w > 0; w /= 2) for (int l = 0; l < w; l++) {{ {text} }}")
+                width = self.lanes // 2
+                while width:  # one loop per width: known trip counts keep the lanes in registers
+                    text = run.row.combine.format(*run.arrays, l="l", m=f"l + {width}", t=c_type(run.node.args[0].type))
+                    out += [SIMD] if width >= 16 else []
+                    out.append(f"for (int l = 0; l < {width}; l++) {{ {text} }}")
+                    width //= 2
         if not self.running:
             return out
         return out + (self.block_results() if self.is_block else self.row_results())

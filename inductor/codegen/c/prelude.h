@@ -36,10 +36,29 @@ INLINE f16 f32_to_f16(float f) {
 }
 
 /* NaN wins, as in torch. */
-INLINE float max_f32(float a, float b) { return (a > b || a != a) ? a : b; }
-INLINE float min_f32(float a, float b) { return (a < b || a != a) ? a : b; }
-INLINE double max_f64(double a, double b) { return (a > b || a != a) ? a : b; }
-INLINE double min_f64(double a, double b) { return (a < b || a != a) ? a : b; }
+INLINE float max_f32(float a, float b) { float m = a > b ? a : b; return a != a ? a : m; }
+INLINE float min_f32(float a, float b) { float m = a < b ? a : b; return a != a ? a : m; }
+INLINE double max_f64(double a, double b) { double m = a > b ? a : b; return a != a ? a : m; }
+INLINE double min_f64(double a, double b) { double m = a < b ? a : b; return a != a ? a : m; }
+/* exp within 1.6 ULP, denormal results included. Inline: a call would empty the vector registers in every round of a loop.
+   x = 2k ln 2 + r; adding 1.5 * 2^23 rounds to k and leaves it in the low bits; 2^2k is applied as 2^k twice, for range. */
+INLINE float exp_f32(float x) {
+    float shifted = x * 0.72134752f + 12582912.0f, k = shifted - 12582912.0f;
+    float r = x - k * 1.38629150390625f;
+    r = r - k * 2.857214e-06f;
+    float p = 0.00019611852f;
+    p = p * r + 0.0014104263f;
+    p = p * r + 0.008336098f;
+    p = p * r + 0.041661277f;
+    p = p * r + 0.16666615f;
+    p = p * r + 0.50000036f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    float scale = bits_f32((f32_bits(shifted) << 23) + 0x3f800000u);
+    p = p * scale * scale;
+    p = x > 89.0f ? INFINITY : p;
+    return x < -105.0f ? 0.0f : p;
+}
 INLINE uint8_t signbit_f32(float a) { return f32_bits(a) >> 31; }
 INLINE uint8_t signbit_f64(double a) { uint64_t u; memcpy(&u, &a, 8); return u >> 63; }
 INLINE float remainder_f32(float a, float b) { float m = fmodf(a, b); return m != 0 && ((b < 0) != (m < 0)) ? m + b : m; }

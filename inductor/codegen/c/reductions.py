@@ -57,7 +57,6 @@ def accumulator(kind: str, type_name: str, position_type: str = "i64") -> Accumu
     is_float = TYPES[type_name].kind == "float"
     high = f"max_{type_name}({{0}}[{{l}}], {{y}})" if is_float else "{0}[{l}] > {y} ? {0}[{l}] : {y}"
     low = f"min_{type_name}({{0}}[{{l}}], {{y}})" if is_float else "{0}[{l}] < {y} ? {0}[{l}] : {y}"
-    suffix = "f" if type_name == "f32" else ""
 
     def simple(initial: str, step: str, *, is_sum: bool = False) -> Accumulator:
         text = "{0}[{l}] = " + step + ";"
@@ -78,7 +77,7 @@ def accumulator(kind: str, type_name: str, position_type: str = "i64") -> Accumu
         "argmax": lambda: position(lowest(type_name), ">"),
         "argmin": lambda: position(highest(type_name), "<"),
         "welford": lambda: _welford(),
-        "online_softmax": lambda: _online(type_name, suffix),
+        "online_softmax": lambda: _online(type_name),
     }
     return rows[kind]()
 
@@ -92,8 +91,8 @@ def _welford() -> Accumulator:
     return Accumulator((("", "0"), ("", "0"), ("", "0")), update, combine, ("{0}[0]", "{1}[0]"))
 
 
-def _online(type_name: str, suffix: str) -> Accumulator:
-    grow = f"exp{suffix}"
+def _online(type_name: str) -> Accumulator:
+    grow = "exp_f32" if type_name == "f32" else "exp"
     update = (
         f"{{t}} h{{l0}} = max_{type_name}({{0}}[{{l}}], {{x}}), k{{l0}} = {{0}}[{{l}}] == h{{l0}} ? 1 : {grow}({{0}}[{{l}}] - h{{l0}});"
         f" {{1}}[{{l}}] = {{1}}[{{l}}] * k{{l0}} + ({{x}} == h{{l0}} ? 1 : {grow}({{x}} - h{{l0}})); {{0}}[{{l}}] = h{{l0}};"

@@ -18,7 +18,7 @@ def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], a
     nodes = [e for k in kernels for s in k.stages for m in s.members for e in m.exprs()]
     functions = libm_used(nodes)
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
-        functions |= {"expf", "exp"}
+        functions |= {"exp"}
     parts = [PRELUDE, prototypes(functions)]
     parts += [KernelPrinter(k, program, slots, k.name in aliased).text() for k in kernels]
     names = ", ".join(k.name for k in kernels) or "0"
