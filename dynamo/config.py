@@ -45,6 +45,12 @@ def _flag(text: str) -> bool:
     raise ValueError(f"expected 0 or 1, got {text!r}")
 
 
+def _level(text: str) -> int:
+    if text not in ("0", "1", "2", "3"):
+        raise ValueError(f"expected 0, 1, 2 or 3, got {text!r}")
+    return int(text)
+
+
 OPTIONS: tuple[Option, ...] = (
     Option("recompile_limit", 8, "compiles of one code object before it runs only from its cache", "DYNAMO_RECOMPILE_LIMIT", int),
     Option("suppress_errors", True, "on an internal error warn and run the frame in eager; off: raise", "DYNAMO_SUPPRESS_ERRORS", _flag),
@@ -53,6 +59,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("verbose", False, "show our own frames in error messages", "DYNAMO_VERBOSE", _flag),
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
     Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
+    Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
     Option("repro_after", "", "dump a repro when a stage fails: dynamo or aot", "TORCHDYNAMO_REPRO_AFTER", str),
     Option(
         "repro_level", 2, "1 dump the graph, 2 dump a minifier launcher, 3 always dump, 4 on wrong results", "TORCHDYNAMO_REPRO_LEVEL", int

@@ -14,12 +14,13 @@ from torch.fx import GraphModule
 
 from dynamo.decisions import compiling, current_compile
 from dynamo.trace import emit, stage
-from dynamo.trace.events import CodeGenerated, Note
+from dynamo.trace.events import CodeGenerated, GraphLowered, Note
 from inductor.codegen.c.unit import print_unit
 from inductor.errors import BuildError, Unsupported
 from inductor.ir.text import print_program
 from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
+from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
 from inductor.runtime.build import build
 from inductor.runtime.host import make_host
@@ -62,10 +63,11 @@ def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled:
     with stage("lower", graph_id):
         try:
             on_cpu(gm)
-            program, _ = lower_graph(rewritten)
+            program, how = lower_graph(rewritten)
         except Unsupported as reason:
             emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
             return lambda inputs: as_tuple(gm(*inputs))
+    emit(GraphLowered(graph_id, name, summary(rewritten.graph, how)))
     verify(program, "lower")
     emit(CodeGenerated(graph_id, "lower", f"{name}.lowered", "ir", print_program(program)))
     with stage("schedule", graph_id):

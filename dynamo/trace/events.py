@@ -111,6 +111,15 @@ class CodeGenerated(Event):
 
 
 @dataclass(frozen=True)
+class GraphLowered(Event):
+    """How the ATen operators of one graph become code: operator -> native, decomposed, view or extern (the least of its nodes)."""
+
+    compile_id: str
+    graph_id: str
+    how: dict[str, str]
+
+
+@dataclass(frozen=True)
 class GuardInstalled(Event):
     """`source` as Python text over the inputs (`L['x'].shape`), `check` in words (`size (3, 4)`), and the user line that read the value."""
 

@@ -65,6 +65,7 @@ class Compile:
     recompile: ev.Recompiled | None = None
     stages: list[ev.StageTimed] = field(default_factory=list)
     code: list[ev.CodeGenerated] = field(default_factory=list)
+    lowered: list[ev.GraphLowered] = field(default_factory=list)
     decisions: list[ev.Decided] = field(default_factory=list)
     announced: bool = False
 
@@ -260,6 +261,7 @@ _TAKERS: dict[type[Event], Callable[[Run, Any], None]] = {
     ev.StageTimed: _to_compile("stages"),
     ev.GraphCaptured: _to_compile("graphs"),
     ev.CodeGenerated: _to_compile("code"),
+    ev.GraphLowered: _to_compile("lowered"),
     ev.GuardInstalled: _to_compile("guards"),
     ev.GraphBroke: _to_compile("breaks"),
     ev.Recompiled: _recompiled,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.fx import Graph
 
 Lower = Callable[..., Any]
 
@@ -50,3 +51,16 @@ def lowers(names: str, kind: str = "native", *, any_dtype: bool = False) -> Call
         return lower
 
     return register
+
+
+_LEAST = ("view", "native", "decomposed", "extern")
+
+
+def summary(graph: Graph, how: Mapping[str, str]) -> dict[str, str]:
+    """How every operator of a graph was lowered; of its nodes the one that got the least."""
+    out: dict[str, str] = {}
+    for node in graph.nodes:
+        if node.name in how:
+            name = str(node.target)
+            out[name] = max(out.get(name, "view"), how[node.name], key=_LEAST.index)
+    return out

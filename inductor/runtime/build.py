@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from dynamo import config
 from inductor.errors import BuildError
 from inductor.runtime import cache, mathlib
 
@@ -19,7 +20,6 @@ TIMEOUT = 300.0
 
 FLAGS = (
     "-std=gnu11",
-    "-O3",
     "-march=native",
     "-fno-math-errno",  # errno is never read
     "-fno-trapping-math",  # lets comparisons and selects vectorise; results stay IEEE
@@ -31,6 +31,11 @@ FLAGS = (
     "-fvisibility=hidden",
     "-w",
 )
+
+
+def flags() -> tuple[str, ...]:
+    """All flags of the compiler; the level of optimisation is an option (`c_optimize`)."""
+    return (f"-O{config.c_optimize}", *FLAGS)
 
 
 @functools.cache
@@ -82,7 +87,7 @@ def build(source: str) -> ctypes.CDLL:
     if path is None:
         wanted = os.environ.get("CC", "gcc or cc")
         raise BuildError(f"no C compiler: {wanted} is not on the path; install gcc or set CC [{BuildError.id}]")
-    key = cache.key_of(source, " ".join(FLAGS), " ".join(link_flags()), compiler_identity(path), cpu_identity())
+    key = cache.key_of(source, " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
     found = cache.find(key)
     if found is not None:
         return load(found)
@@ -93,7 +98,7 @@ def build(source: str) -> ctypes.CDLL:
 def run_compiler(path: str, source: str, folder: Path) -> Path:
     text, out = folder / "unit.c", folder / "unit.so"
     text.write_text(source)
-    command = [path, *FLAGS, "-o", str(out), str(text), *link_flags()]
+    command = [path, *flags(), "-o", str(out), str(text), *link_flags()]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except subprocess.TimeoutExpired:
