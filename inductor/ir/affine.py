@@ -166,6 +166,10 @@ class Index:
         if common > 1:
             reduced = Index(left.const // common, tuple((a, c // common) for a, c in left.terms))
             return whole + reduced // (by // common)
+        apart = left.apart(by)
+        if apart is not None:  # floor((g*a + b) / (g*m)) = floor(a/m)
+            step, high_part, _ = apart
+            return whole + high_part // (by // step)
         if len(left.terms) == 1 and left.const == 0:
             atom, coef = left.terms[0]
             if coef == 1 and isinstance(atom, Div):  # floor(floor(e/a)/b) = floor(e/(a*b))
@@ -187,11 +191,24 @@ class Index:
         if common > 1:
             reduced = Index(left.const // common, tuple((a, c // common) for a, c in left.terms))
             return (reduced % (by // common)) * common + left.const % common
+        apart = left.apart(by)
+        if apart is not None:  # (g*a + b) mod (g*m) = g*(a mod m) + b
+            step, high_part, low_part = apart
+            return (high_part % (by // step)) * step + low_part
         if len(left.terms) == 1 and left.const == 0:
             atom, coef = left.terms[0]
             if coef == 1 and isinstance(atom, Mod) and atom.by % by == 0:  # (e % (a*b)) % b = e % b
                 return atom.of % by
         return of_atom(Mod(left, by))
+
+    def apart(self, by: Dim) -> tuple[Dim, Index, Index] | None:
+        """(g, a, b) with self = g*a + b and 0 <= b < g, for a g > 1 that divides `by`."""
+        for step in sorted({gcd(by, coef) for _, coef in self.terms} - {1}):
+            low_part = Index(self.const % step, tuple((a, c) for a, c in self.terms if c % step))
+            low, high = low_part.bounds
+            if low >= 0 and high < step:
+                return step, Index(self.const // step, tuple((a, c // step) for a, c in self.terms if c % step == 0)), low_part
+        return None
 
     def substitute(self, mapping: Mapping[Axis, Index]) -> Index:
         """Replace axes by indices, everywhere, simplifying on the way."""

@@ -61,6 +61,8 @@ def test_reshape_indices_simplify_to_strides():
     assert (i * 6 + j) is flat
     assert ((of_atom(AI) * 4 + of_atom(AJ)) // 4) is of_atom(AI)
     assert ((of_atom(AI) * 4 + of_atom(AJ)) % 4) is of_atom(AJ)
+    whole = flat * 5 + of_atom(AK)  # [24, 5] seen as [4, 6, 5] and back
+    assert (whole // 30) * 30 + ((whole // 5) % 6) * 5 + whole % 5 is whole
 
 
 def test_equal_indices_are_one_object():
