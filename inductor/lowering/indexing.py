@@ -7,12 +7,13 @@ afterwards, as eager would have before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 from inductor.ir import types
-from inductor.ir.affine import Axis, Index, of_atom
+from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, as_shape, contiguous_strides, numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
@@ -304,6 +305,31 @@ def _slice_scatter(
     def body(where: tuple[Index, ...]) -> Expr:
         place = [*where[:at], (where[at] - begin) // step, *where[at + 1 :]]
         return masked(inside(where[at], begin, stop, step), source.load(place), x.load(where))
+
+    return ctx.make(x.shape, x.dtype, body)
+
+
+@lowers("as_strided_scatter")
+def _as_strided_scatter(
+    ctx: Context, x: Tensor, source: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None
+) -> Tensor:
+    """Every element of x finds its place in the strided window by dividing its address by the window's strides."""
+    view = x.view()
+    if view is None or 0 in source.shape or ctx.meta_strides(x.shape) is None:
+        raise Decline
+    start = view.offset if offset is None else offset - ctx.storage_offsets.get(x.buffer, 0)
+    order = sorted((k for k, n in enumerate(size) if n != 1), key=lambda k: -stride[k])
+    overlaps = any(stride[outer] < stride[inner] * size[inner] for outer, inner in pairwise(order))
+    if overlaps or start > view.offset or any(stride[k] <= 0 for k in order):
+        raise Decline
+
+    def body(where: tuple[Index, ...]) -> Expr:
+        rest, place, test = x.at(where) - start, [ZERO] * len(size), const(True, "bool")
+        for k in order:
+            digit = rest // stride[k]
+            place[k], rest = digit % size[k], rest % stride[k]
+            test = call("and", test, inside(digit, 0, size[k]))
+        return masked(call("and", test, inside(rest, 0, 1)), source.load(place), x.load(where))
 
     return ctx.make(x.shape, x.dtype, body)
 

@@ -23,6 +23,9 @@ DIRECT: dict[str, Callable[..., Any]] = {
     f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "addmv", "mv", "dot")
 }
 
+# Operators that count a storage offset from the start of the storage: an argument in the arena would be misread.
+ABSOLUTE = frozenset({torch.ops.aten.as_strided_scatter.default, torch.ops.aten.as_strided_copy.default})
+
 
 def callable_of(step: Extern) -> Any:
     """What C calls for an ATen operator, with constant keyword arguments bound."""
@@ -39,6 +42,8 @@ def with_keywords(op: Any, names: Sequence[str]) -> Any:
 
 def may_alias(step: Extern) -> bool:
     """Results may share memory with arguments, so arguments must not live in the arena."""
+    if step.target in ABSOLUTE:
+        return True
     schema = getattr(step.target, "_schema", None)
     if schema is None:
         return True
