@@ -380,6 +380,7 @@ class Builder:
     def _differentiate(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
         joint.differentiable = [f is not None for f in differentiable]
         ends = [f for f in differentiable if f is not None]
+        ended = [r.meta.get("source") for r, f in zip(joint.results, differentiable, strict=True) if f is not None]
         wanted = [i for i, p in enumerate(self.primals) if p.leaf.requires_grad and p.was_requiring_grad]
         if not ends or not wanted:
             joint.differentiable = [False] * len(differentiable)
@@ -387,10 +388,10 @@ class Builder:
         tracer = self.tracer
         tangents: list[FakeTensor] = []
         first = next(n for n in tracer.graph.nodes if n.op != "placeholder") if tracer.graph.nodes else None
-        for i, end in enumerate(ends):
+        for i, (end, source) in enumerate(zip(ends, ended, strict=True)):
             tangent = FakeTensor(_empty_like(end), end.fake_device)
             with tracer.graph.inserting_before(first):
-                joint.tangents.append(tracer.placeholder(f"tangent_{i}", tangent, tangent).node)
+                joint.tangents.append(tracer.placeholder(f"tangent_{i}", tangent, tangent, source).node)
             joint.tangents[-1].meta["phase"] = "tangent"
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None

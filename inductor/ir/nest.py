@@ -14,17 +14,21 @@ from inductor.ir.affine import Axis, Index
 from inductor.ir.dims import Dim, Shape, numel, span
 from inductor.ir.expr import Expr, substitute, walk
 
+BACKWARD = " (backward)"
+
 
 @dataclass(frozen=True)
 class Origin:
-    """The user line a node came from, and the ATen op it stood for."""
+    """The user line a node came from, and the ATen op it stood for. A gradient belongs to the forward line it is the gradient of."""
 
     op: str
     file: str = ""
     line: int = 0
+    is_backward: bool = False
 
     def __str__(self) -> str:
-        return f"{self.op} {self.file}:{self.line}" if self.file else self.op
+        place = f" {self.file}:{self.line}" if self.file else ""
+        return f"{self.op}{place}{BACKWARD if self.is_backward else ''}"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, const, of_atom
 from inductor.ir.expr import Expr, FloatBits
-from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Step, Store, View
+from inductor.ir.nest import BACKWARD, Buffer, Extern, Nest, Origin, Program, Step, Store, View
 
 KIND_WORDS = {"input": "in", "const": "const", "temp": "temp", "extern": "made", "object": "object"}
 
@@ -241,9 +241,10 @@ class _NestParser:
 
 
 def _parse_origin(text: str) -> Origin:
-    op, _, place = text.partition(" ")
+    is_backward = text.endswith(BACKWARD)
+    op, _, place = text.removesuffix(BACKWARD).partition(" ")
     file, _, line = place.rpartition(":")
-    return Origin(op, file, int(line) if line else 0)
+    return Origin(op, file, int(line) if line else 0, is_backward)
 
 
 def parse_program(text: str) -> Program:

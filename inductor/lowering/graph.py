@@ -27,11 +27,12 @@ def origin_of(node: Node) -> Origin:
     """The user line recorded in `meta["source"]`: an object with file and line, or a (file, line, ...) tuple."""
     source = node.meta.get("source")
     name = str(node.target).removeprefix("aten.") if node.op == "call_function" else node.op
+    is_backward = node.meta.get("phase") == "backward"
     if source is None:
-        return Origin(name)
+        return Origin(name, is_backward=is_backward)
     if isinstance(source, tuple):
-        return Origin(name, str(source[0]), int(source[1]))
-    return Origin(name, str(source.file), int(source.line))
+        return Origin(name, str(source[0]), int(source[1]), is_backward)
+    return Origin(name, str(source.file), int(source.line), is_backward)
 
 
 def attribute(gm: GraphModule, path: str) -> Any:
@@ -150,6 +151,7 @@ class Walker:
             return value
         meta = arg.meta.get("val")
         wanted = as_shape(meta.stride()) if isinstance(meta, torch.Tensor) else None
+        self.ctx.origins = (origin_of(arg),)
         view = value.view()
         if view is None:
             return self.ctx.copy(value, wanted).view()

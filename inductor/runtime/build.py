@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from dynamo import config
+from inductor.codegen.c.comments import without_comments
 from inductor.errors import BuildError
 from inductor.runtime import cache, mathlib
 
@@ -87,7 +88,7 @@ def build(source: str) -> ctypes.CDLL:
     if path is None:
         wanted = os.environ.get("CC", "gcc or cc")
         raise BuildError(f"no C compiler: {wanted} is not on the path; install gcc or set CC [{BuildError.id}]")
-    key = cache.key_of(source, " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
+    key = cache.key_of(without_comments(source), " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
     found = cache.find(key)
     if found is not None:
         return load(found)

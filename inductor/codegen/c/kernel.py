@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
+from inductor.codegen.c.comments import origin_comment
 from inductor.codegen.c.exprs import c_type
 from inductor.codegen.c.reductions import Accumulator, accumulator
 from inductor.ir.affine import Axis
@@ -263,8 +264,7 @@ class StagePrinter:
     def text(self) -> list[str]:
         self.body()
         after = self.after() if self.running else []
-        where = dict.fromkeys(str(o) for m in self.stage.members for o in m.origins)
-        comment = [f"/* {'; '.join(where).replace('*/', '* /')} */"] if where else []
+        comment = origin_comment(o for m in self.stage.members for o in m.origins)
         if not self.scope.loops:
             return comment + self.before + self.scope.lines[0]
         return [*comment, "{", *indent([*self.before, *self.scope.lines[0], *self.loops(), *after]), "}"]
@@ -334,6 +334,7 @@ class KernelPrinter:
             f"static void {kernel.name}_part(char *const *p, long begin, long end) {{",
             *indent(self.pointers()),
             *(["    int bad = 0;"] if checked else []),
+            *indent(origin_comment(kernel.origins)),
             "    for (long it = begin; it < end; it++) {",
             *indent(inside, 2),
             "    }",
