@@ -24,6 +24,7 @@ from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
 from inductor.runtime.build import build
 from inductor.runtime.host import make_host
+from inductor.runtime.recipe import recipe_of
 from inductor.schedule.plan import schedule
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -82,7 +83,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled:
             library = build(source) if plan.kernels else None
         except BuildError as error:
             return without_compiler(gm, graph_id, error)
-    return make_host(plan, library)
+    return make_host(recipe_of(plan), library)
 
 
 def on_cpu(gm: GraphModule) -> None:

@@ -12,8 +12,7 @@ import torch
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
 from inductor.runtime.python_host import PythonHost
-from inductor.schedule.kernel import Kernel
-from inductor.schedule.plan import Plan
+from inductor.runtime.recipe import KernelCall, Recipe
 
 KERNEL, CALL, EMPTY, VIEW, DROP = range(5)
 RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python threads should run meanwhile
@@ -55,17 +54,17 @@ def may_alias(step: Extern) -> bool:
 
 
 class HostWriter:
-    """Collects slots and steps for one plan."""
+    """Collects slots and steps for one recipe."""
 
-    def __init__(self, plan: Plan, library: ctypes.CDLL | None, host: Any) -> None:
-        self.plan, self.program, self.host = plan, plan.program, host
+    def __init__(self, recipe: Recipe, library: ctypes.CDLL | None, host: Any) -> None:
+        self.recipe, self.host = recipe, host
         self.library = library
-        self.slots = dict(plan.slots)
+        self.slots = dict(recipe.slots)
         self.view_slots: dict[View, int] = {}
         self.n_slots = len(self.slots) + 1
         self.steps: list[tuple[Any, ...]] = []
-        self.outputs = self.program.output_buffers()
-        self.pinned = {v.buffer for s in plan.steps if isinstance(s, Extern) and may_alias(s) for v in views_of((s.args, dict(s.kwargs)))}
+        self.outputs = self.recipe.output_buffers()
+        self.pinned = {v.buffer for s in recipe.steps if isinstance(s, Extern) and may_alias(s) for v in views_of((s.args, dict(s.kwargs)))}
         self.arena_views: list[View] = []
         self.constant_views: list[View] = []
         self.made: set[str] = set()
@@ -73,16 +72,16 @@ class HostWriter:
 
     def find_last_uses(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        for i, step in enumerate(self.plan.steps):
-            touched = (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
+        for i, step in enumerate(self.recipe.steps):
+            touched = (*step.reads, *step.writes) if isinstance(step, KernelCall) else (*step.reads(), *step.writes())
             found.update(dict.fromkeys(touched, i))
         return found
 
     def in_arena(self, buffer: str) -> bool:
-        return buffer in self.plan.arena and buffer not in self.pinned
+        return buffer in self.recipe.arena and buffer not in self.pinned
 
     def is_whole(self, view: View) -> bool:
-        buffer = self.program.buffers[view.buffer]
+        buffer = self.recipe.buffers[view.buffer]
         return view.offset == 0 and view.shape == buffer.shape and view.strides == buffer.strides
 
     def new_slot(self) -> int:
@@ -97,7 +96,7 @@ class HostWriter:
             slot = self.view_slots[view] = self.new_slot()
             if self.in_arena(view.buffer):
                 self.arena_views.append(view)
-            elif view.buffer in self.program.constants:
+            elif view.buffer in self.recipe.constants:
                 self.constant_views.append(view)
             else:
                 self.steps.append((VIEW, slot, self.slots[view.buffer], view.shape, view.strides, view.offset))
@@ -112,7 +111,7 @@ class HostWriter:
 
     def make(self, name: str) -> None:
         """Allocate a temporary that lives outside the arena, before its first write."""
-        buffer = self.program.buffers[name]
+        buffer = self.recipe.buffers[name]
         if buffer.kind == "temp" and not self.in_arena(name) and name not in self.made:
             self.made.add(name)
             self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype)))
@@ -128,16 +127,16 @@ class HostWriter:
 
     def drop_dead(self, position: int) -> None:
         for name, last in self.last_use.items():
-            kind = self.program.buffers[name].kind
+            kind = self.recipe.buffers[name].kind
             if last == position and name not in self.outputs and (kind == "extern" or name in self.made) and name in self.slots:
                 self.steps.append((DROP, self.slots[name]))
                 self.steps.extend((DROP, slot) for view, slot in self.view_slots.items() if view.buffer == name)
 
     def run(self) -> Any:
-        addresses = kernel_addresses(self.library, len(self.plan.kernels))
+        addresses = kernel_addresses(self.library, self.recipe.kernels)
         at = 0
-        for position, step in enumerate(self.plan.steps):
-            if isinstance(step, Kernel):
+        for position, step in enumerate(self.recipe.steps):
+            if isinstance(step, KernelCall):
                 for name in step.writes:
                     self.make(name)
                 self.steps.append((KERNEL, addresses[at], int(step.work > RELEASE_WORK)))
@@ -147,40 +146,40 @@ class HostWriter:
             self.drop_dead(position)
         for name in sorted(self.outputs):
             self.make(name)
-        outputs = [self.slot_of(o) if isinstance(o, View) else -1 for o in self.program.outputs]
+        outputs = [self.slot_of(o) if isinstance(o, View) else -1 for o in self.recipe.outputs]
         return self.finish(outputs)
 
     def finish(self, outputs: list[int]) -> Any:
-        program, plan = self.program, self.plan
+        recipe = self.recipe
         inputs = [
-            self.slots.get(name, -1) if program.buffers[name].kind == "input" and self.is_used(name) else -1 for name in program.inputs
+            self.slots.get(name, -1) if recipe.buffers[name].kind == "input" and self.is_used(name) else -1 for name in recipe.inputs
         ]
-        constants = [(self.slots[name], value) for name, value in program.constants.items()]
-        constants += [(self.view_slots[v], as_view(program.constants[v.buffer], v)) for v in self.constant_views]
-        temps = [name for name in plan.arena if self.in_arena(name)]
+        constants = [(self.slots[name], value) for name, value in recipe.constants.items()]
+        constants += [(self.view_slots[v], as_view(recipe.constants[v.buffer], v)) for v in self.constant_views]
+        temps = [name for name in recipe.arena if self.in_arena(name)]
         expected: list[tuple[int, ...] | None] = [None] * self.n_slots
         for name, slot in self.slots.items():
-            if program.buffers[name].kind == "extern" and program.buffers[name].size > 1:
-                expected[slot] = program.buffers[name].strides
+            if recipe.buffers[name].kind == "extern" and recipe.buffers[name].size > 1:
+                expected[slot] = recipe.buffers[name].strides
         arena_slots = tuple(self.view_slots[v] for v in self.arena_views)
         make_arena = functools.partial(
-            new_arena, plan.arena_bytes, [(v, program.buffers[v.buffer], plan.arena[v.buffer]) for v in self.arena_views]
+            new_arena, recipe.arena_bytes, [(v, recipe.buffers[v.buffer], recipe.arena[v.buffer]) for v in self.arena_views]
         )
         return self.host.Program(
             self.n_slots,
             tuple(inputs),
             tuple(self.steps),
             tuple(outputs),
-            tuple(None if isinstance(o, View) else o for o in program.outputs),
+            tuple(None if isinstance(o, View) else o for o in recipe.outputs),
             tuple(value for _, value in constants),
             tuple(slot for slot, _ in constants),
             tuple(self.slots[name] for name in temps),
-            tuple(plan.arena[name] for name in temps),
+            tuple(recipe.arena[name] for name in temps),
             arena_slots,
             tuple(expected),
             make_arena,
-            functools.partial(restride, {slot: program.buffers[name] for name, slot in self.slots.items()}),
-            (self.library, plan),
+            functools.partial(restride, {slot: recipe.buffers[name] for name, slot in self.slots.items()}),
+            (self.library, recipe),
         )
 
     def is_used(self, name: str) -> bool:
@@ -214,7 +213,7 @@ def kernel_addresses(library: ctypes.CDLL | None, count: int) -> list[int]:
     return [address or 0 for address in (ctypes.c_void_p * count).in_dll(library, "dd_kernels")]
 
 
-def make_host(plan: Plan, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """The callable of a plan: the C program, or the Python one where C cannot read tensors."""
+def make_host(recipe: Recipe, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """The callable of a recipe: the C program, or the Python one where C cannot read tensors."""
     host = connect()
-    return PythonHost(plan, library) if host is None else HostWriter(plan, library, host).run()
+    return PythonHost(recipe, library) if host is None else HostWriter(recipe, library, host).run()

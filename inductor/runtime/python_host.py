@@ -9,41 +9,39 @@ from typing import Any
 import torch
 
 from inductor.ir.nest import Extern, View
-from inductor.schedule.kernel import Kernel
-from inductor.schedule.plan import Plan
+from inductor.runtime.recipe import KernelCall, Recipe
 
 
 class PythonHost:
-    """Runs a plan step by step."""
+    """Runs a recipe step by step."""
 
-    def __init__(self, plan: Plan, library: ctypes.CDLL | None) -> None:
-        self.plan, self.library = plan, library
-        self.program = plan.program
-        count = len(plan.kernels)
+    def __init__(self, recipe: Recipe, library: ctypes.CDLL | None) -> None:
+        self.recipe, self.library = recipe, library
+        count = recipe.kernels
         kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int)
         self.kernels = list((kind * max(count, 1)).in_dll(library, "dd_kernels")) if library is not None and count else []
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        plan, program = self.plan, self.program
-        tensors: dict[str, Any] = dict(zip(program.inputs, inputs, strict=True)) | program.constants
-        for name, buffer in program.buffers.items():
-            if buffer.kind == "temp" and name in plan.slots:
+        recipe = self.recipe
+        tensors: dict[str, Any] = dict(zip(recipe.inputs, inputs, strict=True)) | dict(recipe.constants)
+        for name, buffer in recipe.buffers.items():
+            if buffer.kind == "temp" and name in recipe.slots:
                 tensors[name] = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype)
-        table = (ctypes.c_void_p * (len(plan.slots) + 1))()
+        table = (ctypes.c_void_p * (len(recipe.slots) + 1))()
         bad = ctypes.c_int(0)
         table[0] = ctypes.addressof(bad)
 
         def fill(name: str) -> None:
-            if isinstance(tensors.get(name), torch.Tensor) and name in plan.slots:
-                table[plan.slots[name]] = tensors[name].data_ptr()
+            if isinstance(tensors.get(name), torch.Tensor) and name in recipe.slots:
+                table[recipe.slots[name]] = tensors[name].data_ptr()
 
         for name in tensors:
             fill(name)
         kernels = iter(self.kernels)
         threads = torch.get_num_threads()
         with torch._C._AutoDispatchBelowAutograd():
-            for step in plan.steps:
-                if isinstance(step, Kernel):
+            for step in recipe.steps:
+                if isinstance(step, KernelCall):
                     next(kernels)(table, threads)
                 else:
                     self.extern(step, tensors)
@@ -52,12 +50,12 @@ class PythonHost:
                             fill(out)
             if bad.value:
                 raise IndexError("index out of range in a compiled graph")
-            return tuple(self.resolve(o, tensors) for o in program.outputs)
+            return tuple(self.resolve(o, tensors) for o in recipe.outputs)
 
     def resolve(self, tree: Any, tensors: dict[str, Any]) -> Any:
         if isinstance(tree, View):
             base = tensors[tree.buffer]
-            buffer = self.program.buffers[tree.buffer]
+            buffer = self.recipe.buffers[tree.buffer]
             if tree.offset == 0 and tree.shape == buffer.shape and tree.strides == buffer.strides:
                 return base
             return base.as_strided(tree.shape, tree.strides, base.storage_offset() + tree.offset)
@@ -70,7 +68,7 @@ class PythonHost:
         result = step.target(*args, **{k: self.resolve(v, tensors) for k, v in step.kwargs.items()})
         for name, value in zip(step.outs, [result] if step.single else result, strict=True):
             if name is not None:
-                buffer = self.program.buffers[name]
+                buffer = self.recipe.buffers[name]
                 if value.stride() != buffer.strides and value.numel():
                     value = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype).copy_(value)
                 tensors[name] = value

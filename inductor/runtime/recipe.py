@@ -1,0 +1,61 @@
+"""What a host program is made from: the plan of a graph without its loop nests. Plain values, so that it can be kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inductor.ir.dims import Dim
+from inductor.ir.nest import Buffer, Extern, View
+
+if TYPE_CHECKING:
+    from inductor.schedule.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """The next kernel of the library: buffers it touches, and how much it does."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    work: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range."""
+
+    buffers: Mapping[str, Buffer]
+    inputs: tuple[str, ...]
+    constants: Mapping[str, torch.Tensor]
+    outputs: tuple[Any, ...]
+    steps: tuple[KernelCall | Extern, ...]
+    slots: Mapping[str, int]
+    arena: Mapping[str, Dim]
+    arena_bytes: Dim
+
+    @property
+    def kernels(self) -> int:
+        return sum(isinstance(s, KernelCall) for s in self.steps)
+
+    def output_buffers(self) -> frozenset[str]:
+        return frozenset(o.buffer for o in self.outputs if isinstance(o, View))
+
+
+def recipe_of(plan: Plan) -> Recipe:
+    """The recipe of a scheduled program. Buffers that no step touches any more are left out."""
+    program = plan.program
+    kept = {*plan.slots, *program.inputs, *program.constants}
+    return Recipe(
+        {name: buffer for name, buffer in program.buffers.items() if name in kept},
+        tuple(program.inputs),
+        program.constants,
+        tuple(program.outputs),
+        tuple(s if isinstance(s, Extern) else KernelCall(s.reads, s.writes, s.work) for s in plan.steps),
+        plan.slots,
+        plan.arena,
+        plan.arena_bytes,
+    )
