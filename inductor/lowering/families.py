@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import importlib
 
-FAMILIES = ("pointwise", "factory", "reduction", "view", "concat", "indexing", "norm", "loss", "scan", "pooling", "upsample", "misc")
+FAMILIES = (
+    "pointwise",
+    "factory",
+    "reduction",
+    "view",
+    "concat",
+    "indexing",
+    "norm",
+    "loss",
+    "scan",
+    "pooling",
+    "upsample",
+    "matmul",
+    "misc",
+)
 
 
 def load() -> None:

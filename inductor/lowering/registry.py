@@ -14,7 +14,7 @@ Lower = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Row:
-    """`kind` is what `ops.md` says: native (one nest), decomposed (several nests) or view. `any_dtype` rows only move indices."""
+    """`kind` is what `ops.md` says: native (one nest), decomposed (several), view, extern. `any_dtype` rows only move indices."""
 
     target: Any
     lower: Lower
