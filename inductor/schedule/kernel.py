@@ -24,7 +24,7 @@ from inductor.schedule.fuse import Group
 TILE_BYTES = 64 * 1024  # larger intermediates stay in memory: they would not sit in L1/L2 anyway
 BLOCK = 1024  # elements per block of a block kernel that only does pointwise work
 MIN_BLOCK = 16
-CROSSING_BLOCK = 32
+CROSSING_BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Kernel:
     origins: tuple[Origin, ...]
     is_serial: bool = False
     updates: frozenset[str] = frozenset()  # inputs it reads and then overwrites
+    crossing: Axis | None = None  # the loop inside a block along which other accesses than the block's are contiguous
 
 
 def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:
@@ -121,7 +122,7 @@ class Builder:
     def crossing_axis(self) -> Axis | None:
         """The loop along which some large accesses of a pointwise group are contiguous while others are along `block`.
 
-        Walked inside short blocks, the cache lines of both kinds are used whole before they leave L1.
+        Walked inside blocks, accesses of the second kind go through transposed patches (see codegen).
         """
         if self.block is None or not all(m.is_pointwise and m.has_plain_stores and not self.group.inner(m) for m in self.members):
             return None
@@ -155,6 +156,7 @@ class Builder:
             self.work(),
             tuple(dict.fromkeys(o for m in self.members for o in m.origins)),
             updates=frozenset(writes & self.mutated),
+            crossing=self.crossing,
         )
 
     def scatter(self) -> Kernel:

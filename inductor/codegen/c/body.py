@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inductor.codegen.c.exprs import c_type, cast_text, const_text, index_text, op_text
+from inductor.codegen.c.patches import Patches
 from inductor.ir.affine import Axis, Index
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Nest, Store
@@ -53,6 +54,7 @@ class BodyPrinter:
         self.reduced: dict[Expr, str] = {}
         self.late: list[str] = []  # stores to inputs: after everything in the loop body has read them
         self.here: dict[str, Store] = {}  # stores of this very loop body: loads of the same element take the value itself
+        self.patches = Patches(kernel)
         self.scan_text = scan_text
         self._has_loads: dict[Expr, bool] = {}
 
@@ -149,6 +151,9 @@ class BodyPrinter:
             tile = self.kernel.tiles[buffer]
             text, depth = self.tile(node, tile.type)
             return (text, depth) if tile.type == node.type else self.let(node.type, cast_text(text, tile.type, node.type), depth)
+        patch = self.patches.load(buffer, index, node.type) if mask is None and not node.args else None
+        if patch is not None:
+            return self.let(node.type, patch, len(self.scope.loops))
         position, depth = self.position(index, node.args, mask)
         text = f"p_{buffer}[{position}]"
         if mask is not None:
@@ -180,7 +185,8 @@ class BodyPrinter:
             where = self.kernel.tile_index[store.buffer, store.index]
             self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(value)[0]};")
             return
-        target = f"p_{store.buffer}[{self.position(store.index, store.indirect)[0]}]"
+        patch = self.patches.store(store.buffer, store.index, store.value.type) if store.mode == "set" and not store.indirect else None
+        target = patch or f"p_{store.buffer}[{self.position(store.index, store.indirect)[0]}]"
         value_text = self.value(store.value)[0]
         if store.mode == "add":
             kind = store.value.type

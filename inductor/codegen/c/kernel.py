@@ -164,6 +164,8 @@ class StagePrinter:
         if is_last and axis is self.stage.vector:
             return self.vector_loop(axis, scope.lines[depth + 1])
         inner = scope.lines[depth + 1] + self.loops(depth + 1)
+        if axis is self.kernel.crossing:
+            return self.printer.patches.wrap([f"for (long {axis.name} = first; {axis.name} < last; {axis.name}++) {{", *indent(inner), "}"])
         flush_here = any(r.totals for r in self.running.values()) and self.chunk_depth() == depth + 1
         if flush_here and hint(axis.extent) > COLUMN_CHUNK and self.is_block and depth == len(self.stage.axes) - 1:
             return self.chunked_loop(axis, inner, COLUMN_CHUNK)

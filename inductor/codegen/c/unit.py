@@ -11,6 +11,7 @@ from inductor.runtime.mathlib import prototypes
 from inductor.schedule.kernel import Kernel
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
+TRANSPOSE = Path(__file__).with_name("transpose.h").read_text()
 
 
 def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], aliased: frozenset[str] = frozenset()) -> str:
@@ -19,8 +20,8 @@ def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], a
     functions = libm_used(nodes)
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
         functions |= {"exp"}
-    parts = [PRELUDE, prototypes(functions)]
-    parts += [KernelPrinter(k, program, slots, k.name in aliased).text() for k in kernels]
+    texts = [KernelPrinter(k, program, slots, k.name in aliased).text() for k in kernels]
+    parts = [PRELUDE, prototypes(functions), *([TRANSPOSE] if any("transpose_" in t for t in texts) else []), *texts]
     names = ", ".join(k.name for k in kernels) or "0"
     parts.append(
         "typedef void (*dd_kernel)(char *const *, int);\n"

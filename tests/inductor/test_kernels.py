@@ -1,0 +1,57 @@
+"""Forms of kernels that only certain sizes and layouts reach: each against eager and the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.inductor.helpers import check, compiled
+
+torch.manual_seed(0)
+
+
+def draw(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return (torch.randn(shape) * 20).to(dtype)
+
+
+DTYPES = [torch.float32, torch.bfloat16, torch.float64, torch.int64, torch.int8]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows, columns", [(64, 64), (70, 33), (16, 200), (131, 97)])
+def test_transposed_patches(rows: int, columns: int, dtype: torch.dtype) -> None:
+    """Reads and writes along the other loop, whole and cut tiles."""
+    x, y = draw(rows, columns, dtype=dtype), draw(columns, rows, dtype=dtype)
+    check(lambda a, b: (a.t() + b, a + b.t(), a.t().contiguous()), x, y)
+
+
+def test_transposed_in_a_batch() -> None:
+    x = draw(3, 20, 9, 8)
+    check(lambda a: (a.relu().to(memory_format=torch.channels_last) + 1, a.permute(0, 2, 3, 1).contiguous()), x)
+
+
+def test_transposed_update_of_an_input() -> None:
+    x, y = draw(40, 72), draw(72, 40)
+    expected = x + y.t()
+    compiled(lambda a, b: a.add_(b.t()), (x.clone(), y))(x, y)
+    torch.testing.assert_close(x, expected)
+
+
+@pytest.mark.parametrize("extent", [1, 3, 8, 15, 31, 33, 49, 64, 65, 127, 129, 511, 513, 1100])
+def test_rows_of_any_length(extent: int) -> None:
+    """Lanes, what is left after them, and their combination."""
+    x = draw(5, extent)
+    check(lambda a: (torch.softmax(a, -1), a.amax(1), a.argmin(1), a.abs().sum(1)), x, rtol=1e-5, atol=1e-5)
+
+
+def test_exp_everywhere() -> None:
+    """Specials, subnormal results and the ends of the range."""
+    x = torch.cat(
+        [torch.linspace(-110, 95, 5000), torch.tensor([torch.inf, -torch.inf, torch.nan, 0.0, -0.0, 1e30, -1e30, 88.7228, -103.97])]
+    )
+    check(torch.exp, x, rtol=4e-7, atol=3e-45)
+
+
+def test_softmax_of_specials() -> None:
+    inf, nan = torch.inf, torch.nan
+    check(lambda a: torch.softmax(a, 1), torch.tensor([[1.0, inf, 2.0], [nan, 1.0, 2.0], [-inf, -inf, -inf], [-inf, 0.0, 3e38]]))
