@@ -45,16 +45,19 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     has_constants = any(constant)
     wanted = facts.wanted
     primals = len(facts.primals)
-    laid = facts.tangents
     differentiable = [i for i, d in enumerate(facts.differentiable) if d]
+    tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
     broken = facts.backward_error
 
-    def differentiate(ctx: Any, grads: Sequence[Any]) -> list[Any]:
-        inputs = list(ctx.saved_tensors)
-        for i, (strides, shape) in zip(differentiable, laid, strict=True):
-            inputs.append(_as_traced(grads[i], strides, shape))
-        with torch.no_grad(), below_autograd():
-            computed = backward(inputs)
+    run_forward, run_backward = guarded(forward), guarded(backward)
+    wants_all = list(wanted) == list(range(primals))
+    saves_all = list(saved_primals) == list(range(primals))
+
+    def differentiate(ctx: Any, grads: Sequence[Any]) -> Sequence[Any]:
+        fitted = [_as_traced(grads[i], strides, shape, is_dense) for i, strides, shape, is_dense in tangents]
+        computed = run_backward([*ctx.saved_tensors, *fitted])
+        if wants_all:
+            return computed
         out: list[Any] = [None] * primals
         for i, grad in zip(wanted, computed, strict=True):
             out[i] = grad
@@ -63,29 +66,33 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
-            with below_autograd():
-                outs = forward(list(flat))
-            ctx.save_for_backward(*[flat[i] for i in saved_primals], *outs[results:])
+            outs = run_forward(list(flat))
+            ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
             given = tuple(outs[:results])
             if has_constants:
                 ctx.mark_non_differentiable(*[o for o, c in zip(given, constant, strict=True) if c])
             return given
 
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            if broken:
-                raise RuntimeError(broken)
-            if not torch.is_grad_enabled():
-                return tuple(differentiate(ctx, grads))
-            out = differentiate(ctx, grads)
-            found = [i for i, g in enumerate(out) if g is not None]
-            history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
-            for i, g in zip(found, _Refuse.apply(len(found), *[out[i] for i in found], *history), strict=True):
-                out[i] = g
-            return tuple(out)
+    def differentiated(ctx: Any, *grads: Any) -> Any:
+        if broken:
+            raise RuntimeError(broken)
+        if not torch.is_grad_enabled():
+            return tuple(differentiate(ctx, grads))
+        with torch.no_grad():
+            out = list(differentiate(ctx, grads))
+        found = [i for i, g in enumerate(out) if g is not None]
+        history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
+        for i, g in zip(found, _Refuse.apply(len(found), *[out[i] for i in found], *history), strict=True):
+            out[i] = g
+        return tuple(out)
 
-    apply: Callable[..., Any] = CompiledGraph.apply
-    return lambda flat: apply(*flat)
+    # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
+    # was given. Neither changes after this point, and together they cost as much as a small graph.
+    CompiledGraph._backward_cls.apply = differentiated  # type: ignore[attr-defined]
+    apply: Callable[..., Any] = super(torch.autograd.Function, CompiledGraph).apply
+    checked: Callable[..., Any] = CompiledGraph.apply
+    has_levels = torch._C._are_functorch_transforms_active
+    return lambda flat: checked(*flat) if has_levels() else apply(*flat)
 
 
 def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:
@@ -102,11 +109,28 @@ def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:
 def single(forward: Compiled) -> Callable[..., Any]:
     """The graph alone: nothing needs a gradient."""
 
-    def call(flat: list[Any]) -> Any:
+    return guarded(forward)
+
+
+def guarded(compiled: Compiled) -> Compiled:
+    """The callable below autograd, unless it sees to that itself."""
+    if getattr(compiled, "is_below_autograd", False):
+        return compiled
+
+    def call(flat: list[Any]) -> Sequence[Any]:
         with below_autograd():
-            return forward(flat)
+            return compiled(flat)
 
     return call
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
 
 
 def flat_base(t: Tensor) -> Tensor:
@@ -116,13 +140,13 @@ def flat_base(t: Tensor) -> Tensor:
     return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
 
 
-def _as_traced(grad: Tensor, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    """Gradients arrive with any strides; the backward was traced for those of the output."""
+def _as_traced(grad: Tensor, strides: tuple[int, ...], shape: tuple[int, ...], is_dense: bool) -> Tensor:
+    """Gradients arrive with any strides; the backward was traced for those of the output. Runs with gradients off."""
     if grad.stride() == strides:
         return grad
-    with torch.no_grad():
-        fitted = torch.empty_strided(shape, strides, dtype=grad.dtype, device=grad.device)
-        return fitted.copy_(grad)
+    if is_dense:
+        return grad.contiguous()
+    return torch.empty_strided(shape, strides, dtype=grad.dtype, device=grad.device).copy_(grad)
 
 
 def _gather(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...]], list[Any]]:

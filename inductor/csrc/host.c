@@ -29,7 +29,7 @@ static struct {
     int32_t (*delete_object)(Handle);
     PyObject *(*wrap)(Handle);
     int (*threads)(void);
-    PyObject *guard; /* type whose instances switch autograd dispatch off while they live */
+    PyObject *guard; /* makes an object that switches autograd dispatch off while it lives */
 } torch;
 
 static volatile int after_fork; /* the OpenMP pool does not survive fork: children run on one thread */
@@ -60,7 +60,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects, has_calls;
+    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects, has_torch_steps; /* the last: some step runs an operator or makes a view */
     int *inputs; /* slot of each input, -1 when nothing reads it */
     Step *steps;
     int *outputs; /* slot, or -1 for output_values[i] */
@@ -289,7 +289,7 @@ static PyObject *run(Program *p, PyObject *const *inputs)
         if (!arena || use_arena(p, arena, objects, pointers))
             goto done;
     }
-    if (p->has_calls && !(guard = PyObject_CallNoArgs(torch.guard)))
+    if (p->has_torch_steps && !(guard = PyObject_CallNoArgs(torch.guard)))
         goto done;
     if (run_steps(p, objects, pointers, threads))
         goto done;
@@ -440,7 +440,7 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         p->n_steps++;
         if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
             goto fail;
-        p->has_calls |= p->steps[i].kind == CALL;
+        p->has_torch_steps |= p->steps[i].kind == CALL || p->steps[i].kind == VIEW;
     }
     (void)kwargs;
     if (!PyErr_Occurred())
@@ -503,6 +503,17 @@ static void Program_dealloc(Program *p)
     Py_TYPE(p)->tp_free((PyObject *)p);
 }
 
+static PyObject *Program_is_below_autograd(PyObject *self, void *closure)
+{
+    (void)self, (void)closure;
+    Py_RETURN_TRUE;
+}
+
+static PyGetSetDef Program_getset[] = {
+    {"is_below_autograd", Program_is_below_autograd, NULL, "Calls need no guard against autograd around them.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
 static PyTypeObject ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Program",
     .tp_basicsize = sizeof(Program),
@@ -514,6 +525,7 @@ static PyTypeObject ProgramType = {
     .tp_clear = (inquiry)Program_clear,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(Program, vectorcall),
+    .tp_getset = Program_getset,
 };
 
 static PyObject *Ref_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

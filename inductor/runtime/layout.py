@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from dynamo.aot.runtime import below_autograd
+
 SHIM = (
     "aoti_torch_get_data_ptr",
     "aoti_torch_get_strides",
@@ -51,7 +53,7 @@ def connect() -> Any:
     offset = _handle_offset(host)
     if offset is None or not all(addresses):
         return None
-    host.configure(offset, *addresses, torch._C._AutoDispatchBelowAutograd)
+    host.configure(offset, *addresses, below_autograd)
     probe = torch.empty(8)[3:]
     return host if host.data_ptr(probe) == probe.data_ptr() else None
 
