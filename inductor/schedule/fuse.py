@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from dynamo.decisions import decide
+from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.nest import Extern, Nest, Program, Step
@@ -67,6 +67,33 @@ class Refused(Exception):
     reason: str
 
 
+class Before:
+    """Which steps must run before which, over any number of steps between: one bit per step, kept up to date by fusions."""
+
+    def __init__(self) -> None:
+        self.bits: dict[int, int] = {}
+        self.reach: dict[int, int] = {}
+
+    def add(self, step: Group | Extern, producers: Iterable[Group | Extern]) -> None:
+        """The next step of the program, and what must run right before it."""
+        self.bits[id(step)] = 1 << len(self.bits)
+        found = 0
+        for producer in producers:
+            found |= self.bits[id(producer)] | self.reach[id(producer)]
+        self.reach[id(step)] = found
+
+    def includes(self, step: Group | Extern, early: Group) -> bool:
+        return self.reach[id(step)] & self.bits[id(early)] != 0
+
+    def fuse(self, kept: Group, gone: Group) -> None:
+        both = self.bits[id(kept)] | self.bits[id(gone)]
+        reach = (self.reach[id(kept)] | self.reach.pop(id(gone))) & ~both
+        self.bits[id(kept)], self.reach[id(kept)] = both, reach
+        for step, found in self.reach.items():
+            if found & both:
+                self.reach[step] = found | both | reach
+
+
 @dataclass
 class Fuser:
     program: Program
@@ -78,6 +105,9 @@ class Fuser:
         self.many_writers: set[str] = set()
         self.readers: dict[str, list[Group]] = {}
         self.externs: dict[str, Extern] = {}
+        self.writers: dict[str, list[Group | Extern]] = {}
+        self.all_readers: dict[str, list[Group | Extern]] = {}
+        self.before = Before()
         self.mutated = self.program.mutated
 
     def run(self) -> list[Group | Extern]:
@@ -92,20 +122,26 @@ class Fuser:
         if isinstance(step, Extern):
             self.order.append(step)
             self.externs[step.name] = step
-            self.writer.update(dict.fromkeys(step.writes(), step))
+            self.own(step)
+            self.before.add(step, self.producers(step))
             return
         nest = renamed(simplify(step))
         group = Group(tuple(a for a in nest.axes if a not in nest.scanned), [nest])
         self.order.append(group)
         self.own(group)
+        self.before.add(group, self.producers(group))
         for other in self.candidates(group):
             if other.alive and group.alive and other is not group:
                 group = self.attempt(other, group)
 
-    def own(self, group: Group) -> None:
-        self.writer.update(dict.fromkeys(group.writes(), group))
-        for buffer in group.reads():
-            self.readers.setdefault(buffer, []).append(group)
+    def own(self, step: Group | Extern) -> None:
+        for buffer in step.writes():
+            self.writer[buffer] = step
+            self.writers.setdefault(buffer, []).append(step)
+        for buffer in step.reads():
+            self.all_readers.setdefault(buffer, []).append(step)
+            if isinstance(step, Group):
+                self.readers.setdefault(buffer, []).append(step)
 
     def candidates(self, group: Group) -> list[Group]:
         """Groups whose results this one reads, then groups that read the same data."""
@@ -123,13 +159,15 @@ class Fuser:
             merged = self.fused(first, second)
         except Refused as refusal:
             self.reasons.append((first.name, second.name, refusal.reason))
+            refuse("fuse", f"{first.name} + {second.name}", refusal.reason)
             return second
-        if not decide("fuse", f"{first.name} + {second.name}"):
+        if not decide("fuse", f"{first.name} + {second.name}", why_fused(first, second)):
             self.reasons.append((first.name, second.name, "no fuel"))
             return second
         self.reasons.append((first.name, second.name, "fused"))
         first.take(merged)
         second.alive = False
+        self.before.fuse(first, second)
         self.own(first)
         return first
 
@@ -149,36 +187,21 @@ class Fuser:
         return merged
 
     def check_cycle(self, first: Group, second: Group) -> None:
-        """A path from the first group to the second through a third step would become a cycle."""
-        todo: list[Group | Extern] = [p for p in self.producers(second) if p is not first]
-        seen: set[int] = set()
-        while todo:
-            step = todo.pop()
-            if step is first:
+        """A path between the groups through a third step would become a cycle. Earlier fusions can make either one the later."""
+        for late, early in ((second, first), (first, second)):
+            if any(self.before.includes(step, early) for step in self.producers(late) if step is not early):
                 raise Refused("another step lies between them")
-            if id(step) not in seen:
-                seen.add(id(step))
-                todo.extend(self.producers(step))
-        # The other direction: the first group may itself read results of the second after earlier fusions.
-        todo, seen = [p for p in self.producers(first) if p is not second], set()
-        while todo:
-            step = todo.pop()
-            if step is second:
-                raise Refused("another step lies between them")
-            if id(step) not in seen:
-                seen.add(id(step))
-                todo.extend(self.producers(step))
 
     def producers(self, step: Group | Extern) -> Iterable[Group | Extern]:
+        """Steps that must run right before this one."""
         found = {id(w): w for w in (self.writer.get(b) for b in step.reads()) if w is not None}
-        extra = [s for b in step.reads() if b in self.many_writers for s in self.order if b in s.writes() and _alive(s)]
-        found.update({id(s): s for s in extra})
+        for buffer in step.reads() & self.many_writers:
+            found.update({id(s): s for s in self.writers[buffer] if _alive(s)})
         if isinstance(step, Extern):
-            before = self.externs.get(step.after)
-            found.update({id(before): before} if before is not None else {})
-        written_back = step.writes() & self.mutated
-        if written_back:  # an input is overwritten only after everything that reads it
-            found.update({id(s): s for s in self.order if _alive(s) and s.reads() & written_back})
+            earlier = self.externs.get(step.after)
+            found.update({id(earlier): earlier} if earlier is not None else {})
+        for buffer in step.writes() & self.mutated:  # an input is overwritten only after everything that reads it
+            found.update({id(s): s for s in self.all_readers.get(buffer, ()) if _alive(s)})
         found.pop(id(step), None)
         return found.values()
 
@@ -257,6 +280,14 @@ class Fitter:
                         for other_buffer, other_index, other_store in mine:
                             if buffer == other_buffer and (by_store or other_store or not is_store):
                                 yield index, other_index
+
+
+def why_fused(first: Group, second: Group) -> str:
+    """What two groups save by sharing their loops."""
+    passed = sorted((first.writes() & second.reads()) | (second.writes() & first.reads()))
+    if passed:
+        return f"{', '.join(passed)} {'is' if len(passed) == 1 else 'are'} read where written"
+    return f"both read {', '.join(sorted(first.reads() & second.reads()))}"
 
 
 def _accesses(nest: Nest) -> list[tuple[str, Index, bool]]:
