@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,8 +23,8 @@ from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
 from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
-from inductor.runtime.build import build
-from inductor.runtime.host import make_host
+from inductor.runtime.build import start
+from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
 from inductor.schedule.plan import schedule
 
@@ -41,9 +42,24 @@ def compile_graph(
     The result takes the inputs as one list and returns the outputs as a tuple. It assumes the shapes, strides and dtypes
     of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
     """
+    started = start_graph(gm, example_inputs, is_backward=is_backward, compile_id=compile_id)
+    return started.settle() if isinstance(started, Pending) else started
+
+
+def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, compile_id: str = "") -> Compiled | Pending:
+    """As `compile_graph`, but the C compiler may still be at work when this returns."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id), without_collector():
         return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id)
+
+
+def _new_lock() -> None:
+    """In a forked child: another thread of the parent may have held the lock."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_new_lock)
 
 
 @contextlib.contextmanager
@@ -58,9 +74,10 @@ def without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled:
+def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled | Pending:
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
+    reporter.passes(rewritten)
     with stage("lower", graph_id):
         try:
             on_cpu(gm)
@@ -70,20 +87,19 @@ def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled:
             return lambda inputs: as_tuple(gm(*inputs))
     emit(GraphLowered(graph_id, name, summary(rewritten.graph, how)))
     verify(program, "lower")
-    emit(CodeGenerated(graph_id, "lower", f"{name}.lowered", "ir", print_program(program)))
+    reporter.lowered(program)
     with stage("schedule", graph_id):
         plan = schedule(program)
     verify(program, "schedule")
-    emit(CodeGenerated(graph_id, "schedule", f"{name}.scheduled", "ir", print_program(program)))
+    reporter.scheduled(plan)
     with stage("kernels", graph_id):
         source = print_unit(plan.kernels, program, plan.slots)
-    emit(CodeGenerated(graph_id, "kernels", f"{name}.c", "c", source))
-    with stage("build", graph_id):
-        try:
-            library = build(source) if plan.kernels else None
-        except BuildError as error:
-            return without_compiler(gm, graph_id, error)
-    return make_host(recipe_of(plan), library)
+    reporter.kernels(source, plan)
+    try:
+        library = start(source) if plan.kernels else None
+    except BuildError as error:
+        return without_compiler(gm, graph_id, error)
+    return Pending(recipe_of(plan), source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
 
 
 def on_cpu(gm: GraphModule) -> None:

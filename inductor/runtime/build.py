@@ -15,7 +15,7 @@ import torch
 from dynamo import config
 from inductor.codegen.c.comments import without_comments
 from inductor.errors import BuildError
-from inductor.runtime import cache, mathlib
+from inductor.runtime import cache, mathlib, pool
 
 TIMEOUT = 300.0
 
@@ -84,6 +84,12 @@ def link_flags() -> list[str]:
 
 def build(source: str) -> ctypes.CDLL:
     """The library of a C source, compiled unless the cache has it. Raises BuildError."""
+    found = start(source)
+    return found.result() if isinstance(found, pool.Job) else found
+
+
+def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
+    """The library, or the job that compiles it in the background. Raises BuildError where there is no compiler."""
     path = compiler()
     if path is None:
         wanted = os.environ.get("CC", "gcc or cc")
@@ -92,8 +98,15 @@ def build(source: str) -> ctypes.CDLL:
     found = cache.find(key)
     if found is not None:
         return load(found)
-    with cache.workspace() as folder:
-        return load(cache.put(key, run_compiler(path, source, folder), source))
+
+    def work() -> ctypes.CDLL:
+        try:
+            with cache.workspace() as folder:
+                return load(cache.put(key, run_compiler(path, source, folder), source))
+        except OSError as error:
+            raise BuildError(f"the build folder cannot be written: {error}; free some space or set TMPDIR [{BuildError.id}]") from None
+
+    return pool.start(work)
 
 
 def run_compiler(path: str, source: str, folder: Path) -> Path:
@@ -101,14 +114,14 @@ def run_compiler(path: str, source: str, folder: Path) -> Path:
     text.write_text(source)
     command = [path, *flags(), "-o", str(out), str(text), *link_flags()]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        code, errors = pool.run(command, TIMEOUT)
     except subprocess.TimeoutExpired:
         raise BuildError(f"the C compiler did not finish within {TIMEOUT:.0f} s [{BuildError.id}]\n  {' '.join(command)}") from None
     except OSError as error:
         raise BuildError(f"the C compiler cannot be started: {error} [{BuildError.id}]") from None
-    if result.returncode != 0 or not out.exists():
-        how = f"was killed by signal {-result.returncode}" if result.returncode < 0 else f"failed with exit code {result.returncode}"
-        shown = "\n".join(result.stderr.splitlines()[:20])
+    if code != 0 or not out.exists():
+        how = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
+        shown = "\n".join(errors.splitlines()[:20])
         raise BuildError(f"the C compiler {how} [{BuildError.id}]\n  {' '.join(command)}\n{shown}")
     return out
 
