@@ -18,11 +18,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from dynamo.trace import emit
+from dynamo.trace import emit, is_watched
 from dynamo.trace.events import Decided
 
 
@@ -74,31 +74,63 @@ def parse(text: str) -> Fuel:
     return fuel
 
 
+NO_FUEL = "refused by DYNAMO_FUEL"
 _fuel = parse(os.environ.get("DYNAMO_FUEL", "all"))
+_default = _fuel
 _compile_id = threading.local()
 
 
-def decide(stage: str, what: str) -> bool:
-    """May this optional step be taken? Counts it, and records the answer."""
+def decide(stage: str, what: str, reason: str = "") -> bool:
+    """May this optional step be taken? Counts it, and records the answer. `reason` says why the caller wants it."""
     number, taken = _fuel.decide(stage)
-    emit(Decided(current_compile(), number, stage, what, taken))
+    emit(Decided(current_compile(), number, stage, what, taken, reason if taken else NO_FUEL, current_graph()))
     return taken
 
 
+def refuse(stage: str, what: str, reason: str) -> None:
+    """Record a step that is not taken whatever the fuel: it would be wrong or would not pay. Costs nothing while nobody looks."""
+    if is_watched():
+        emit(Decided(current_compile(), 0, stage, what, False, reason, current_graph()))
+
+
 @contextmanager
-def compiling(compile_id: str) -> Iterator[None]:
-    """Decisions inside belong to this compile."""
-    before = getattr(_compile_id, "value", "")
-    _compile_id.value = compile_id
+def compiling(compile_id: str, graph_id: str = "") -> Iterator[None]:
+    """Decisions inside belong to this compile, and to this graph of it."""
+    before = getattr(_compile_id, "value", ""), getattr(_compile_id, "graph", "")
+    _compile_id.value, _compile_id.graph = compile_id, graph_id
     try:
         yield
     finally:
-        _compile_id.value = before
+        _compile_id.value, _compile_id.graph = before
 
 
 def current_compile() -> str:
     """The compile id `compiling` has set in this thread, or ''."""
     return getattr(_compile_id, "value", "")
+
+
+def current_graph() -> str:
+    """The graph id `compiling` has set in this thread, or ''."""
+    return getattr(_compile_id, "graph", "")
+
+
+def is_limited() -> bool:
+    """Whether anything but the default is in force: a limit, or a tool that counts."""
+    return _fuel is not _default or bool(_fuel.stages or _fuel.refused) or _fuel.total is not None
+
+
+def counted() -> dict[str, int]:
+    """How many decisions each stage has asked for so far."""
+    return dict(_fuel.per_stage)
+
+
+def pass_over(counts: Mapping[str, int]) -> int:
+    """Count decisions that were taken in an earlier process, so that later ones keep their numbers. Returns the first number."""
+    with _fuel.lock:
+        first = _fuel.taken + 1
+        _fuel.taken += sum(counts.values())
+        _fuel.per_stage.update(counts)
+        return first
 
 
 @contextmanager

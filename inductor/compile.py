@@ -15,14 +15,14 @@ from torch.fx import GraphModule
 
 from dynamo.decisions import compiling, current_compile
 from dynamo.trace import emit, stage
-from dynamo.trace.events import CodeGenerated, GraphLowered, Note
+from dynamo.trace.events import GraphLowered, Note
 from inductor.codegen.c.unit import print_unit
 from inductor.errors import BuildError, Unsupported
-from inductor.ir.text import print_program
 from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
 from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
+from inductor.report import Reporter
 from inductor.runtime.build import start
 from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
@@ -49,7 +49,7 @@ def compile_graph(
 def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, compile_id: str = "") -> Compiled | Pending:
     """As `compile_graph`, but the C compiler may still be at work when this returns."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
-    with _lock, compiling(graph_id), without_collector():
+    with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), without_collector():
         return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id)
 
 
@@ -75,8 +75,10 @@ def without_collector() -> Iterator[None]:
 
 
 def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled | Pending:
+    reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
+    reporter.passes(rewritten)
     reporter.passes(rewritten)
     with stage("lower", graph_id):
         try:

@@ -205,7 +205,9 @@ def _may_recompute(node: Node) -> bool:
         return True
     if not is_cheap(node):
         return False
-    return is_view(node) or node.op == "get_attr" or node.target is getitem or decide("partition", f"recompute {node.name}")
+    if is_view(node) or node.op == "get_attr" or node.target is getitem:
+        return True
+    return decide("partition", f"recompute {node.name}", "cheaper to compute again than to keep, if the cut falls before it")
 
 
 CUTS = {"min_cut": min_cut, "save_all": save_all}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dynamo.trace import events, stages
 from dynamo.trace.record import Record, RecordError, RecordWriter, load, recording
-from dynamo.trace.store import Store, current, emit, session, stage
+from dynamo.trace.store import Store, current, emit, is_watched, session, stage
 
 __all__ = [
     "Record",
@@ -17,6 +17,7 @@ __all__ = [
     "current",
     "emit",
     "events",
+    "is_watched",
     "load",
     "recording",
     "session",

@@ -73,7 +73,8 @@ class StageTimed(Event):
 class GraphNode:
     """One FX node. `file`/`line` is the user line it came from; `stack` the inlined call chain, outermost first, as `file:line name`.
 
-    `inputs` are the names of the nodes it uses, in order.
+    `inputs` are the names of the nodes it uses, in order. ATen nodes also have `phase` (input, forward, backward, tangent, write), the
+    layout of their value, and for a constant its `value` as Python text (see `dynamo.trace.constants`).
     """
 
     name: str
@@ -85,11 +86,17 @@ class GraphNode:
     line: int
     stack: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    phase: str = ""
+    dtype: str = ""
+    size: tuple[int, ...] = ()
+    stride: tuple[int, ...] = ()
+    device: str = ""
+    value: str = ""
 
 
 @dataclass(frozen=True)
 class GraphCaptured(Event):
-    """`graph_id` is the compile id plus nothing else for dynamo's graphs; later stages add `.aot`, `.fw`, `.bw`."""
+    """`graph_id` is the compile id plus nothing else for dynamo's graphs; later stages add `.aot`, `.fw`, `.bw`, `.fw.passes`."""
 
     graph_id: str
     compile_id: str
@@ -101,13 +108,17 @@ class GraphCaptured(Event):
 
 @dataclass(frozen=True)
 class CodeGenerated(Event):
-    """Residual Python (`stage='codegen'`) or kernels (`stage='kernels'`)."""
+    """A text that a stage made: residual Python (`codegen`), loop IR (`lower`, `schedule`), kernels (`kernels`), the build command.
+
+    `graph_id` is the graph it was made of, '' for the frame itself.
+    """
 
     compile_id: str
     stage: str
     name: str
     language: str
     code: str
+    graph_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -117,6 +128,19 @@ class GraphLowered(Event):
     compile_id: str
     graph_id: str
     how: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CacheLooked(Event):
+    """The cache on disk was asked for a graph. outcome: hit, miss or bypass (not asked); `reason` says why it was not a hit.
+
+    After a hit, texts and decisions of the compile are those of the run that made the entry.
+    """
+
+    compile_id: str
+    outcome: str
+    key: str
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,13 +216,35 @@ class FrozenMiss(Event):
 
 @dataclass(frozen=True)
 class Decided(Event):
-    """One fuel-counted decision (`dynamo.decisions.decide`)."""
+    """One fuel-counted decision (`dynamo.decisions.decide`), or with number 0 a step that was refused before fuel was asked.
+
+    `reason` says why; `graph_id` is the graph it was taken in.
+    """
 
     compile_id: str
     number: int
     stage: str
     what: str
     taken: bool
+    reason: str = ""
+    graph_id: str = ""
+
+
+@dataclass(frozen=True)
+class StepScheduled(Event):
+    """One step of the program a graph became: a fused `kernel` or an `extern` call of an ATen operator.
+
+    `ops` are the operators in it, `reads` and `writes` its buffers, `lines` the user lines as `file:line`.
+    """
+
+    compile_id: str
+    graph_id: str
+    name: str
+    what: str
+    ops: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    lines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,10 @@ class Compile:
     recompile: ev.Recompiled | None = None
     stages: list[ev.StageTimed] = field(default_factory=list)
     code: list[ev.CodeGenerated] = field(default_factory=list)
+    cache: list[ev.CacheLooked] = field(default_factory=list)
     lowered: list[ev.GraphLowered] = field(default_factory=list)
     decisions: list[ev.Decided] = field(default_factory=list)
+    steps: list[ev.StepScheduled] = field(default_factory=list)
     announced: bool = False
 
     @property
@@ -261,6 +263,7 @@ _TAKERS: dict[type[Event], Callable[[Run, Any], None]] = {
     ev.StageTimed: _to_compile("stages"),
     ev.GraphCaptured: _to_compile("graphs"),
     ev.CodeGenerated: _to_compile("code"),
+    ev.CacheLooked: _to_compile("cache"),
     ev.GraphLowered: _to_compile("lowered"),
     ev.GuardInstalled: _to_compile("guards"),
     ev.GraphBroke: _to_compile("breaks"),
@@ -269,6 +272,7 @@ _TAKERS: dict[type[Event], Callable[[Run, Any], None]] = {
     ev.FrameSkipped: _to_run("skipped"),
     ev.FrozenMiss: _to_run("frozen"),
     ev.Decided: _to_compile("decisions"),
+    ev.StepScheduled: _to_compile("steps"),
     ev.Note: _to_run("notes"),
     ev.SourceRead: _source_read,
 }

@@ -68,6 +68,11 @@ def emit(event: Event) -> None:
     _stack[-1].add(event)
 
 
+def is_watched() -> bool:
+    """Whether anybody looks: a session, a recorder, a debug tree. Texts made only to be read are not made otherwise."""
+    return len(_stack) > 1 or bool(_process_store.listeners)
+
+
 @contextmanager
 def session() -> Iterator[Store]:
     store = Store(outer=_stack[-1])

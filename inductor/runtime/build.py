@@ -109,10 +109,15 @@ def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     return pool.start(work)
 
 
+def command_for(source: str, target: str) -> list[str]:
+    """What turns a C file into a library."""
+    return [compiler() or "cc", *flags(), "-o", target, source, *link_flags()]
+
+
 def run_compiler(path: str, source: str, folder: Path) -> Path:
     text, out = folder / "unit.c", folder / "unit.so"
     text.write_text(source)
-    command = [path, *flags(), "-o", str(out), str(text), *link_flags()]
+    command = command_for(str(text), str(out))
     try:
         code, errors = pool.run(command, TIMEOUT)
     except subprocess.TimeoutExpired:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dynamo.decisions import decide
+from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index
 from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr, rebuild
@@ -102,13 +102,19 @@ class Inliner:
         replacements: dict[Expr, Expr] = {}
         for load in list(nest.loads()):
             producer = self.producer(load.attr[0])
-            if producer is None or load.args or not self.wanted(producer, nest, load):
+            if producer is None:
+                continue
+            what, again = f"{_label(producer)} into {_label(nest)}", arithmetic(producer)
+            if load.args or not self.wanted(producer, nest, load):
+                cheaper = f"keeping {load.attr[0]} costs less than {again} operations at every read"
+                refuse("inline", what, "an indirect read needs the whole buffer" if load.args else cheaper)
                 continue
             size += sum(1 for _ in producer.exprs())
             mapping = invert(producer, load.attr[1])
             if mapping is None or size > MAX_NODES:
+                refuse("inline", what, "the store can't be inverted" if mapping is None else f"the expression would pass {MAX_NODES} nodes")
                 continue
-            if decide("inline", f"{_label(producer)} into {_label(nest)}"):
+            if decide("inline", what, f"{again} operations are cheaper than storing and reading back {load.attr[0]}"):
                 replacements[load] = producer.stores[0].substitute(mapping, {}).value
         if not replacements:
             return nest

@@ -50,7 +50,7 @@ def split(program: Program, original: Nest) -> list[Step]:
         return [original]
     axis = max(axes, key=lambda a: hint(a.extent))
     parts = parts_of(axis.extent)
-    if parts is None or not decide("split", f"{original.name}: {kind} of {length} into {parts} parts"):
+    if parts is None or not decide("split", f"{original.name}: {kind} of {length} into {parts} parts", f"only {results} results"):
         return [original]
     return list(in_two(program, nest, node, axis, parts))
 

@@ -31,7 +31,7 @@ def texts(fn: Callable[..., Any], args: Sequence[Any]) -> dict[str, str]:
     gm = trace(fn, args)
     with session() as store:
         compile_graph(gm, args)
-    return {e.stage: e.code for e in store.of(CodeGenerated)}
+    return {e.stage: e.code for e in store.of(CodeGenerated) if e.name.endswith((".lowered", ".scheduled", ".c"))}
 
 
 def interpreted(fn: Callable[..., Any], args: Sequence[Any]) -> list[Any]:

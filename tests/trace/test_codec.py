@@ -20,6 +20,7 @@ _BY_HINT: dict[typing.Any, st.SearchStrategy[typing.Any]] = {
     float: st.floats(min_value=0, allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     tuple[str, ...]: st.lists(_TEXT, max_size=3).map(tuple),
+    tuple[int, ...]: st.lists(st.integers(-(2**62), 2**62), max_size=3).map(tuple),
     dict[str, str]: st.dictionaries(_TEXT, _TEXT, max_size=3),
 }
 
