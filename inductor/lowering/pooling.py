@@ -9,7 +9,7 @@ from itertools import product
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import as_shape, numel
-from inductor.ir.expr import Expr, call, const, index_value, load, masked, widen
+from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
 from inductor.lowering.concat import bounds_test
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
@@ -71,6 +71,25 @@ class Window:
             place[k] = of_atom(Axis(f"${len(indirect) - 1}", extent))
         return widen(load(self.x.buffer, self.x.type, self.x.at(place), tuple(indirect)))
 
+    def clamped_step(self, where: Sequence[Index], tap: Sequence[int]) -> Expr:
+        """How far behind the window's first tap the element of `clamped` lies in its plane, as i32."""
+        total: Expr | None = None
+        place, first = self.place(where, tap)[-self.rank :], self.place(where, (0,) * self.rank)[-self.rank :]
+        spatial = self.x.shape[-self.rank :]
+        for k, extent in enumerate(spatial):
+            low, high = place[k].bounds
+            moved = const((place[k] - first[k]).const, "i32")
+            if low < 0:
+                below = call("max", index_value(place[k] * -1), const(0, "i64"))
+                moved = call("add", moved, cast(below, "i32"))
+            if high >= extent:
+                above = call("max", index_value(place[k] - (extent - 1)), const(0, "i64"))
+                moved = call("sub", moved, cast(above, "i32"))
+            part = call("mul", moved, const(numel(spatial[k + 1 :]), "i32"))
+            total = part if total is None else call("add", total, part)
+        assert total is not None
+        return total
+
 
 def lowest(x: Tensor) -> float:
     return -math.inf if types.is_float(x.type) else -(2 ** (8 * types.TYPES[x.type].size - 1))
@@ -86,6 +105,8 @@ def _max_pool(ctx: Context, x: Tensor, window: Window, ceil: bool) -> tuple[Tens
     metas, rank = ctx.meta, window.rank
     shape = as_shape(metas[0].shape)
     spatial = x.shape[-rank:]
+    if numel(spatial) + numel(window.kernel) * max(window.dilation) >= 2**31:
+        raise Decline
     # A tap outside the input, moved to its edge, still lies in the window: that keeps loads free of conditions.
     clamps = x.index.is_affine and set(window.dilation) == {1} and not ceil
 
@@ -99,21 +120,24 @@ def _max_pool(ctx: Context, x: Tensor, window: Window, ceil: bool) -> tuple[Tens
 
     def positions(where: tuple[Index, ...]) -> Expr:
         best: Expr | None = None
-        at = const(0, "i64")
+        at, first = first_inside(window, where, spatial)
         for tap in window.taps():
-            value, test = window.load(where, tap, lowest(x))
-            place = Index(0)
-            for position, extent in zip(window.place(where, tap)[-rank:], spatial, strict=True):
-                place = place * extent + position
-            take = larger(value, best) if best is not None else const(True, "bool")
-            if best is None and test is not None:
-                best, at = const(lowest(x), value.type), first_inside(window, where, spatial)
-                take = larger(value, best)
-            if test is not None:
-                take = call("and", take, test)
-            at = call("where", take, index_value(place), at)
-            best = value if best is None else call("where", take, value, best)
-        return at
+            test: Expr | None = None
+            if clamps:  # an edge met again is not larger than itself, and its place is the edge's own
+                value, step = window.clamped(where, tap), window.clamped_step(where, tap)
+            else:  # outside is the lowest value, which is never larger
+                value, test = window.load(where, tap, lowest(x))
+                flat = flat_place([Index(t * d) for t, d in zip(tap, window.dilation, strict=True)], spatial)
+                step = const(flat.const, "i32")
+            if best is None:
+                best = value if test is None else const(lowest(x), value.type)
+                at = at if test is not None else step
+                if test is None:
+                    continue
+            take = larger(value, best)
+            at = call("where", take, step, at)
+            best = call("where", take, value, best)
+        return call("add", first, cast(at, "i64"))
 
     ctx.meta = metas[0]
     out = ctx.make(shape, x.dtype, values)
@@ -121,19 +145,28 @@ def _max_pool(ctx: Context, x: Tensor, window: Window, ceil: bool) -> tuple[Tens
     return out, ctx.make(shape, metas[1].dtype, positions)
 
 
-def first_inside(window: Window, where: Sequence[Index], spatial: Sequence[int]) -> Expr:
-    """Position of the first tap inside the input: what eager reports for a window of -inf."""
-    total: Expr | None = None
-    for position, extent, dilation in zip(window.place(where, (0,) * window.rank)[-window.rank :], spatial, window.dilation, strict=True):
-        start = index_value(position)
-        if position.bounds[0] < 0:
-            # Smallest start + k*dilation that is not negative.
-            steps = index_value((Index(dilation - 1) - position) // dilation)
-            up = call("add", start, call("mul", call("max", steps, const(0, "i64")), const(dilation, "i64")))
-            start = up
-        total = start if total is None else call("add", call("mul", total, const(extent, "i64")), start)
-    assert total is not None
+def flat_place(where: Sequence[Index], spatial: Sequence[int]) -> Index:
+    total = Index(0)
+    for position, extent in zip(where, spatial, strict=True):
+        total = total * extent + position
     return total
+
+
+def first_inside(window: Window, where: Sequence[Index], spatial: Sequence[int]) -> tuple[Expr, Expr]:
+    """How far behind the window's first tap the first one inside the input lies, and the place of that first tap.
+
+    The former is what eager reports for a window of -inf. It is 32 bits wide, as values are, so that the choice among
+    taps stays in lanes as wide as the values; a plane has fewer elements than that.
+    """
+    corner = window.place(where, (0,) * window.rank)[-window.rank :]
+    total: Expr = const(0, "i32")
+    for k, (position, dilation) in enumerate(zip(corner, window.dilation, strict=True)):
+        if position.bounds[0] < 0:
+            # Smallest count of dilations that brings the position to zero or above.
+            steps = call("max", index_value((Index(dilation - 1) - position) // dilation), const(0, "i64"))
+            far = const(dilation * numel(spatial[k + 1 :]), "i32")
+            total = call("add", total, call("mul", cast(steps, "i32"), far))
+    return total, index_value(flat_place(corner, spatial))
 
 
 @lowers("max_pool2d_with_indices", "decomposed")

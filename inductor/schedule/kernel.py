@@ -20,6 +20,7 @@ from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import simplify
 from inductor.schedule.fuse import Group
+from inductor.schedule.interior import Interior, interior
 
 TILE_BYTES = 64 * 1024  # larger intermediates stay in memory: they would not sit in L1/L2 anyway
 BLOCK = 1024  # elements per block of a block kernel that only does pointwise work
@@ -43,6 +44,7 @@ class Stage:
     axes: tuple[Axis, ...]
     members: list[Nest] = field(default_factory=list)
     vector: Axis | None = None
+    interior: Interior | None = None
 
 
 @dataclass
@@ -142,6 +144,7 @@ class Builder:
         for stage in stages:
             stage.vector = self.vector_axis(stage)
             stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
+            stage.interior = self.interior(stage, frozenset(tiles))
         return Kernel(
             self.name,
             self.outer,
@@ -324,6 +327,15 @@ class Builder:
             return (total, hint(axis.extent))
 
         return max(candidates, key=score)
+
+    def interior(self, stage: Stage, tiles: frozenset[str]) -> Interior | None:
+        """Where the vectorised loop of a stage without reductions runs free of tests on its index."""
+        axis = self.block or stage.vector
+        if axis is None or self.crossing is not None:
+            return None
+        if not all(m.is_pointwise and m.has_plain_stores and not (m.reads() | m.writes()) & tiles for m in stage.members):
+            return None
+        return interior(axis, stage.members, self.name)
 
     def block_size(self, tiles: Mapping[str, Tile]) -> Dim:
         if self.block is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from tests.inductor.helpers import check, compiled
 
@@ -46,12 +47,31 @@ def test_rows_of_any_length(extent: int) -> None:
 
 def test_exp_everywhere() -> None:
     """Specials, subnormal results and the ends of the range."""
-    x = torch.cat(
-        [torch.linspace(-110, 95, 5000), torch.tensor([torch.inf, -torch.inf, torch.nan, 0.0, -0.0, 1e30, -1e30, 88.7228, -103.97])]
-    )
-    check(torch.exp, x, rtol=4e-7, atol=3e-45)
+    specials = torch.tensor([torch.inf, -torch.inf, torch.nan, 0.0, -0.0, 1e30, -1e30, 88.7228, -103.97])
+    check(torch.exp, torch.cat([torch.linspace(-110, 95, 5000), specials]), rtol=4e-7, atol=3e-45)
 
 
 def test_softmax_of_specials() -> None:
     inf, nan = torch.inf, torch.nan
     check(lambda a: torch.softmax(a, 1), torch.tensor([[1.0, inf, 2.0], [nan, 1.0, 2.0], [-inf, -inf, -inf], [-inf, 0.0, 3e38]]))
+
+
+POOLS = [(3, 2, 1, 1, False), (3, 1, 1, 1, False), (2, 2, 0, 1, False), (3, 2, 1, 2, False), (3, 2, 1, 1, True), (5, 3, 2, 1, False)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=str)
+@pytest.mark.parametrize("kernel, stride, padding, dilation, ceil", POOLS)
+def test_max_pool(kernel: int, stride: int, padding: int, dilation: int, ceil: bool, dtype: torch.dtype) -> None:
+    """Borders and interior; ties, NaN and windows of -inf report the place that eager reports."""
+    x = (torch.randn(2, 3, 23, 40) * 2).round().to(dtype)
+    if dtype.is_floating_point:
+        x[0, 0, 3, 5:9], x[0, 1, 10:13], x[1, 2, :4, :4] = torch.nan, -torch.inf, -torch.inf
+        x[1, 0, 0, 0], x[1, 0, -1, -1], x[1, 0, 22, 0] = torch.nan, torch.nan, torch.inf
+    pool = torch.ops.aten.max_pool2d_with_indices
+    check(lambda a: pool(a, [kernel] * 2, [stride] * 2, [padding] * 2, [dilation] * 2, ceil), x)
+
+
+@pytest.mark.parametrize("width", [5, 9, 20, 65])
+def test_padding_has_an_interior(width: int) -> None:
+    x = draw(3, 4, 6, width)
+    check(lambda a: (F.pad(a, (2, 1, 1, 0)).exp(), F.avg_pool2d(a, 3, 1, 1), F.pad(a, (-1, 3), value=2.0) * 2), x, rtol=1e-5, atol=1e-5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
 from inductor.codegen.c.comments import origin_comment
@@ -42,6 +42,7 @@ class StagePrinter:
 
     def __init__(self, kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> None:
         self.kernel, self.stage, self.names = kernel, stage, names
+        self.border = stage.interior
         self.stored = stored
         loops = list(stage.axes) + ([kernel.block] if kernel.block is not None else [])
         self.scope = Scope(loops)
@@ -160,7 +161,7 @@ class StagePrinter:
         axis = scope.loops[depth]
         is_last = depth == len(scope.loops) - 1
         if is_last and self.is_block:
-            return [SIMD, f"for (long {axis.name} = lo; {axis.name} < hi; {axis.name}++) {{", *indent(scope.lines[depth + 1]), "}"]
+            return self.plain_loop(axis, "lo", "hi", scope.lines[depth + 1])
         if is_last and axis is self.stage.vector:
             return self.vector_loop(axis, scope.lines[depth + 1])
         inner = scope.lines[depth + 1] + self.loops(depth + 1)
@@ -185,10 +186,22 @@ class StagePrinter:
             "}",
         ]
 
+    def plain_loop(self, axis: Axis, start: str, stop: str, body: list[str]) -> list[str]:
+        """The innermost loop where nothing is accumulated: whole, or one of the two parts of a loop with an interior."""
+        name, border = axis.name, self.border
+        head = [SIMD, f"for (long {name} = {start}; {name} < {stop}; {name}++) {{"]
+        if border is not None and axis is border.axis:
+            head = [SIMD, f"for (long {name} = 0; {name} < {axis.extent}L; {name}++) {{"]
+        elif border is not None:
+            first = 0 if border.start else border.stop
+            step = f"{name} = {name} + 1 == {border.start}L ? {border.stop}L : {name} + 1"
+            head = [f"for (long {name} = {first}L; {name} < {axis.extent}L; {step}) {{"]
+        return [*head, *indent(body), "}"]
+
     def vector_loop(self, axis: Axis, body: list[str]) -> list[str]:
         extent, lanes = hint(axis.extent), self.lanes
         if not self.running:
-            return [SIMD, f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
+            return self.plain_loop(axis, "0", f"{extent}L", body)
         if lanes == 1:
             return [f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
         at = self.names.fresh("at")
@@ -272,6 +285,18 @@ class StagePrinter:
         return [*comment, "{", *indent([*self.before, *self.scope.lines[0], *self.loops(), *after]), "}"]
 
 
+def stage_text(kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> list[str]:
+    """A stage as C; one with an interior is printed twice: the simpler members over the interior, its own over the border."""
+    border = StagePrinter(kernel, stage, names, stored).text()
+    if stage.interior is None:
+        return border
+    old, new = kernel.block or stage.vector, stage.interior.axis
+    members = list(stage.interior.members)
+    inner = Stage(tuple(new if a is old else a for a in stage.axes), members, new if stage.vector is old else stage.vector, stage.interior)
+    moved = replace(kernel, block=new) if kernel.block is old else kernel
+    return StagePrinter(moved, inner, names, stored | stores_by_buffer(members)).text() + border
+
+
 def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
     return [("    " * levels + line) if not line.startswith("#") else line for line in lines]
 
@@ -327,7 +352,7 @@ class KernelPrinter:
         stored = stores_by_buffer([m for s in kernel.stages for m in s.members])
         body: list[str] = []
         for stage in kernel.stages:
-            body += StagePrinter(kernel, stage, names, stored).text()
+            body += stage_text(kernel, stage, names, stored)
         checked = any(e.op == "check" for s in kernel.stages for m in s.members for e in m.exprs())
         if checked:
             body = [line.replace(SIMD, CHECKED_SIMD) for line in body]
