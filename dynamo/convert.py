@@ -6,6 +6,7 @@ convert = bytecode -> capture -> backend -> guards -> codegen -> install
 from __future__ import annotations
 
 import contextlib
+import dis
 import itertools
 import threading
 import types
@@ -29,7 +30,7 @@ from dynamo.guards import BuiltGuards, build, failure
 from dynamo.skipped import skip_file, user_place
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
 from dynamo.symbolic.tracer import Decisions
-from dynamo.trace import emit, events, stage
+from dynamo.trace import emit, events, is_watched, stage
 from dynamo.trace.events import GraphNode
 
 _frame_numbers = itertools.count()
@@ -208,6 +209,8 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
     """Compile one variant of one frame. Reads as the list of stages in dynamo/trace/stages.py."""
     with stage("bytecode", compile_id):
         decode(fn.__code__)
+    if is_watched():
+        emit(events.CodeGenerated(compile_id, "bytecode", "bytecode", "text", dis.Bytecode(fn.__code__).dis()))
     known = Decisions(inputs=set(_promoted(state)))
     while True:
         with stage("capture", compile_id):

@@ -33,6 +33,7 @@ _ROWS = (
     Row("CL010", "unknown engine", "`--engine` is `dynamo` (this project's compiler) or `torch` (torch.compile itself)."),
     Row("CL011", "unknown export format", "`export --to` takes `chrome` or `dot`."),
     Row("CL012", "unknown backend", "`--backend` takes the name of a backend that is installed with dynamo-debug or as a plug-in."),
+    Row("CL013", "unknown stage", "`explain --stage` takes the name of a stage of the pipeline; docs/record.md describes them."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
 

@@ -106,7 +106,7 @@ class Inliner:
                 continue
             what, again = f"{_label(producer)} into {_label(nest)}", arithmetic(producer)
             if load.args or not self.wanted(producer, nest, load):
-                cheaper = f"keeping {load.attr[0]} costs less than {again} operations at every read"
+                cheaper = f"computing it at every read costs {again}, keeping {load.attr[0]} less"
                 refuse("inline", what, "an indirect read needs the whole buffer" if load.args else cheaper)
                 continue
             size += sum(1 for _ in producer.exprs())
@@ -114,7 +114,7 @@ class Inliner:
             if mapping is None or size > MAX_NODES:
                 refuse("inline", what, "the store can't be inverted" if mapping is None else f"the expression would pass {MAX_NODES} nodes")
                 continue
-            if decide("inline", what, f"{again} operations are cheaper than storing and reading back {load.attr[0]}"):
+            if decide("inline", what, f"computing it here costs {again}, less than storing and reading back {load.attr[0]}"):
                 replacements[load] = producer.stores[0].substitute(mapping, {}).value
         if not replacements:
             return nest

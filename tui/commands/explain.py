@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +11,11 @@ import typer
 
 from dynamo.breaks import REASONS
 from dynamo.peer_names import NOTES
-from dynamo.trace import report
+from dynamo.trace import artefacts, report, stages
 from dynamo.trace.events import GraphCaptured
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
+from dynamo.trace.stages import BY_NAME
 from tui import options
 from tui.child import Request
 from tui.console import put, put_json
@@ -25,7 +26,14 @@ from tui.runs import Outcome, load_run, narrate, run_script
 _WIDTH = 100
 
 Code = Annotated[str | None, typer.Option(help="Print the page of a graph break or error id; without ID, list all.", metavar="[ID]")]
-Graph = Annotated[str, typer.Option(help="Print one graph only, in full.", show_default=False, metavar="ID")]
+Graph = Annotated[
+    str,
+    typer.Option(help="Print one graph only, in full; with --stage or --decisions, what belongs to it.", show_default=False, metavar="ID"),
+]
+Stage = Annotated[
+    str, typer.Option(help=f"Print what one stage made, in full: {', '.join(BY_NAME)}.", show_default=False, metavar="NAME")
+]
+Decisions = Annotated[bool, typer.Option("--decisions", help="List every optional step of the compiler: taken or refused, and why.")]
 Full = Annotated[bool, typer.Option("--full", help="Do not shorten long graphs and guard lists.")]
 
 
@@ -34,6 +42,8 @@ def explain(
     args: options.Args = None,
     code: Code = None,
     graph: Graph = "",
+    stage: Stage = "",
+    decisions: Decisions = False,
     full: Full = False,
     engine: options.Engine = "dynamo",
     backend: options.Backend = "",
@@ -49,26 +59,68 @@ def explain(
         return _page(code, as_json)
     if not script:
         raise CliError("CL008", "name a script: dynamo-debug explain SCRIPT; or an id: dynamo-debug explain --code ID")
+    view = View(graph, _known_stage(stage), decisions, full, as_json)
     if is_record(Path(script)):
         run = load_run(Path(script))
         outcome = Outcome(run, int(Exit.OK), True)
     else:
         outcome = run_script(Request(script, tuple(args or ()), engine, backend, internals))
         narrate(outcome)
-    _show(outcome.run, graph, full, as_json)
+    _show(outcome.run, view)
     if fail_on_break and outcome.code == Exit.OK and outcome.run.breaks:
         return Exit.FINDING
     return outcome.code
 
 
-def _show(run: Run, graph: str, full: bool, as_json: bool) -> None:
-    if graph:
-        found = [_find_graph(run, graph)]
-        put_json([report.graph_json(g) for g in found]) if as_json else put(found[0].code.rstrip("\n") + "\n")
-    elif as_json:
+@dataclass(frozen=True)
+class View:
+    """What of the run is shown."""
+
+    graph: str
+    stage: str
+    decisions: bool
+    full: bool
+    as_json: bool
+
+
+def _known_stage(name: str) -> str:
+    found = stages.ALIASES.get(name, name)
+    if found and found not in BY_NAME:
+        raise CliError("CL013", f"{name}: no such stage{nearest(name, list(BY_NAME))} (stages: {', '.join(BY_NAME)})")
+    return found
+
+
+def _show(run: Run, view: View) -> None:
+    if view.stage or view.decisions:
+        _show_parts(run, view)
+    elif view.graph:
+        found = [_find_graph(run, view.graph)]
+        put_json([report.graph_json(g) for g in found]) if view.as_json else put(found[0].code.rstrip("\n") + "\n")
+    elif view.as_json:
         put_json(report.as_json(run))
     else:
-        put(report.as_text(run, report.Detail(full)))
+        put(report.as_text(run, report.Detail(view.full)))
+
+
+def _show_parts(run: Run, view: View) -> None:
+    """One stage, or the decisions of all stages or of one."""
+    if view.graph:
+        _check_part(run, view.graph)
+    if not view.decisions:
+        stage_json, stage_text = artefacts.stage_json, artefacts.stage_text
+        put_json(stage_json(run, view.stage, view.graph)) if view.as_json else put(stage_text(run, view.stage, view.graph))
+        return
+    found = artefacts.decisions(run, view.stage, view.graph)
+    if view.as_json:
+        put_json([artefacts.decision_json(d) for d in found])
+    else:
+        put("".join(f"{line}\n" for line in artefacts.decision_lines(found)))
+
+
+def _check_part(run: Run, graph_id: str) -> None:
+    """`--graph` beside `--stage` names a compile or a graph of one."""
+    if graph_id not in run.compiles:
+        _find_graph(run, graph_id)
 
 
 def _find_graph(run: Run, graph_id: str) -> GraphCaptured:
