@@ -36,6 +36,9 @@ UNDECLARED_WRITES: dict[Any, tuple[int, tuple[int, ...]]] = {
     aten.miopen_batch_norm.default: (5, (3, 4)),
 }
 
+# ops that write to what their schema says only in training: position of `training`, and the op that is the same without it
+WRITES_IN_TRAINING: dict[Any, tuple[int, Any]] = {aten._native_batch_norm_legit.default: (5, aten.native_batch_norm.default)}
+
 # functional forms whose name does not follow from the op's
 _FUNCTIONAL: dict[Any, Any] = {
     aten.native_batch_norm.default: aten._native_batch_norm_legit_functional.default,

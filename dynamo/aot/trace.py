@@ -24,6 +24,7 @@ from dynamo.aot.functionalise import (
     UNDECLARED_WRITES,
     UNDO,
     VIEW_OF_IN_PLACE,
+    WRITES_IN_TRAINING,
     Cloned,
     OpFacts,
     facts_of,
@@ -290,6 +291,9 @@ class Tracer(FakeMode):
             return special(self, func, args, kwargs)
         if special is fake_mode._lift:
             return self._constant(func, args[0])
+        in_training = WRITES_IN_TRAINING.get(func)
+        if in_training is not None and not args[in_training[0]]:
+            func = in_training[1]
         facts = facts_of(func)
         undeclared = UNDECLARED_WRITES.get(func)
         if undeclared is not None and args[undeclared[0]] and args[undeclared[1][0]] is not None:

@@ -157,7 +157,8 @@ def _batch_norm(
                 [running[1], flat_channel(squares)],
                 running[1].dtype,
             )
-        saved = (flat_channel(centre), flat_channel(inverse))
+        narrow = metas[1].dtype  # bfloat16 where the parameters are, else float32
+        saved = tuple(s if s.dtype == narrow else ctx.map(lambda v: v, [s], narrow) for s in map(flat_channel, (centre, inverse)))
     else:
         if running[0] is None or running[1] is None:
             raise Decline
