@@ -44,14 +44,15 @@ def arithmetic(nest: Nest) -> int:
     return sum(OPS[e.op].cost for e in nest.exprs() if e.op in OPS)
 
 
-def wide_loads(nest: Nest) -> int:
-    """Loads that touch about as many elements as the nest has points."""
-    found = 0
+def wide_loads(nest: Nest) -> list[str]:
+    """Buffers of the loads that touch about as many elements as the nest has points."""
+    found = []
     for node in nest.loads():
         reach = 1
         for axis in node.attr[1].axes:
             reach *= axis.extent
-        found += reach * 4 >= nest.points
+        if reach * 4 >= nest.points:
+            found.append(node.attr[0])
     return found
 
 
@@ -61,10 +62,13 @@ class Inliner:
         self.nests = {s.name: s for s in program.steps if isinstance(s, Nest)}
         self.writers: dict[str, list[str]] = {}
         self.uses: Counter[str] = Counter()
+        self.readers: dict[str, list[str]] = {}
         self.pinned = {v.buffer for v in views_of(program.outputs)}
         for step in program.steps:
             if isinstance(step, Nest):
                 self.uses.update(step.reads())
+                for buffer in step.reads():
+                    self.readers.setdefault(buffer, []).append(step.name)
             else:
                 self.pinned |= step.reads()
             for buffer in step.writes():
@@ -81,7 +85,7 @@ class Inliner:
     def wanted(self, producer: Nest, consumer: Nest, load: Expr) -> bool:
         """Is recomputing at this load cheaper than going through memory?"""
         work, buffer = arithmetic(producer), load.attr[0]
-        wide = wide_loads(producer)
+        wide = len(wide_loads(producer))
         if wide == 0 and work <= CHEAP and not any(True for _ in producer.loads()):
             return True
         if buffer in self.pinned:
@@ -89,7 +93,20 @@ class Inliner:
         taps = sum(1 for e in consumer.loads() if e.attr[0] == buffer)
         if consumer.points * taps > producer.points * (1 if work > CHEAP else 2):
             return work <= BROADCAST_CHEAP and wide <= 1
-        return self.uses[buffer] == 1 or (work <= CHEAP and wide <= 1)
+        return self.uses[buffer] == 1 or (work <= CHEAP and (wide <= 1 or self.shares(producer, buffer)))
+
+    def shares(self, producer: Nest, buffer: str) -> bool:
+        """Reading the producer's operands again costs little more than the buffer, as its readers need them anyway.
+
+        Kept, the buffer is written once (which reads it too) and read by everyone; inlined, all read its operands.
+        """
+        operands, extra = wide_loads(producer), 0
+        for reader in self.readers.get(buffer, ()):
+            nest = self.nests[reader]
+            near = [self.producer(b) for b in nest.reads() if b != buffer]
+            known = nest.reads().union(*(p.reads() for p in near if p is not None))
+            extra += sum(1 for b in operands if b not in known)
+        return extra <= self.uses[buffer] + 1
 
     def run(self) -> None:
         for step in list(self.program.steps):

@@ -57,8 +57,8 @@ def split(program: Program, original: Nest) -> list[Step]:
 
 def is_column(nest: Nest, node: Expr) -> bool:
     """The reduction walks memory with a stride, the results lie side by side."""
-    loads = [e.attr[1] for e in nest.exprs() if e.op == "load"]
-    return any(index.coef(a) == 1 for index in loads for a in nest.axes)
+    walked = [e.attr[1] for e in nest.exprs() if e.op == "load" and e.attr[1].axes & set(node.attr[1])]
+    return any(index.coef(a) == 1 for index in walked for a in nest.axes)
 
 
 def in_two(program: Program, nest: Nest, node: Expr, axis: Axis, parts: Dim) -> tuple[Nest, Nest]:
