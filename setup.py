@@ -15,7 +15,8 @@ setup(
         ),
         Extension(
             "inductor._host",
-            sources=["inductor/csrc/host.c"],
+            sources=sorted(glob("inductor/csrc/*.c")),
+            depends=sorted(glob("inductor/csrc/*.h")),
             extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
         ),
     ]

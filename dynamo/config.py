@@ -60,6 +60,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
     Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
+    Option("freezing", False, "trust that parameters never change where no gradient is needed", "DYNAMO_FREEZING", _flag),
     Option("repro_after", "", "dump a repro when a stage fails: dynamo or aot", "TORCHDYNAMO_REPRO_AFTER", str),
     Option(
         "repro_level", 2, "1 dump the graph, 2 dump a minifier launcher, 3 always dump, 4 on wrong results", "TORCHDYNAMO_REPRO_LEVEL", int

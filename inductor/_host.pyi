@@ -41,5 +41,8 @@ def configure(handle_offset: int, *addresses_then_guard: Any) -> None:
 def data_ptr(tensor: Any) -> int:
     """Data pointer of a tensor, read as programs read it."""
 
+def fingerprint(tensors: tuple[Any, ...], sizes: tuple[int, ...]) -> bytes:
+    """16 bytes that tell the contents of tensors apart; `sizes` are bytes of each."""
+
 def object_word(obj: object, offset: int) -> int:
     """Eight bytes of an object at an offset."""

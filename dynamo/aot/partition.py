@@ -30,6 +30,7 @@ class Parts:
     """forward returns the results, then `saved_values`; backward takes saved primals, saved values, tangents, in this order.
 
     `meta["static_inputs"]` of both: positions of inputs that are the same tensors at every call (parameters and buffers).
+    `meta["is_inference"]`: there is no backward, so those tensors rarely change.
     """
 
     forward: GraphModule
@@ -104,7 +105,9 @@ def needed(ends: Iterable[Node], stop: Any = frozenset()) -> set[Node]:
 
 def inference(joint: Joint) -> Parts:
     """One graph, no backward."""
-    return Parts(_forward(joint, []), None, [], 0)
+    forward = _forward(joint, [])
+    forward.meta["is_inference"] = True
+    return Parts(forward, None, [], 0)
 
 
 def partition(joint: Joint, strategy: str) -> Parts:

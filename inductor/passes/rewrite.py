@@ -7,14 +7,17 @@ takes one node and returns the node that may replace it, or None. Every replacem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
 from dynamo.decisions import decide
+from inductor.passes.convolution import pack_convolutions
+from inductor.passes.layout import channels_last
 
 aten = torch.ops.aten
 
@@ -139,3 +142,11 @@ def drop_unused(graph: Graph) -> None:
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         if not acts and not random:
             graph.erase_node(node)
+    if gm.meta.get("is_inference") and pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
+        channels_last(graph)
+def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:
+    """The inputs at these positions that the graph does not write to."""
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    return frozenset(inputs[i] for i in positions if not any(u.target is aten.copy_.default for u in inputs[i].users))
+
+

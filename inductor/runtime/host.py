@@ -11,6 +11,7 @@ import torch
 
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
+from inductor.runtime.packed import PACKED, PackedConvolution
 from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
 
@@ -28,6 +29,8 @@ ABSOLUTE = frozenset({torch.ops.aten.as_strided_scatter.default, torch.ops.aten.
 
 def callable_of(step: Extern) -> Any:
     """What C calls for an ATen operator, with constant keyword arguments bound."""
+    if step.target is PACKED:
+        return PackedConvolution()
     op = DIRECT.get(str(step.target)) or getattr(step.target, "_op", step.target)
     constant = {k: v for k, v in step.kwargs.items() if not any(True for _ in views_of(v))}
     return functools.partial(op, **constant) if constant else op
