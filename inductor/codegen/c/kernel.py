@@ -11,12 +11,13 @@ from inductor.codegen.c.exprs import c_type
 from inductor.codegen.c.reductions import Accumulator, accumulator
 from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
-from inductor.ir.expr import Expr
+from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
 from inductor.schedule.kernel import Kernel, Stage
 
 ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
 COLUMN_CHUNK = 64  # the same for rows of a column sum
+GATHER_WORK = 12  # additions per scattered read from which on lanes pay
 SERIAL_WORK = 200_000  # additions that take about 20 us; below, threads cost more than they bring
 WORK_PER_THREAD = 100_000
 
@@ -196,7 +197,15 @@ class StagePrinter:
             first = 0 if border.start else border.stop
             step = f"{name} = {name} + 1 == {border.start}L ? {border.stop}L : {name} + 1"
             head = [f"for (long {name} = {first}L; {name} < {axis.extent}L; {step}) {{"]
+        if self.only_gathers(axis):
+            head = [head[-1], '    __asm__ volatile("");']  # keeps gcc from vectorising
         return [*head, *indent(body), "}"]
+
+    def only_gathers(self, axis: Axis) -> bool:
+        """Scattered reads and little else: lanes gain nothing, as the hardware gathers one by one, more slowly than plain loads."""
+        values = [s.value for m in self.stage.members for s in m.stores]
+        scattered = any(axis in a.axes for m in self.stage.members for e in m.loads() for a in e.args)
+        return scattered and sum(map(cost, values)) <= GATHER_WORK
 
     def vector_loop(self, axis: Axis, body: list[str]) -> list[str]:
         extent, lanes = hint(axis.extent), self.lanes
