@@ -51,6 +51,18 @@ def _level(text: str) -> int:
     return int(text)
 
 
+def _megabytes(text: str) -> int:
+    if not text.isdigit():
+        raise ValueError(f"expected a number of megabytes, got {text!r}")
+    return int(text)
+
+
+def _logs(text: str) -> str:
+    from dynamo.trace import logs
+
+    return logs.parse(text)
+
+
 OPTIONS: tuple[Option, ...] = (
     Option("recompile_limit", 8, "compiles of one code object before it runs only from its cache", "DYNAMO_RECOMPILE_LIMIT", int),
     Option("suppress_errors", True, "on an internal error warn and run the frame in eager; off: raise", "DYNAMO_SUPPRESS_ERRORS", _flag),
@@ -60,7 +72,15 @@ OPTIONS: tuple[Option, ...] = (
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
     Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
+    Option("cache", True, "keep compiled graphs and built kernels on disk, for the next process", "DYNAMO_CACHE", _flag),
+    Option("cache_dir", "", "folder of that cache; empty: dynamo-debug in the user's cache folder", "DYNAMO_CACHE_DIR", str),
+    Option("cache_limit", 512, "megabytes it may hold; what was used longest ago goes first", "DYNAMO_CACHE_LIMIT", _megabytes),
+    Option("force_disable_caches", False, "use no cache, whatever `cache` says", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", _flag),
     Option("freezing", False, "trust that parameters never change where no gradient is needed", "DYNAMO_FREEZING", _flag),
+    Option("compile_debug", False, "write a folder of graphs, IR, code and logs per compiled graph", "TORCH_COMPILE_DEBUG", _flag),
+    Option("debug_dir", "", "where torch_compile_debug goes; empty: the current folder", "TORCH_COMPILE_DEBUG_DIR", str),
+    Option("inductor_trace", False, "the same per graph, by content, in the cache folder", "TORCHINDUCTOR_TRACE", _flag),
+    Option("logs", "", "artefacts to print on stderr: names with commas, or help", "DYNAMO_LOGS", _logs),
     Option("repro_after", "", "dump a repro when a stage fails: dynamo or aot", "TORCHDYNAMO_REPRO_AFTER", str),
     Option(
         "repro_level", 2, "1 dump the graph, 2 dump a minifier launcher, 3 always dump, 4 on wrong results", "TORCHDYNAMO_REPRO_LEVEL", int

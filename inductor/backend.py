@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import aot_module
-from inductor.compile import start_graph
+from inductor.decompositions import SPLITS
+from inductor.runtime.graph_cache import DiskCache
+
+if TYPE_CHECKING:
+    from inductor.compile import Compiled
+    from inductor.runtime.pending import Pending
 
 
 def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Compile a captured graph, with its backward where gradients are needed. `options` (modes of the GPU) change nothing on CPUs."""
-    return aot_module(gm, example_inputs, fw_compiler=start_graph, bw_compiler=start_graph)
+    cache = DiskCache(dict(options or {}))
+    return aot_module(gm, example_inputs, decompositions=SPLITS, fw_compiler=compile_one, bw_compiler=compile_one, cache=cache)
+
+
+def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:
+    """One ATen graph. The C compiler may still be at work when this returns."""
+    from inductor.compile import start_graph  # lowering and its tables: not needed where the cache has the graph
+
+    return start_graph(gm, example_inputs, is_backward=is_backward)

@@ -25,6 +25,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("guards", "dynamo", "compile guard records into a C guard tree"),
     Stage("codegen", "dynamo", "write the function that calls the graph and replays side effects"),
     Stage("install", "dynamo", "put the entry into the cache of its code object"),
+    Stage("cache", "inductor", "look the graph up in the cache on disk; a hit replaces the stages below"),
     Stage("aot", "dynamo", "trace the joint forward and backward ATen graph", ("joint",)),
     Stage("partition", "dynamo", "split the joint graph, decide what to save and what to recompute"),
     Stage("passes", "inductor", "rewrite graph and loop IR"),

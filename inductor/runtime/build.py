@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -59,10 +60,10 @@ def compiler_identity(path: str) -> str:
 def cpu_identity() -> str:
     """What -march=native depends on."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        with open("/proc/cpuinfo") as lines:  # the kernel writes it as it is read, so stop at the first CPU
+            return next((line for line in lines if line.startswith(("flags", "Features"))), "") + platform.machine()
     except OSError:
         return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), "") + platform.machine()
 
 
 @functools.cache
@@ -97,7 +98,8 @@ def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     key = cache.key_of(without_comments(source), " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
     found = cache.find(key)
     if found is not None:
-        return load(found)
+        with contextlib.suppress(BuildError):  # `cache clear` may have come in between
+            return load(found)
 
     def work() -> ctypes.CDLL:
         try:

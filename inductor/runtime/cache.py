@@ -1,49 +1,90 @@
-"""The disk cache of built kernels: content-addressed, shared by processes, never trusted blindly.
+"""The cache on disk: content-addressed, shared by processes, never trusted blindly.
 
-An entry is `<dir>/<key[:2]>/<key>.so` with `<key>.sum` beside it, which holds size and SHA-256 of the library. The
-library is renamed into place before its sum, so an entry without a matching sum is one that was never finished, or was
-damaged later; it is rebuilt. Nothing here raises for a full or read-only disk: callers build in a private directory.
+    DIR/kernels/ab/<key>.so, .c, .sum   a built library, its source, and size and SHA-256 of the library
+    DIR/graphs/ab/<key>.graph           a compiled graph; its first line holds sizes and SHA-256 of the parts
+    DIR/hits                            one byte per graph found
+
+Files are written under a temporary name and renamed; a library comes before its sum. An entry that does not fit its sum was never
+finished or was damaged later, and is made again. Nothing here raises for a full or read-only disk. A folder that
+other users can write to is not used at all: what is in it gets executed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-DEFAULT_LIMIT = 512 * 1024 * 1024
+from dynamo import config
+
+MAGIC = "dynamo-debug graph 1"
+
+
+def root() -> Path:
+    """`cache_dir`, or a folder of the user's cache directory."""
+    if config.cache_dir:
+        return Path(config.cache_dir)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "dynamo-debug"
 
 
 def directory() -> Path:
-    """`DYNAMO_CACHE_DIR`, or a folder of the user's cache directory."""
-    chosen = os.environ.get("DYNAMO_CACHE_DIR")
-    if chosen:
-        return Path(chosen) / "kernels"
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "dynamo-debug" / "kernels"
+    """Where built libraries are."""
+    return root() / "kernels"
+
+
+def graphs() -> Path:
+    """Where compiled graphs are."""
+    return root() / "graphs"
 
 
 def limit() -> int:
-    """Bytes the cache may hold; `DYNAMO_CACHE_LIMIT` in megabytes."""
-    text = os.environ.get("DYNAMO_CACHE_LIMIT", "")
-    return int(text) * 1024 * 1024 if text.isdigit() else DEFAULT_LIMIT
+    """Bytes the cache may hold."""
+    return int(config.cache_limit) * 1024 * 1024
+
+
+def refusal() -> str:
+    """Why the cache is not used; '' when it is."""
+    if config.force_disable_caches or not config.cache:
+        return "switched off by configuration"
+    return _unsafe(str(root()))
+
+
+@functools.cache
+def _unsafe(folder: str) -> str:
+    """Why a folder is not safe to take code from. It is made when it is not there yet."""
+    with contextlib.suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    try:
+        stat = os.stat(folder)
+    except OSError:
+        return ""  # there is none and none can be made: nothing will be found
+    if hasattr(os, "getuid") and stat.st_uid != os.getuid():
+        return f"{folder} belongs to another user; set DYNAMO_CACHE_DIR to a folder of your own"
+    if stat.st_mode & 0o022:
+        return f"{folder} can be written by other users; chmod go-w it, or set DYNAMO_CACHE_DIR"
+    return ""
 
 
 def key_of(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(part.encode())
+        digest.update(part.encode("utf-8", "surrogatepass"))
         digest.update(b"\0")
     return digest.hexdigest()
 
 
 def sum_text(content: bytes) -> str:
     return f"{len(content)} {hashlib.sha256(content).hexdigest()}\n"
+
+
+# libraries
 
 
 def _paths(key: str) -> tuple[Path, Path, Path]:
@@ -53,26 +94,22 @@ def _paths(key: str) -> tuple[Path, Path, Path]:
 
 def find(key: str) -> Path | None:
     """The library of an entry that is complete and undamaged."""
+    if refusal():
+        return None
     library, checksum, _ = _paths(key)
     try:
         if checksum.read_text() != sum_text(library.read_bytes()):
             return None
-        os.utime(library)
-    except OSError:
-        return library if library.exists() and _intact(library, checksum) else None
+    except (OSError, ValueError):
+        return None
+    _touch(library)
     return library
-
-
-def _intact(library: Path, checksum: Path) -> bool:
-    """The same check where the file times cannot be touched (a read-only cache)."""
-    try:
-        return checksum.read_text() == sum_text(library.read_bytes())
-    except OSError:
-        return False
 
 
 def put(key: str, built: Path, source: str) -> Path:
     """Move a built library into the cache; returns where it can be loaded from, which is `built` itself when that fails."""
+    if refusal():
+        return built
     library, checksum, text = _paths(key)
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +121,12 @@ def put(key: str, built: Path, source: str) -> Path:
         return built
     trim()
     return library
+
+
+def _touch(path: Path) -> None:
+    """Used now. A read-only cache does not keep count."""
+    with contextlib.suppress(OSError):
+        os.utime(path)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -109,44 +152,138 @@ def workspace() -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
+# graphs
+
+
+class Damaged(ValueError):
+    """An entry whose content does not fit its first line."""
+
+
+def graph_path(key: str) -> Path:
+    return graphs() / key[:2] / f"{key}.graph"
+
+
+def find_graph(key: str) -> list[bytes] | None:
+    """The parts of an entry, None where there is none. Raises Damaged."""
+    path = graph_path(key)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    head, newline, rest = content.partition(b"\n")
+    fields = head.decode("ascii", "replace").removeprefix(MAGIC).split()
+    if not newline or not head.startswith(MAGIC.encode()) or not fields or not fields[0].isdigit():
+        raise Damaged("its first line cannot be read")
+    parts: list[bytes] = []
+    for size in fields[:-1]:
+        length = int(size) if size.isdigit() else -1
+        if not 0 <= length <= len(rest):
+            raise Damaged("it was cut off")
+        part, rest = rest[:length], rest[length:]
+        parts.append(part)
+    if rest or hashlib.sha256(b"".join(parts)).hexdigest() != fields[-1]:
+        raise Damaged("its checksum does not fit")
+    _touch(path)
+    return parts
+
+
+def put_graph(key: str, parts: Sequence[bytes]) -> bool:
+    """Keep an entry. False when the disk does not take it."""
+    path = graph_path(key)
+    content = b"".join(parts)
+    head = " ".join((MAGIC, *(str(len(p)) for p in parts), hashlib.sha256(content).hexdigest()))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, head.encode() + b"\n" + content)
+    except OSError:
+        return False
+    trim()
+    return True
+
+
+def count_hit() -> None:
+    """One more graph found: a byte appended is atomic, so processes need no lock."""
+    with contextlib.suppress(OSError), open(root() / "hits", "ab") as file:
+        file.write(b"\n")
+
+
+# the whole
+
+
 @dataclass(frozen=True)
 class Info:
-    """What `cache info` shows."""
+    """What `cache info` shows. `oldest` and `newest` are times of last use, in seconds since 1970; 0 without entries."""
 
     directory: str
     entries: int
     bytes: int
     limit: int
+    graphs: int = 0
+    libraries: int = 0
+    oldest: float = 0.0
+    newest: float = 0.0
+    hits: int = 0
+    refused: str = ""
 
 
-def _files() -> list[tuple[float, int, Path]]:
-    found = []
-    for path in directory().glob("*/*"):
-        with contextlib.suppress(OSError):
-            stat = path.stat()
-            found.append((stat.st_mtime, stat.st_size, path))
-    return found
+@dataclass
+class Entry:
+    """The files of one key, and when it was last used."""
+
+    paths: list[Path]
+    used: float = 0.0
+    bytes: int = 0
+
+
+def _entries() -> list[Entry]:
+    found: dict[Path, Entry] = {}
+    for folder in (directory(), graphs()):
+        for path in folder.glob("*/*"):
+            with contextlib.suppress(OSError):
+                stat = path.stat()
+                entry = found.setdefault(path.with_suffix(""), Entry([]))
+                entry.paths.append(path)
+                entry.used = max(entry.used, stat.st_mtime)
+                entry.bytes += stat.st_size
+    return list(found.values())
+
+
+def _count(entries: Sequence[Entry], suffix: str) -> int:
+    return sum(p.suffix == suffix for e in entries for p in e.paths)
 
 
 def info() -> Info:
-    files = _files()
-    return Info(str(directory()), sum(p.suffix == ".so" for _, _, p in files), sum(size for _, size, _ in files), limit())
+    entries = _entries()
+    hits = 0
+    with contextlib.suppress(OSError):
+        hits = (root() / "hits").stat().st_size
+    kept, built = _count(entries, ".graph"), _count(entries, ".so")
+    used = [e.used for e in entries] or [0.0]
+    total = sum(e.bytes for e in entries)
+    return Info(str(root()), kept + built, total, limit(), kept, built, min(used), max(used), hits, refusal())
 
 
 def clear() -> int:
-    """Remove every entry; returns how many libraries there were."""
-    entries = info().entries
-    shutil.rmtree(directory(), ignore_errors=True)
-    return entries
+    """Remove every entry, and nothing else that is in the folder; returns how many there were.
+
+    Processes that use the cache meanwhile make again what they do not find.
+    """
+    removed = info().entries
+    for folder in (directory(), graphs()):
+        shutil.rmtree(folder, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        (root() / "hits").unlink()
+    return removed
 
 
 def trim() -> None:
     """Drop the entries used longest ago until the cache fits its limit."""
-    files = sorted(_files(), key=lambda f: f[0])
-    total = sum(size for _, size, _ in files)
-    for _, size, path in files:
+    entries = sorted(_entries(), key=lambda e: e.used)
+    total = sum(e.bytes for e in entries)
+    for entry in entries:
         if total <= limit():
             return
-        with contextlib.suppress(OSError):
-            path.unlink()
-            total -= size
+        total -= entry.bytes
+        for path in entry.paths:
+            with contextlib.suppress(OSError):
+                path.unlink()
