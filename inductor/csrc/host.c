@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
+#include <sys/mman.h>
 
 #include "fingerprint.h"
 
@@ -45,7 +46,7 @@ typedef struct {
     Kernel kernel;
     PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
     int *outs;
-    int64_t *sizes, *strides, offset;
+    int64_t *sizes, *strides, offset, nbytes;
 } Step;
 
 typedef struct {
@@ -185,6 +186,18 @@ done:
     return rc;
 }
 
+/* From this size on malloc maps fresh memory for every block, and the kernel would fault it in 4 KB at a time: that takes
+ * longer than computing what is written there. */
+enum { FRESH_PAGES = 32 << 20 };
+
+static void ask_for_huge_pages(char *data, int64_t nbytes)
+{
+#ifdef MADV_HUGEPAGE
+    uintptr_t from = ((uintptr_t)data + 4095) & ~(uintptr_t)4095, to = ((uintptr_t)data + nbytes) & ~(uintptr_t)4095;
+    madvise((void *)from, to - from, MADV_HUGEPAGE); /* a wish: refusing it changes nothing else */
+#endif
+}
+
 static int run_steps(Program *p, PyObject **objects, char **pointers, int threads)
 {
     for (int i = 0; i < p->n_steps; i++) {
@@ -211,6 +224,8 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
             tensor = wrap(handle);
             if (!tensor || set_object(objects, pointers, s->slot, tensor))
                 return -1;
+            if (s->nbytes >= FRESH_PAGES)
+                ask_for_huge_pages(pointers[s->slot], s->nbytes);
             break;
         case VIEW: {
             int64_t base = 0;
@@ -376,7 +391,7 @@ static int read_step(Step *s, PyObject *spec)
         s->outs = ints_of(a);
         return 0;
     case EMPTY:
-        if (!PyArg_ParseTuple(spec, "iiO!O!i", &s->kind, &s->slot, &PyTuple_Type, &a, &PyTuple_Type, &b, &s->dtype))
+        if (!PyArg_ParseTuple(spec, "iiO!O!i|L", &s->kind, &s->slot, &PyTuple_Type, &a, &PyTuple_Type, &b, &s->dtype, (long long *)&s->nbytes))
             return -1;
         break;
     case VIEW:

@@ -117,7 +117,7 @@ class HostWriter:
         buffer = self.recipe.buffers[name]
         if buffer.kind == "temp" and not self.in_arena(name) and name not in self.made:
             self.made.add(name)
-            self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype)))
+            self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
 
     def call(self, step: Extern) -> None:
         op = callable_of(step)
