@@ -1,0 +1,32 @@
+"""The operators this backend has traced in smaller pieces: those of `dynamo.aot.decompose` that no lowering row implements."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+
+class Splits(Mapping[Any, Callable[..., Any]]):
+    """Filled when first asked: a graph that the disk cache has needs neither the table nor the rows."""
+
+    @functools.cached_property
+    def table(self) -> Mapping[Any, Callable[..., Any]]:
+        from dynamo.aot.decompose import select
+        from inductor.lowering import families
+        from inductor.lowering.registry import ROWS
+
+        families.load()
+        return select(native=ROWS)
+
+    def __getitem__(self, op: Any) -> Callable[..., Any]:
+        return self.table[op]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+SPLITS = Splits()
