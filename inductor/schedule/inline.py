@@ -14,6 +14,7 @@ from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index
 from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr, rebuild
+from inductor.ir.expr import load as load_at
 from inductor.ir.nest import Nest, Program, views_of
 from inductor.ir.ops import OPS
 
@@ -122,17 +123,20 @@ class Inliner:
             if producer is None:
                 continue
             what, again = f"{_label(producer)} into {_label(nest)}", arithmetic(producer)
-            if load.args or not self.wanted(producer, nest, load):
-                cheaper = f"computing it at every read costs {again}, keeping {load.attr[0]} less"
-                refuse("inline", what, "an indirect read needs the whole buffer" if load.args else cheaper)
+            if not self.wanted(producer, nest, load):
+                refuse("inline", what, f"computing it at every read costs {again}, keeping {load.attr[0]} less")
                 continue
             size += sum(1 for _ in producer.exprs())
             mapping = invert(producer, load.attr[1])
             if mapping is None or size > MAX_NODES:
                 refuse("inline", what, "the store can't be inverted" if mapping is None else f"the expression would pass {MAX_NODES} nodes")
                 continue
+            if load.args and not follows_indirection(producer, mapping):
+                refuse("inline", what, "an indirect read needs the whole buffer")
+                continue
             if decide("inline", what, f"computing it here costs {again}, less than storing and reading back {load.attr[0]}"):
-                replacements[load] = producer.stores[0].substitute(mapping, {}).value
+                value = producer.stores[0].substitute(mapping, {}).value
+                replacements[load] = indirect(value, load.args, {}) if load.args else value
         if not replacements:
             return nest
         memo = dict(replacements)
@@ -142,6 +146,28 @@ class Inliner:
         used = [self.producer(load.attr[0]) for load in replacements]
         origins = tuple(dict.fromkeys(o for p in used if p is not None for o in p.origins))
         return replace(nest, stores=stores, origins=origins + tuple(o for o in nest.origins if o not in origins))
+
+
+def is_indirect(index: Index) -> bool:
+    return any(a.name.startswith("$") for a in index.axes)
+
+
+def follows_indirection(producer: Nest, mapping: Mapping[Axis, Index]) -> bool:
+    """The producer uses the axes that become indirect in plain loads only, so that one element of it can be computed alone."""
+    moved = {a for a, index in mapping.items() if is_indirect(index)}
+    return all(not e.args if e.op == "load" else e.op != "index" or not e.attr.axes & moved for e in producer.exprs())
+
+
+def indirect(node: Expr, args: tuple[Expr, ...], memo: dict[Expr, Expr]) -> Expr:
+    """A producer's expression whose loads at `$k` take their place from the indices of the load it replaces."""
+    found = memo.get(node)
+    if found is None:
+        if node.op == "load" and is_indirect(node.attr[1]):
+            found = load_at(node.attr[0], node.type, node.attr[1], args)
+        else:
+            found = rebuild(node, tuple(indirect(a, args, memo) for a in node.args), node.attr)
+        memo[node] = found
+    return found
 
 
 def _label(nest: Nest) -> str:

@@ -75,3 +75,19 @@ def test_max_pool(kernel: int, stride: int, padding: int, dilation: int, ceil: b
 def test_padding_has_an_interior(width: int) -> None:
     x = draw(3, 4, 6, width)
     check(lambda a: (F.pad(a, (2, 1, 1, 0)).exp(), F.avg_pool2d(a, 3, 1, 1), F.pad(a, (-1, 3), value=2.0) * 2), x, rtol=1e-5, atol=1e-5)
+
+
+def test_gather_computes_only_what_it_reads() -> None:
+    """A producer read through an index is computed at that index, unless its own place in the tensor matters."""
+    x, i = draw(30, 50), torch.randint(-30, 30, (70,))
+    rows, places = torch.randint(0, 30, (8,)), torch.randint(0, 50, (30, 6))
+    check(lambda a, k: (a.sigmoid() * a.amax(1, keepdim=True))[k], x, i)
+    check(lambda a, k: (a + torch.arange(50)).relu().gather(1, k), x, places)
+    check(lambda a, k, m: torch.log_softmax(a, 1).gather(1, m).index_select(0, k), x, rows, places)
+    check(lambda a, t: F.cross_entropy(a, t, ignore_index=3), x, torch.randint(0, 5, (30,)), rtol=1e-5, atol=1e-5)
+
+
+def test_gather_keeps_its_error() -> None:
+    run = compiled(lambda a, k: a.exp()[k], (draw(5, 3), torch.tensor([0, 1])))
+    with pytest.raises(IndexError):
+        run(draw(5, 3), torch.tensor([0, 5]))
