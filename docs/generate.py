@@ -23,6 +23,7 @@ from dynamo import config  # noqa: E402 the checkout must be importable first
 from dynamo.peer_names import MODULES, NOTES  # noqa: E402
 from dynamo.trace import codec  # noqa: E402
 from dynamo.trace.events import SCHEMA, Event, GraphNode  # noqa: E402
+from dynamo.trace.logs import LOGS  # noqa: E402
 from dynamo.trace.stages import STAGES  # noqa: E402
 from tui.errors import ERRORS  # noqa: E402
 from tui.exits import MEANINGS, SCRIPT_RULE  # noqa: E402
@@ -94,7 +95,11 @@ def options() -> str:
     return _table(("option", "default", "environment", "what it does"), rows)
 
 
-BLOCKS: dict[str, Callable[[], str]] = {f.__name__: f for f in (events, stages, exits, errors, notes, keys, served, options)}
+def logs() -> str:
+    return _table(("name", "what it prints"), [(f"`{log.name}`", log.doc) for log in LOGS])
+
+
+BLOCKS: dict[str, Callable[[], str]] = {f.__name__: f for f in (events, stages, exits, errors, notes, keys, served, options, logs)}
 
 
 def filled(text: str) -> str:

@@ -23,6 +23,7 @@ from dynamo.backends.registry import Backend, is_own, lookup_backend
 from dynamo.bytecode.decode import decode
 from dynamo.capture import Captured, Uncapturable, capture
 from dynamo.codegen import EntryWriter
+from dynamo.debug_output import attach
 from dynamo.decisions import compiling
 from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
 from dynamo.finish import Finished, finish
@@ -162,6 +163,7 @@ class Context:
         return True
 
     def _compile(self, fn: types.FunctionType, state: CodeState, inputs: tuple[Any, ...]) -> _C.Entry | None:
+        attach()
         compile_id = f"{state.number}/{state.compiles}"
         state.compiles += 1
         code = fn.__code__

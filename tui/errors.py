@@ -31,7 +31,7 @@ _ROWS = (
     Row("CL008", "nothing to do", "the command needs a SCRIPT or the folder of a record."),
     Row("CL009", "the run could not start", "the child process ended before the script began.", Exit.TOOL),
     Row("CL010", "unknown engine", "`--engine` is `dynamo` (this project's compiler) or `torch` (torch.compile itself)."),
-    Row("CL011", "unknown export format", "`export --to` takes `chrome` or `dot`."),
+    Row("CL011", "unknown export format", "`export --to` takes `chrome`, `dot` or `tree`."),
     Row("CL012", "unknown backend", "`--backend` takes the name of a backend that is installed with dynamo-debug or as a plug-in."),
     Row("CL013", "unknown stage", "`explain --stage` takes the name of a stage of the pipeline; docs/record.md describes them."),
 )

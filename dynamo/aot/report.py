@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from dynamo.aot.functionalise import Cloned
 from dynamo.fake import FakeTensor
 from dynamo.trace import emit, is_watched
 from dynamo.trace.events import GraphCaptured, GraphNode
@@ -49,7 +50,11 @@ def node_text(node: Node) -> str:
         return f"return {python(node.args[0])}"
     if node.target is operator.getitem:
         return f"{node.name} = {python(node.args[0])}[{python(node.args[1])}]"
-    target = node.target if isinstance(node.target, (str, torch._ops.OpOverload)) else getattr(node.target, "__name__", node.target)
+    target: Any = node.target
+    if isinstance(target, Cloned):
+        target = f"Cloned(torch.ops.{target.op}, {target.writes!r})"
+    elif not isinstance(target, (str, torch._ops.OpOverload)):
+        target = getattr(target, "__name__", target)
     args = [python(a) for a in node.args] + [f"{k}={python(v)}" for k, v in node.kwargs.items()]
     return f"{node.name} = {target}({', '.join(args)})"
 
@@ -80,6 +85,7 @@ def _graph_node(node: Node, root: torch.nn.Module | None) -> GraphNode:
     target, text, phase = str(node.target), node_text(node), node.meta.get("phase", "")
     val = node.meta.get("val")
     if not isinstance(val, FakeTensor):
+        constant = constant or (python(val) if node.op == "placeholder" else "")
         return GraphNode(node.name, node.op, target, text, "", file, line, tuple(stack), inputs, phase, value=constant)
     dtype = str(val.dtype).removeprefix("torch.")
     size, stride = tuple(map(int, val.shape)), tuple(map(int, val.stride()))

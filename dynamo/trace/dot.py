@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import graphviz
 
-from dynamo.trace.events import GraphCaptured, GraphNode
+from dynamo.trace.events import GraphCaptured, GraphNode, StepScheduled
 from dynamo.trace.model import short
 
 _SHAPES = {"placeholder": "invhouse", "get_attr": "cylinder", "output": "house"}
@@ -23,6 +24,31 @@ def to_dot(graph: GraphCaptured) -> str:
         for used in node.inputs or _names_in(node, names):
             dot.edge(used, node.name)
     return str(dot.source)
+
+
+def steps_to_dot(name: str, steps: Sequence[StepScheduled]) -> str:
+    """DOT text of a scheduled graph: a box per kernel, an ellipse per operator call, an edge per buffer that goes from one to another."""
+    dot = graphviz.Digraph(name=name, node_attr={"fontname": "monospace", "shape": "box"})
+    writers: dict[str, str] = {}
+    for step in steps:
+        lines = ", ".join(f"{short(line)}" for line in step.lines)
+        label = "\n".join(part for part in (f"{step.what} {step.name}", ", ".join(step.ops), lines) if part)
+        dot.node(step.name, graphviz.escape(label).replace("\n", "\\n"), shape="box" if step.what == "kernel" else "ellipse")
+        for buffer in step.reads:
+            if buffer not in writers:
+                writers[buffer] = buffer
+                dot.node(buffer, buffer, shape="invhouse")
+            dot.edge(writers[buffer], step.name, label=buffer)
+        writers.update(dict.fromkeys(step.writes, step.name))
+    return str(dot.source)
+
+
+def to_svg(dot: str) -> str | None:
+    """The picture, or None where the program `dot` is missing or fails."""
+    try:
+        return str(graphviz.Source(dot).pipe(format="svg", encoding="utf-8", quiet=True))
+    except (graphviz.ExecutableNotFound, graphviz.CalledProcessError):
+        return None
 
 
 def _where(node: GraphNode) -> str:

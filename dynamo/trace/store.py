@@ -61,6 +61,11 @@ def current() -> Store:
     return _stack[-1]
 
 
+def of_process() -> Store:
+    """The outermost store. Its listeners also hear what happens in sessions."""
+    return _process_store
+
+
 _stack: list[Store] = [_process_store]
 
 

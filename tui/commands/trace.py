@@ -12,12 +12,13 @@ import typer
 from dynamo.trace import report
 from dynamo.trace.chrome import to_chrome
 from dynamo.trace.model import Run
+from dynamo.trace.tree import write_tree
 from tui import options
 from tui.child import Request
 from tui.console import put, put_json, say
 from tui.errors import CliError, nearest
 from tui.exits import Exit
-from tui.runs import load_run, narrate, run_script
+from tui.runs import load_run, load_run_events, narrate, run_script
 
 
 def trace(
@@ -55,11 +56,18 @@ def _dot(run: Run) -> str:
     return "".join(to_dot(graph) for graph in run.all_graphs)
 
 
+TREE = "tree"
 FORMATS: dict[str, Callable[[Run], str]] = {"chrome": _chrome, "dot": _dot}
 
 Record = Annotated[Path, typer.Argument(metavar="RECORD", help="Folder of a stored record.", show_default=False)]
-To = Annotated[str, typer.Option(help="`chrome` (a trace for ui.perfetto.dev) or `dot` (one digraph per graph).")]
-File = Annotated[Path | None, typer.Option("-o", "--output", help="File to write instead of stdout.", show_default=False)]
+To = Annotated[
+    str,
+    typer.Option(help="`chrome` (a trace for ui.perfetto.dev), `dot` (a digraph per graph), `tree` (folders as of TORCH_COMPILE_DEBUG)."),
+]
+File = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="File to write instead of stdout; for `tree` the folder it goes to.", show_default=False),
+]
 
 
 def export(record: Record, to: To = "chrome", output: File = None) -> int:
@@ -67,8 +75,11 @@ def export(record: Record, to: To = "chrome", output: File = None) -> int:
 
     Example: dynamo-debug export run1 --to dot | dot -Tsvg > graphs.svg
     """
-    if to not in FORMATS:
-        raise CliError("CL011", f"{to}: no such format{nearest(to, list(FORMATS))}; choose {' or '.join(FORMATS)}")
+    known = [*FORMATS, TREE]
+    if to not in known:
+        raise CliError("CL011", f"{to}: no such format{nearest(to, known)}; choose {' or '.join(known)}")
+    if to == TREE:
+        return _tree(record, output or Path())
     run = load_run(record)
     for problem in run.problems:
         say(f"{record}: {problem}")
@@ -77,6 +88,21 @@ def export(record: Record, to: To = "chrome", output: File = None) -> int:
         put(text)
     else:
         _write(output, text)
+    return Exit.OK
+
+
+def _tree(record: Path, folder: Path) -> int:
+    events, problems = load_run_events(record)
+    for problem in problems:
+        say(f"{record}: {problem}")
+    said: list[str] = []
+    root = write_tree(events, folder, said.append)
+    if not root.exists():
+        reason = said[-1] if said else f"{record}: nothing was recorded"
+        raise CliError("CL007", reason)
+    for line in said:
+        say(line)
+    put(f"{root}\n")
     return Exit.OK
 
 
