@@ -22,17 +22,15 @@ _phantom: dict[str, bool] = {"cpu": False, "meta": False}
 
 
 def is_phantom(device: torch.device) -> bool:
-    """True if this build of torch has no runtime for the device; C++ code is then told `meta`, Python code the truth.
+    """True if there is no such device here; C++ code is then told `meta`, Python code the truth.
 
-    The autograd engine asks the runtime of a tensor's device for streams, and aborts the process if there is none.
+    The autograd engine asks the runtime of a tensor's device for streams. Without a runtime that aborts the process, and with
+    one but no device it raises.
     """
     kind = device.type
     known = _phantom.get(kind)
     if known is None:
-        built = kind != "cuda" or torch.backends.cuda.is_built()
-        if kind == "cuda" and built:
-            torch._C._ensureCUDADeviceGuardSet()
-        known = _phantom[kind] = not built
+        known = _phantom[kind] = kind == "cuda" and torch.cuda.device_count() == 0
     return known
 
 
