@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import termios
 import time
@@ -126,3 +127,39 @@ def test_a_missing_script_is_refused_before_the_screen_is_taken(tmp_path: Path) 
     assert terminal.exit_code() == 2
     assert "error[CL001]" in terminal.seen
     assert "\x1b[?1049h" not in terminal.seen
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended. Children of this one are waited for."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+@pytest.mark.parametrize("hears_hangup", [True, False], ids=["SIGHUP", "SIGHUP ignored"])
+def test_a_closed_terminal_ends_the_viewer_and_its_script(tmp_path: Path, hears_hangup: bool) -> None:
+    write(tmp_path, EMITTING + "import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n")
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL if hears_hangup else signal.SIG_IGN)
+    try:
+        terminal = Terminal("tui", "script.py", cwd=tmp_path)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    terminal.wait_for("graph 0/0")
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        time.sleep(0.05)
+    script = int((tmp_path / "pid").read_text())
+    os.close(terminal.fd)
+    deadline = time.monotonic() + 20
+    ended = {pid: False for pid in (terminal.pid, script)}
+    while not all(ended.values()) and time.monotonic() < deadline:
+        ended = {pid: is_gone or gone(pid) for pid, is_gone in ended.items()}
+        time.sleep(0.05)
+    for pid in (pid for pid, is_gone in ended.items() if not is_gone):
+        os.kill(pid, signal.SIGKILL)
+
+    assert all(ended.values()), ended

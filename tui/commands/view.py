@@ -58,8 +58,10 @@ def _json(run: Run) -> dict[str, object]:
 def _app(request: Request, stored: bool) -> int:
     from tui.app import Explorer  # Textual loads only when there is a terminal to draw on
     from tui.client import RecordClient, ScriptClient
+    from tui.hangup import leave_at_hangup
 
     client = RecordClient(Path(request.script)) if stored else ScriptClient(request)
     app = Explorer(client)
+    leave_at_hangup(client.stop)
     app.run()
     return Exit.TOOL if app.return_code else Exit.OK
