@@ -12,6 +12,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dynamo.collector import paused
+
 if TYPE_CHECKING:
     from dynamo import config, utils
     from dynamo.api import (
@@ -110,7 +112,8 @@ def __getattr__(name: str) -> Any:
     where = _WHERE.get(name)
     if where is None:
         raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
-    value = getattr(importlib.import_module(where), name)
+    with paused():
+        value = getattr(importlib.import_module(where), name)
     globals()[name] = value
     return value
 

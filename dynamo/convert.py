@@ -23,6 +23,7 @@ from dynamo.backends.registry import Backend, is_own, lookup_backend
 from dynamo.bytecode.decode import decode
 from dynamo.capture import Captured, Uncapturable, capture
 from dynamo.codegen import EntryWriter
+from dynamo.collector import paused
 from dynamo.debug_output import attach
 from dynamo.decisions import compiling
 from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
@@ -173,7 +174,8 @@ class Context:
             state.pending = None
         emit(events.CompileStarted(compile_id, code.co_qualname, code.co_filename, code.co_firstlineno, state.parent, is_resume))
         try:
-            return convert(self, fn, state, inputs, compile_id)
+            with paused():
+                return convert(self, fn, state, inputs, compile_id)
         except GraphBreakError as e:
             emit(events.CompileEnded(compile_id, "error", str(e).splitlines()[0]))
             raise

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import itertools
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch.fx import GraphModule
 
+from dynamo.collector import paused
 from dynamo.decisions import compiling, current_compile
 from dynamo.trace import emit, stage
 from dynamo.trace.events import GraphLowered, Note
@@ -49,7 +48,7 @@ def compile_graph(
 def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, compile_id: str = "") -> Compiled | Pending:
     """As `compile_graph`, but the C compiler may still be at work when this returns."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
-    with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), without_collector():
+    with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
         return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id)
 
 
@@ -62,23 +61,10 @@ def _new_lock() -> None:
 os.register_at_fork(after_in_child=_new_lock)
 
 
-@contextlib.contextmanager
-def without_collector() -> Iterator[None]:
-    """Compiling makes many small objects that live to its end; looking for cycles among them takes a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled | Pending:
     reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
-    reporter.passes(rewritten)
     reporter.passes(rewritten)
     with stage("lower", graph_id):
         try:
