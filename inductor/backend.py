@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Compile a captured graph, with its backward where gradients are needed. `options` (modes of the GPU) change nothing on CPUs."""
     cache = DiskCache(dict(options or {}))
-    return aot_module(gm, example_inputs, decompositions=SPLITS, fw_compiler=compile_one, bw_compiler=compile_one, cache=cache)
+    return aot_module(
+        gm, example_inputs, decompositions=SPLITS, fw_compiler=compile_one, bw_compiler=compile_one, cache=cache, prepare=prepare
+    )
+
+
+def prepare(gm: GraphModule) -> GraphModule:
+    """Rewrites of the captured graph: those that have to come before differentiation."""
+    from inductor.passes.attention import fuse_attention
+
+    return fuse_attention(gm)
 
 
 def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:

@@ -59,6 +59,7 @@ class Compilers:
     partition: str
     decompositions: Decompositions | None
     cache: GraphCache | None
+    prepare: Callable[[GraphModule], GraphModule] | None
 
 
 def aot_module(
@@ -72,16 +73,17 @@ def aot_module(
     decompositions: Decompositions | None = None,
     compile_id: str = "",
     cache: GraphCache | None = None,
+    prepare: Callable[[GraphModule], GraphModule] | None = None,
 ) -> Callable[..., Any]:
     """Compile `gm` for inputs like `example_inputs` (real tensors and constants), with gradients where they are needed.
 
     The result is called like `gm.forward` and behaves like it, including writes to inputs and buffers, aliasing of outputs, and
     autograd history. Parameters and buffers are those of `gm`, by identity. `partition` is `min_cut` or `save_all`.
     A program that can't be made functional runs as it is, with a note in the record. `cache` belongs to these compilers and
-    options: it may answer instead of them.
+    options: it may answer instead of them. `prepare` rewrites the captured graph before it is traced and differentiated.
     """
     compile_id = compile_id or current_compile() or f"aot{next(_numbers)}"
-    compilers = Compilers(fw_compiler, bw_compiler, inference_compiler or fw_compiler, partition, decompositions, cache)
+    compilers = Compilers(fw_compiler, bw_compiler, inference_compiler or fw_compiler, partition, decompositions, cache, prepare)
     call, depends = _compile(gm, example_inputs, compilers, compile_id)
     if not depends:
         return call

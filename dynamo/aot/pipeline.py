@@ -41,7 +41,8 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
     """None: the program can't be made functional and runs as it is."""
     with stage("aot", compile_id):
         try:
-            joint = trace_joint(gm, inputs, compilers.decompositions)
+            prepared = gm if compilers.prepare is None else compilers.prepare(gm)
+            joint = trace_joint(prepared, inputs, compilers.decompositions)
         except (AotError, FakeError) as error:
             emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
             return None
