@@ -34,6 +34,9 @@ _ROWS = (
     Row("CL011", "unknown export format", "`export --to` takes `chrome`, `dot` or `tree`."),
     Row("CL012", "unknown backend", "`--backend` takes the name of a backend that is installed with dynamo-debug or as a plug-in."),
     Row("CL013", "unknown stage", "`explain --stage` takes the name of a stage of the pipeline; docs/record.md describes them."),
+    Row("CL014", "unknown cache action", "`cache` takes `info` or `clear`."),
+    Row("CL015", "the cache cannot be cleared", "its files belong to somebody else, or the disk is read-only.", Exit.TOOL),
+    Row("CL016", "an option cannot be read", "an environment variable of the configuration has a value of the wrong kind."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from tui.commands.cache import cache
 from tui.commands.doctor import doctor
 from tui.commands.explain import explain
 from tui.commands.trace import export, trace
@@ -36,6 +37,7 @@ COMMANDS = (
     Command("trace", trace, SCRIPT_CONTEXT),
     Command("tui", tui, SCRIPT_CONTEXT),
     Command("export", export),
+    Command("cache", cache),
     Command("doctor", doctor),
     Command("verify", verify),
 )
