@@ -102,7 +102,7 @@ accelerator.is_available accelerator.device_count accelerator.current_accelerato
 distributed.is_available distributed.is_initialized distributed.is_torchelastic_launched distributed.is_nccl_available
 distributed.get_rank distributed.get_world_size distributed.get_backend
 amp.autocast_mode.is_autocast_available amp.is_autocast_available _utils._get_available_device_type _utils._get_device_module
-_utils._get_device_index utils._foreach_utils._get_foreach_kernels_supported_devices
+_utils._get_device_index
 utils._foreach_utils._get_fused_kernels_supported_devices
 _C._get_privateuse1_backend_name broadcast_shapes
 """
@@ -110,6 +110,13 @@ for _path in _ASKED.split():
     _found = _resolve(_path)
     if callable(_found) and not isinstance(_found, type):
         FUNCTIONS.add(_found)(_asked_now(_found))
+
+
+@FUNCTIONS.add(torch.utils._foreach_utils._get_foreach_kernels_supported_devices)
+def _foreach_devices(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    """Captured optimizers take their list implementation on every device: a graph of a few calls, whatever the number of parameters."""
+    found = torch.utils._foreach_utils._get_foreach_kernels_supported_devices()
+    return tx.wrap([*found, *({"cpu"} - set(found))], None)
 
 
 # ---- overrides --------------------------------------------------------------------------------------------

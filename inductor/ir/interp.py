@@ -204,12 +204,13 @@ def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], Na
     for buffer in program.buffers.values():
         memory.add(buffer, content.get(buffer.name))
     for step in program.steps:
-        if isinstance(step, Nest):
-            nest_run = _NestRun(step, memory, found.append)
-            for store in step.stores:
-                nest_run.store(store)
-        else:
+        if isinstance(step, Extern):
             _run_extern(step, program, memory)
+            continue
+        for nest in (step,) if isinstance(step, Nest) else step.unrolled():
+            nest_run = _NestRun(nest, memory, found.append)
+            for store in nest.stores:
+                nest_run.store(store)
     outputs = [memory.view(o).clone() if isinstance(o, View) else o for o in program.outputs]
     return outputs, (found[0] if found else None)
 

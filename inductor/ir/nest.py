@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from inductor.ir import types
-from inductor.ir.affine import Axis, Index
+from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, numel, span
-from inductor.ir.expr import Expr, substitute, walk
+from inductor.ir.expr import Expr, rebuild, substitute, walk
 
 BACKWARD = " (backward)"
 
@@ -185,7 +185,68 @@ class Extern:
         return self._writes
 
 
-Step = Nest | Extern
+@dataclass(frozen=True)
+class Batch:
+    """One nest for many rows of buffers: the step of a foreach operator, whose size does not depend on the length of its lists.
+
+    The nest is written for the first row. In another row each buffer stands for the one at its position, and the nest's
+    only loop, if it has one, has that row's extent. Rows are independent: none reads what another writes.
+    """
+
+    nest: Nest
+    rows: tuple[tuple[str, ...], ...]
+    extents: tuple[Dim, ...]
+
+    @property
+    def name(self) -> str:
+        return self.nest.name
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        return self.nest.origins
+
+    @cached_property
+    def _reads(self) -> frozenset[str]:
+        return self._all(self.nest.reads())
+
+    def reads(self) -> frozenset[str]:
+        return self._reads
+
+    @cached_property
+    def _writes(self) -> frozenset[str]:
+        return self._all(self.nest.writes())
+
+    def writes(self) -> frozenset[str]:
+        return self._writes
+
+    def _all(self, buffers: frozenset[str]) -> frozenset[str]:
+        positions = [k for k, buffer in enumerate(self.rows[0]) if buffer in buffers]
+        return frozenset(row[k] for row in self.rows for k in positions)
+
+    def unrolled(self) -> Iterator[Nest]:
+        """Every row as a nest of its own."""
+        for number, (row, extent) in enumerate(zip(self.rows, self.extents, strict=True)):
+            names = dict(zip(self.rows[0], row, strict=True))
+            axes = tuple(Axis(a.name, extent) for a in self.nest.axes)
+            places = {old: of_atom(new) for old, new in zip(self.nest.axes, axes, strict=True)}
+            memo: dict[Expr, Expr] = {}
+            stores = tuple(
+                Store(names[s.buffer], s.index.substitute(places), renamed(substitute(s.value, places, {}), names, memo))
+                for s in self.nest.stores
+            )
+            yield Nest(f"{self.name}_{number}", axes, stores, self.origins)
+
+
+def renamed(node: Expr, names: Mapping[str, str], memo: dict[Expr, Expr]) -> Expr:
+    """The expression with loads from other buffers."""
+    if node not in memo:
+        attr = (names[node.attr[0]], node.attr[1]) if node.op == "load" else node.attr
+        memo[node] = rebuild(node, tuple(renamed(a, names, memo) for a in node.args), attr)
+    return memo[node]
+
+
+Step = Nest | Extern | Batch
+Opaque = Extern | Batch  # steps that nothing is fused into
 
 
 def views_of(tree: Any) -> Iterator[View]:

@@ -17,8 +17,9 @@ from typing import Any
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, const, of_atom
+from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr, FloatBits
-from inductor.ir.nest import BACKWARD, Buffer, Extern, Nest, Origin, Program, Step, Store, View
+from inductor.ir.nest import BACKWARD, Batch, Buffer, Extern, Nest, Origin, Program, Step, Store, View
 
 KIND_WORDS = {"input": "in", "const": "const", "temp": "temp", "extern": "made", "object": "object"}
 
@@ -96,7 +97,14 @@ def print_extern(step: Extern) -> str:
     return f"extern {step.name} = {step.target}({', '.join(args)}) -> {', '.join(o or '_' for o in step.outs)}{where}"
 
 
+def print_batch(step: Batch) -> str:
+    rows = [f"  row {extent}: {', '.join(row)}" for row, extent in zip(step.rows, step.extents, strict=True)]
+    return "\n".join(["batch", *rows, print_nest(step.nest)])
+
+
 def print_step(step: Step) -> str:
+    if isinstance(step, Batch):
+        return print_batch(step)
     return print_nest(step) if isinstance(step, Nest) else print_extern(step)
 
 
@@ -165,6 +173,7 @@ def _parse_ints(text: str) -> tuple[int, ...]:
 
 _BUFFER = re.compile(r"(in|const|temp|made|object) (\S+): ([\w.]+)\[(.*?)\] \((.*?)\)$")
 _NEST = re.compile(r"nest (\S+) \((.*?)\)(?: ; (.*))?$")
+_ROW = re.compile(r"  row (\d+): (.*)$")
 _ASSIGN = re.compile(r"  (%\d+) = (.*) : (\w+)$")
 _STORE = re.compile(r"  store (\S+?)\[(.*)\] (\+?=) (%\d+)$")
 _CALL = re.compile(r"(\w+)\((.*)\)$")
@@ -253,6 +262,7 @@ def parse_program(text: str) -> Program:
     lines = text.splitlines()
     words = {word: kind for kind, word in KIND_WORDS.items()}
     at = 0
+    rows: list[tuple[Dim, tuple[str, ...]]] = []
     while at < len(lines):
         line = lines[at]
         at += 1
@@ -270,8 +280,13 @@ def parse_program(text: str) -> Program:
             nest.scan_ahead(lines[at:end])
             for body in lines[at:end]:
                 nest.line(body)
-            program.steps.append(nest.finish())
-            at = end
+            made = nest.finish()
+            program.steps.append(Batch(made, tuple(r for _, r in rows), tuple(n for n, _ in rows)) if rows else made)
+            at, rows = end, []
+        elif match := _ROW.match(line):
+            rows.append((int(match[1]), tuple(match[2].split(", "))))
+        elif line == "batch":
+            rows = []
         elif line.startswith("return"):
             program.outputs = [View(m[1], _parse_ints(m[2]), _parse_ints(m[3]), int(m[4])) for m in _VIEW.finditer(line)]
         elif line.strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inductor.ir.affine import Axis, Index
 from inductor.ir.expr import Expr
-from inductor.ir.nest import Buffer, Nest, Program, Store, views_of
+from inductor.ir.nest import Batch, Buffer, Nest, Program, Store, views_of
 from inductor.ir.ops import OPS, REDUCTIONS
 from inductor.ir.text import print_nest
 from inductor.ir.types import TYPES
@@ -91,6 +91,27 @@ def _below(root: Expr) -> set[Expr]:
     return found
 
 
+def verify_batch(batch: Batch, buffers: dict[str, Buffer], stage: str) -> None:
+    """Check the nest over the first row, and that every other row has the same types and room for its own extent."""
+    first, nest = batch.rows[0], batch.nest
+    checker = _Checker(stage, buffers, nest)
+    if len(nest.axes) > 1 or len(batch.extents) != len(batch.rows) or not nest.is_pointwise or not nest.has_plain_stores:
+        checker.fail("not a nest that can be run row by row")
+    written = [buffer for row in batch.rows for k, buffer in enumerate(row) if first[k] in nest.writes()]
+    if len(set(written)) != len(written):
+        checker.fail("two rows write one buffer")
+    per_row = {first.index(load.attr[0]) for load in nest.loads() if load.attr[1].axes}
+    per_row |= {first.index(s.buffer) for s in nest.stores if s.index.axes}
+    for row, extent in zip(batch.rows, batch.extents, strict=True):
+        if [buffers[b].type for b in row] != [buffers[b].type for b in first]:
+            checker.fail(f"row {row} has other types than row {first}")
+        if any(buffers[row[k]].size < extent for k in per_row):
+            checker.fail(f"row {row} has buffers with less than {extent} elements")
+        if len(batch.rows) > 1 and {b for k, b in enumerate(row) if first[k] not in nest.writes()} & set(written):
+            checker.fail(f"row {row} reads what another row writes")
+    verify_nest(nest, buffers, stage)
+
+
 def verify(program: Program, stage: str) -> None:
     """Check a whole program: every buffer is written before it is read and every nest is well formed."""
     written = {b.name for b in program.buffers.values() if b.kind in ("input", "const")}
@@ -100,6 +121,8 @@ def verify(program: Program, stage: str) -> None:
             raise VerifyError(f"after {stage}: {step.name} reads {missing} before anything writes them")
         if isinstance(step, Nest):
             verify_nest(step, program.buffers, stage)
+        elif isinstance(step, Batch):
+            verify_batch(step, program.buffers, stage)
         written |= step.writes()
     for view in views_of(program.outputs):
         if view.buffer not in written and program.buffers[view.buffer].size:

@@ -16,6 +16,7 @@ from inductor.ir.expr import cast
 from inductor.ir.nest import Buffer, Origin, Program, View
 from inductor.lowering import families
 from inductor.lowering.context import Context, Decline
+from inductor.lowering.foreach import Batcher, Chain, pointwise
 from inductor.lowering.registry import ROWS, Row
 from inductor.lowering.tensor import Tensor, of_strides
 
@@ -50,14 +51,42 @@ class Walker:
         self.ctx = Context()
         self.env: dict[Node, Any] = {}
         self.how: dict[str, str] = {}
+        self.chain = Chain()
 
     def run(self) -> Program:
-        handlers = {"placeholder": self.placeholder, "get_attr": self.get_attr, "call_function": self.call, "output": self.output}
         for node in self.gm.graph.nodes:
-            self.ctx.origins = (origin_of(node),)
-            self.ctx.meta = node.meta.get("val")
-            handlers[node.op](node)
+            if node.op == "call_function" and self.chain.takes(node):
+                self.chain.origins[node] = origin_of(node)
+                continue
+            if self.chain.calls and (self.chain.reaches(node) or pointwise(node.target) is not None):
+                self.finish_chain()
+                if self.chain.takes(node):
+                    self.chain.origins[node] = origin_of(node)
+                    continue
+            self.step(node)
         return self.ctx.program
+
+    def step(self, node: Node) -> None:
+        handlers = {"placeholder": self.placeholder, "get_attr": self.get_attr, "call_function": self.call, "output": self.output}
+        self.ctx.origins = (origin_of(node),)
+        self.ctx.meta = node.meta.get("val")
+        handlers[node.op](node)
+
+    def finish_chain(self) -> None:
+        """Lower the foreach calls that wait: as one batch, or one by one where they don't fit."""
+        chain, self.chain = self.chain, Chain()
+        mark = len(self.ctx.program.steps)
+        try:
+            Batcher(chain, self.ctx, self.env).run()
+        except Decline:
+            del self.ctx.program.steps[mark:]
+            self.ctx.materialised.clear()
+            for node in chain.nodes():
+                self.step(node)
+            return
+        self.how.update({call.name: "native" for call in chain.calls})
+        for copy in chain.copies:
+            self.env[copy] = self.resolve(copy.args[0])
 
     def leaf(self, name: str, kind: str, meta: Any) -> Tensor:
         shape, strides = as_shape(meta.shape), as_shape(meta.stride())
@@ -131,7 +160,8 @@ class Walker:
         """Write back to an input: the last thing that happens to it."""
         placeholder = node.args[0]
         buffer = self.ctx.program.buffers[target.buffer]
-        later = [n for n in self.gm.graph.nodes if n > node and n.op != "output" and {placeholder, node} & set(n.all_input_nodes)]
+        readers = [u for n in (placeholder, node) if isinstance(n, Node) for u in n.users]
+        later = [u for u in readers if u > node and u.op != "output"]
         whole = target == of_strides(buffer.name, buffer.shape, buffer.strides, buffer.dtype)
         if not isinstance(placeholder, Node) or placeholder.op != "placeholder" or later or not whole or not types.known(target.dtype):
             raise Unsupported(f"copy_ at {self.ctx.origins[0]} is not a final write to an input [{Unsupported.id}]")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, hint, numel
-from inductor.ir.nest import Extern, Nest, Program, Step
+from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.schedule.domain import align, fresh_axis, is_local, simplify
 
 MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
@@ -74,7 +74,7 @@ class Before:
         self.bits: dict[int, int] = {}
         self.reach: dict[int, int] = {}
 
-    def add(self, step: Group | Extern, producers: Iterable[Group | Extern]) -> None:
+    def add(self, step: Group | Opaque, producers: Iterable[Group | Opaque]) -> None:
         """The next step of the program, and what must run right before it."""
         self.bits[id(step)] = 1 << len(self.bits)
         found = 0
@@ -82,7 +82,7 @@ class Before:
             found |= self.bits[id(producer)] | self.reach[id(producer)]
         self.reach[id(step)] = found
 
-    def includes(self, step: Group | Extern, early: Group) -> bool:
+    def includes(self, step: Group | Opaque, early: Group) -> bool:
         return self.reach[id(step)] & self.bits[id(early)] != 0
 
     def fuse(self, kept: Group, gone: Group) -> None:
@@ -97,31 +97,32 @@ class Before:
 @dataclass
 class Fuser:
     program: Program
-    order: list[Group | Extern] = field(default_factory=list)
+    order: list[Group | Opaque] = field(default_factory=list)
     reasons: list[tuple[str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.writer: dict[str, Group | Extern] = {}
+        self.writer: dict[str, Group | Opaque] = {}
         self.many_writers: set[str] = set()
         self.readers: dict[str, list[Group]] = {}
         self.externs: dict[str, Extern] = {}
-        self.writers: dict[str, list[Group | Extern]] = {}
-        self.all_readers: dict[str, list[Group | Extern]] = {}
+        self.writers: dict[str, list[Group | Opaque]] = {}
+        self.all_readers: dict[str, list[Group | Opaque]] = {}
         self.before = Before()
         self.mutated = self.program.mutated
 
-    def run(self) -> list[Group | Extern]:
+    def run(self) -> list[Group | Opaque]:
         for step in self.program.steps:
             self.add(step)
-        return toposort([s for s in self.order if isinstance(s, Extern) or s.alive], self.mutated)
+        return toposort([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated)
 
     def add(self, step: Step) -> None:
         for buffer in step.writes():
             if buffer in self.writer:
                 self.many_writers.add(buffer)
-        if isinstance(step, Extern):
+        if not isinstance(step, Nest):
             self.order.append(step)
-            self.externs[step.name] = step
+            if isinstance(step, Extern):
+                self.externs[step.name] = step
             self.own(step)
             self.before.add(step, self.producers(step))
             return
@@ -134,7 +135,7 @@ class Fuser:
             if other.alive and group.alive and other is not group:
                 group = self.attempt(other, group)
 
-    def own(self, step: Group | Extern) -> None:
+    def own(self, step: Group | Opaque) -> None:
         for buffer in step.writes():
             self.writer[buffer] = step
             self.writers.setdefault(buffer, []).append(step)
@@ -192,7 +193,7 @@ class Fuser:
             if any(self.before.includes(step, early) for step in self.producers(late) if step is not early):
                 raise Refused("another step lies between them")
 
-    def producers(self, step: Group | Extern) -> Iterable[Group | Extern]:
+    def producers(self, step: Group | Opaque) -> Iterable[Group | Opaque]:
         """Steps that must run right before this one."""
         found = {id(w): w for w in (self.writer.get(b) for b in step.reads()) if w is not None}
         for buffer in step.reads() & self.many_writers:
@@ -206,8 +207,8 @@ class Fuser:
         return found.values()
 
 
-def _alive(step: Group | Extern) -> bool:
-    return isinstance(step, Extern) or step.alive
+def _alive(step: Group | Opaque) -> bool:
+    return not isinstance(step, Group) or step.alive
 
 
 def renamed(nest: Nest) -> Nest:
@@ -354,7 +355,7 @@ def check_profit(base: Group, other: Group, merged: Group) -> None:
             raise Refused("too few shared iterations to keep all threads busy")
 
 
-def toposort(steps: Sequence[Group | Extern], mutated: set[str]) -> list[Group | Extern]:
+def toposort(steps: Sequence[Group | Opaque], mutated: set[str]) -> list[Group | Opaque]:
     """Order after fusion: by dependences, otherwise as the program was written."""
     writers: dict[str, list[int]] = {}
     readers: dict[str, list[int]] = {}
@@ -376,7 +377,7 @@ def toposort(steps: Sequence[Group | Extern], mutated: set[str]) -> list[Group |
         return found - {i}
 
     done: dict[int, bool] = {}
-    out: list[Group | Extern] = []
+    out: list[Group | Opaque] = []
 
     def visit(root: int) -> None:
         stack = [(root, False)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from inductor.ir.dims import Dim, hint
-from inductor.ir.nest import Extern, Program, views_of
+from inductor.ir.nest import Batch, Extern, Opaque, Program, views_of
+from inductor.schedule.batch import batch_kernel
 from inductor.schedule.domain import restart_names
 from inductor.schedule.fuse import Fuser, Group
 from inductor.schedule.inline import inline
@@ -31,7 +32,7 @@ class Plan:
         return [s for s in self.steps if isinstance(s, Kernel)]
 
 
-def needed_outside(steps: list[Group | Extern], program: Program) -> dict[int, frozenset[str]]:
+def needed_outside(steps: list[Group | Opaque], program: Program) -> dict[int, frozenset[str]]:
     """For every group, the buffers it writes that something else reads."""
     readers: dict[str, set[int]] = {}
     for i, step in enumerate(steps):
@@ -57,6 +58,8 @@ def schedule(program: Program) -> Plan:
     for i, step in enumerate(order):
         if isinstance(step, Extern):
             steps.append(step)
+        elif isinstance(step, Batch):
+            steps += [batch_kernel(f"k{i}", step, program)] if any(step.extents) else []
         elif all(m.points for m in step.members):
             steps.append(Builder(f"k{i}", with_fewer_loops(step), program, needed[i]).build())
         else:
