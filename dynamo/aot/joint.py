@@ -402,13 +402,17 @@ class Builder:
                     ends, [self.primals[i].leaf for i in wanted], tangents, allow_unused=True, materialize_grads=False
                 )
         except RuntimeError as error:
-            if "modified by an inplace operation" not in str(error):
+            if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
                 raise
             # eager would only notice when backward is called, so the forward must still run
             joint.backward_error = str(error)
             joint.grads = [None] * len(wanted)
             return
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
+
+
+# What autograd says about a backward that only its caller would meet.
+_FOUND_WHEN_CALLED = ("modified by an inplace operation", "is not implemented", "is not currently supported", "not differentiable")
 
 
 @contextmanager

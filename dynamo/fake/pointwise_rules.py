@@ -67,6 +67,11 @@ def _in_place(count: int, dtype_of: DtypeOf) -> Rule:
     return rule
 
 
+def _reversed_sub(device: torch.device, x: Tensor, other: Any, *_: Any, **__: Any) -> Any:
+    """`other - x`: the layout is first of all that of `other`."""
+    return _op(2, _same)(device, other, x)
+
+
 def _where(device: torch.device, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return iterate((condition, a, b), False, promote((a, b)))
 
@@ -224,6 +229,7 @@ def _rows() -> dict[Any, Rule]:
     rows.update(
         {
             aten.abs.default: _op(1, _real),
+            aten.rsub.Tensor: _guarded("rsub", _reversed_sub),
             aten.where.self: _where,
             aten.div.Tensor_mode: _div_mode,
             aten.div.Scalar_mode: _div_mode,

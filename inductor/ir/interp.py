@@ -35,10 +35,14 @@ class Memory:
 
     def add(self, buffer: Buffer, content: torch.Tensor | None) -> None:
         flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype)
+        written = torch.zeros(flat.numel(), dtype=torch.bool)
         if content is not None and buffer.size:
-            flat[: buffer.size].as_strided(buffer.shape, buffer.strides).copy_(content)
+            # Elements may share memory (an expanded input) and leave gaps between them (every second column), which stay unwritten.
+            places = torch.arange(flat.numel()).as_strided(buffer.shape, buffer.strides).reshape(-1)
+            flat[places] = content.detach().reshape(-1)
+            written[places] = True
         self.data[buffer.name] = flat
-        self.written[buffer.name] = torch.full((flat.numel(),), content is not None)
+        self.written[buffer.name] = written
 
     def view(self, view: View) -> torch.Tensor:
         return self.data[view.buffer].as_strided(view.shape, view.strides, view.offset)
@@ -158,11 +162,11 @@ class _NestRun:
         return reduced.reshape([self.shape[i] if i in kept else 1 for i in range(len(self.axes))])
 
     def store(self, store: Store) -> None:
-        value = self.value(store.value)
-        at = self.index(store.index, [self.value(e) for e in store.indirect])
         points = [a.extent for a in self.nest.axes] + [1] * len(self.nest.reduced)
         if math.prod(points) == 0:
             return
+        value = self.value(store.value)
+        at = self.index(store.index, [self.value(e) for e in store.indirect])
         at, value = at.expand(points).reshape(-1), value.expand(points).reshape(-1)
         data, written = self.memory.data[store.buffer], self.memory.written[store.buffer]
         if int(at.min()) < 0 or int(at.max()) >= data.numel():
@@ -172,7 +176,7 @@ class _NestRun:
         else:
             if not store.indirect and at.unique().numel() != at.numel():
                 self.fail(f"two points store to one element of {store.buffer}[{store.index}]")
-            data[at] = value
+            data[at] = value.clone()  # it may be a load of the same buffer
         written[at] = True
 
 
@@ -197,7 +201,7 @@ _REDUCE: dict[tuple[str, int], Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], NanOrigin | None]:
-    """Execute a program. Returns its outputs and where the first NaN came from (None when no instruction made one)."""
+    """Execute a program, its writes to inputs too. Returns the outputs and where the first NaN came from (None: nothing made one)."""
     memory = Memory()
     found: list[NanOrigin] = []
     content = dict(zip(program.inputs, inputs, strict=True)) | program.constants
@@ -211,7 +215,10 @@ def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], Na
             nest_run = _NestRun(nest, memory, found.append)
             for store in nest.stores:
                 nest_run.store(store)
-    outputs = [memory.view(o).clone() if isinstance(o, View) else o for o in program.outputs]
+    outputs = [memory.view(o) if isinstance(o, View) else o for o in program.outputs]
+    for name in sorted(program.mutated):
+        buffer = program.buffers[name]
+        content[name].copy_(memory.view(View(name, buffer.shape, buffer.strides, 0)))
     return outputs, (found[0] if found else None)
 
 

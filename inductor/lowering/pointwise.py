@@ -347,7 +347,6 @@ FLOAT_BINARY: dict[str, tuple[str, Fn]] = {
     "atan2": ("atan2", op("atan2")),
     "hypot": ("hypot", op("hypot")),
     "copysign": ("copysign.Tensor copysign.Scalar", copy_sign),
-    "nextafter": ("nextafter", op("nextafter")),
     "logaddexp": ("logaddexp", log_add_exp),
     "logaddexp2": ("logaddexp2", log_add_exp2),
     "xlogy": ("xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self", xlogy),
@@ -357,6 +356,14 @@ FLOAT_BINARY: dict[str, tuple[str, Fn]] = {
 }
 for _names, _fn in FLOAT_BINARY.values():
     add(_names, partial(float_only, _fn), "native", "pointwise")
+
+
+@lowers("nextafter")
+def next_after(ctx: Context, a: Operand, b: Operand) -> Tensor:
+    """The neighbour of a half number is another number than that of the same number as f32."""
+    if ctx.meta.dtype in (torch.bfloat16, torch.float16):
+        raise Decline
+    return float_only(op("nextafter"), ctx, a, b)
 
 add("maximum", partial(binary, op("max")), "native", "pointwise")
 add("minimum", partial(binary, op("min")), "native", "pointwise")

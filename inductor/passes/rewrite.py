@@ -24,9 +24,19 @@ aten = torch.ops.aten
 
 @dataclass
 class Seen:
-    """What the pass has met so far: the first node of every distinct computation."""
+    """What the pass has met so far: the first node of every distinct computation, and whose memory the caller gets to see."""
 
     first: dict[Hashable, Node]
+    shown: set[Node] = field(default_factory=set)
+
+    def show(self, node: Node) -> None:
+        """The caller gets this node's memory: the node's own, or that of what it is a view or an item of."""
+        while node not in self.shown:
+            self.shown.add(node)
+            source = node.args[0] if node.args else None
+            if not isinstance(source, Node) or not (node.target is operator.getitem or is_view(node)):
+                return
+            node = source
 
 
 Rewrite = Callable[[Node, Seen], Node | None]
@@ -34,6 +44,12 @@ Rewrite = Callable[[Node, Seen], Node | None]
 
 def is_shown(node: Node) -> bool:
     return any(user.op == "output" for user in node.users)
+
+
+def is_view(node: Node) -> bool:
+    """May its result share memory with its first argument? `reshape` and `contiguous` do so or copy."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and not schema.is_mutable and any(r.alias_info is not None for r in schema.returns)
 
 
 def same_facts(a: Node, b: Node) -> bool:
@@ -61,6 +77,8 @@ def no_op(node: Node, seen: Seen) -> Node | None:
     """view(x, x.shape), x.to(x.dtype), clone(x), x[:]: the operand itself, where nobody sees the difference."""
     source = node.args[0] if node.args else None
     if node.target not in NO_OPS or not isinstance(source, Node) or is_shown(node) or not same_facts(node, source):
+        return None
+    if node in seen.shown and not is_view(node):
         return None
     if node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1]):  # type: ignore[arg-type]
         return None
@@ -97,7 +115,7 @@ def common(node: Node, seen: Seen) -> Node | None:
         return None
     key = (node.target, frozen(node.args), frozen(dict(node.kwargs)))
     found = seen.first.setdefault(key, node)
-    return found if found is not node and not (is_shown(node) and is_shown(found)) else None
+    return found if found is not node and not (node in seen.shown and found in seen.shown) else None
 
 
 ROWS: tuple[tuple[str, Rewrite], ...] = (("view of view", view_of_view), ("no-op", no_op), ("common", common))
@@ -113,6 +131,8 @@ def rewrite(gm: GraphModule) -> GraphModule:
         new.meta = old.meta
     _copy_output_meta(gm, graph)
     seen = Seen({})
+    for shown in next(iter(reversed(graph.nodes))).all_input_nodes:
+        seen.show(shown)
     for node in list(graph.nodes):
         if node.op != "call_function":
             continue
@@ -121,11 +141,21 @@ def rewrite(gm: GraphModule) -> GraphModule:
             if replacement is None or replacement is node:
                 continue
             if decide("passes", f"{name} {node.name}"):
+                if node in seen.shown:
+                    seen.show(replacement)
                 node.replace_all_uses_with(replacement)
                 graph.erase_node(node)
                 break
     drop_unused(graph)
+    if gm.meta.get("is_inference") and pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
+        channels_last(graph)
     return GraphModule(gm, graph)
+
+
+def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:
+    """The inputs at these positions that the graph does not write to."""
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    return frozenset(inputs[i] for i in positions if not any(u.target is aten.copy_.default for u in inputs[i].users))
 
 
 def _copy_output_meta(gm: GraphModule, graph: Graph) -> None:
@@ -142,11 +172,3 @@ def drop_unused(graph: Graph) -> None:
         random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
         if not acts and not random:
             graph.erase_node(node)
-    if gm.meta.get("is_inference") and pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
-        channels_last(graph)
-def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:
-    """The inputs at these positions that the graph does not write to."""
-    inputs = [n for n in graph.nodes if n.op == "placeholder"]
-    return frozenset(inputs[i] for i in positions if not any(u.target is aten.copy_.default for u in inputs[i].users))
-
-

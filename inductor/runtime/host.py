@@ -92,7 +92,8 @@ class HostWriter:
         return self.n_slots - 1
 
     def slot_of(self, view: View) -> int:
-        """The slot with the tensor of a view; makes the view when nothing has yet."""
+        """The slot with the tensor of a view; makes the view when nothing has yet, and a buffer without elements, which no kernel does."""
+        self.make(view.buffer)
         if not self.in_arena(view.buffer) and self.is_whole(view):
             return self.slots[view.buffer]
         if view not in self.view_slots:

@@ -1,0 +1,283 @@
+"""Runs a generated program in eager and in every compiled form, and compares all that a caller can see.
+
+How far two correct results may lie apart is measured, not guessed: eager runs again a few times with every inexact operator's result
+moved by a few units in the last place. An element that such noise moves by d may differ by a small multiple of d; one that it moves from
+finite to infinite, or an integer that it changes, is not compared. So chains without rounding are compared exactly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import dynamo
+from dynamo import config, decisions
+from dynamo.aot import aot_module
+from dynamo.trace import session
+from dynamo.trace.events import Note
+from inductor.compile import as_tuple
+from inductor.errors import Unsupported
+from inductor.ir import interp
+from inductor.ir.verify import verify
+from inductor.lowering.graph import lower_graph
+from inductor.passes.rewrite import rewrite
+from inductor.schedule.plan import schedule
+from tests.inductor.programs import Program
+
+aten = torch.ops.aten
+# Operators without rounding: data moves, comparisons, selections.
+EXACT = frozenset(
+    """
+    abs alias all amax amin aminmax any arange argmax argmin as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil
+    clamp clamp_max clamp_min clone constant_pad_nd contiguous copy copy_ copysign count_nonzero cummax cummin detach diag_embed
+    diagonal embedding empty empty_like empty_strided eq expand eye fill fill_ fill_diagonal flip floor fmax fmin full full_like
+    gather ge gt heaviside hstack index index_copy index_fill index_put index_select isfinite isinf isnan le lift_fresh logical_and
+    logical_not logical_or logical_xor lt masked_fill max maximum min minimum nan_to_num narrow ne neg new_empty new_empty_strided
+    new_full new_ones new_zeros nextafter ones ones_like permute positive relu repeat reshape resize_ roll rot90 round scatter
+    scalar_tensor select sgn sign signbit slice sort split squeeze stack t tile to _to_copy transpose tril triu trunc unbind unfold
+    unsqueeze view where zero zero_ zeros zeros_like _unsafe_view _reshape_alias set_ slice_scatter select_scatter select_backward
+    slice_backward threshold_backward threshold hardtanh hardtanh_backward _local_scalar_dense reflection_pad1d replication_pad1d
+    bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ is_same_size equal value_selecting_reduction_backward
+    """.split()
+)
+# One rounding, the same in every correct implementation unless it is fused with another.
+ARITHMETIC = frozenset("add sub mul rsub addcmul square floor_divide remainder fmod frac".split())
+
+
+class Noise(TorchDispatchMode):
+    """Moves the results of inexact operators by up to `units` in the last place."""
+
+    def __init__(self, seed: int, units: float) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+        self.units = units
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = op(*args, **(kwargs or {}))
+        name = op._schema.name.removeprefix("aten::")
+        if name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags:
+            return result
+        for value in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                self.move(value, name.removesuffix("_") in ARITHMETIC)
+        return result
+
+    def move(self, value: torch.Tensor, is_arithmetic: bool) -> None:
+        is_half = value.dtype in (torch.bfloat16, torch.float16)
+        if (is_half and is_arithmetic) or not value.numel() or value._is_zerotensor():
+            return
+        units = min(self.units, 2.0) if is_half else self.units
+        steps = (torch.rand(value.shape, generator=self.generator, dtype=torch.float64) * 2 - 1) * units
+        if is_half:
+            steps = steps.sign() * units
+        wide = value.double()
+        moved = wide * (1 + steps * torch.finfo(value.dtype).eps)
+        value.copy_(torch.where(few_bits(wide, value.dtype), wide, moved))
+
+
+def few_bits(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Numbers so round that they are no result of a rounding: half of the mantissa is zero. Half types: only 0 and ±1."""
+    if dtype in (torch.bfloat16, torch.float16):
+        return (wide == 0) | (wide.abs() == 1) | ~wide.isfinite()
+    scale = {torch.float32: 2.0**11, torch.float64: 2.0**26}[dtype]
+    mantissa = torch.frexp(wide)[0] * scale
+    return (mantissa == mantissa.round()) | ~wide.isfinite()
+
+
+@dataclass
+class Seen:
+    """What a caller sees of one run."""
+
+    outputs: list[torch.Tensor]
+    inputs: list[torch.Tensor]
+    grads: list[torch.Tensor | None] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def tensors(self) -> list[tuple[str, torch.Tensor | None]]:
+        found: list[tuple[str, torch.Tensor | None]] = [(f"output {i}", t) for i, t in enumerate(self.outputs)]
+        found += [(f"input {i}", t) for i, t in enumerate(self.inputs)]
+        return found + [(f"grad {i}", t) for i, t in enumerate(self.grads or ())]
+
+
+def observe(program: Program, function: Callable[..., Any], mode: Callable[[], Any] | None = None) -> Seen:
+    """Call it once on fresh inputs; gradients of a fixed weighted sum of the outputs where the program wants them."""
+    args = program.arguments()
+    leaves = [a for a in args if a.requires_grad]
+    context = mode() if mode is not None else warnings.catch_warnings()
+    with context:
+        outputs = list(function(*args))
+        grads = differentiate(outputs, leaves) if leaves else None
+    return Seen(outputs, args, grads)
+
+
+def differentiate(outputs: Sequence[torch.Tensor], leaves: list[torch.Tensor]) -> list[torch.Tensor | None] | None:
+    chosen = [o for i, o in enumerate(outputs) if o.requires_grad and not any(o is p for p in (*outputs[:i], *leaves))]
+    if not chosen:
+        return None
+    weights = [(torch.arange(o.numel(), dtype=torch.float64) % 5 - 1.5).to(o.dtype).view(o.shape) for o in chosen]
+    return list(torch.autograd.grad(chosen, leaves, weights, allow_unused=True))
+
+
+def interpreting(gm: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[[Sequence[Any]], Any]:
+    """A graph compiler: the reference interpreter on the lowered program. The scheduled one must be free of memory faults too."""
+    try:
+        program, _ = lower_graph(rewrite(gm))
+    except Unsupported:
+        return lambda inputs: as_tuple(gm(*inputs))
+    verify(program, "lower")
+    scheduled, _ = lower_graph(rewrite(gm))
+    schedule(scheduled)
+
+    def run(inputs: Sequence[Any]) -> tuple[Any, ...]:
+        interp.run(scheduled, [i.clone(memory_format=torch.preserve_format) if isinstance(i, torch.Tensor) else i for i in inputs])
+        return tuple(interp.run(program, inputs)[0])
+
+    return run
+
+
+def interpreter(gm: Any, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """A backend whose graphs run in the reference interpreter."""
+    return aot_module(gm, example_inputs, fw_compiler=interpreting, bw_compiler=interpreting)
+
+
+def compiled(program: Program, backend: Any, fuel: str) -> Seen:
+    with session() as store, decisions.limited(fuel), config.patch(suppress_errors=False):
+        function = dynamo.compile(program.compile(), backend=backend, fullgraph=True)
+        seen = observe(program, function)
+    seen.notes = [f"{n.id}: {n.message}" for n in store.of(Note)]
+    return seen
+
+
+FORMS: dict[str, tuple[Any, str]] = {"compiled": ("inductor", "all"), "fuel 0": ("inductor", "0"), "interpreted": (interpreter, "all")}
+
+
+class Difference(AssertionError):
+    """A form of the program that a caller can tell from eager."""
+
+
+def check_program(program: Program, forms: Sequence[str] = tuple(FORMS)) -> list[str]:
+    """Raises Difference. Returns the notes of the compiled form: why a graph ran uncompiled."""
+    notes: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected, error = eager(program)
+        bounds = Bounds(program, expected, error)
+        for form in forms:
+            backend, fuel = FORMS[form]
+            try:
+                found = compiled(program, backend, fuel)
+            except Exception as raised:
+                if error is not None and type(raised) is type(error):
+                    continue  # both refuse in the backward
+                raise Difference(f"{form} raised {type(raised).__name__}: {raised}\n{program!r}") from raised
+            if error is not None:
+                continue  # a derivative that eager lacks, and the compiled form has no need of
+            compare(form, program, expected, found, bounds)
+            notes += found.notes
+    return notes
+
+
+def eager(program: Program) -> tuple[Seen, Exception | None]:
+    try:
+        return observe(program, program.compile()), None
+    except RuntimeError as error:  # in the backward; the forward has run while the program was drawn
+        return Seen([], []), error
+
+
+class Bounds:
+    """How far noise moves every tensor; more runs are made before a difference is believed."""
+
+    def __init__(self, program: Program, expected: Seen, error: Exception | None) -> None:
+        self.program, self.expected = program, expected
+        self.runs: list[list[torch.Tensor | None]] = []
+        if error is None:
+            self.add(range(3), 4.0)
+
+    def add(self, seeds: range, units: float) -> None:
+        for seed in seeds:
+            seen = observe(self.program, self.program.compile(), lambda: Noise(seed, units))
+            self.runs.append([None if t is None else t.detach() for _, t in seen.tensors()])
+
+    def excess(self, at: int, found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+        """Where the found tensor is further from eager's than it may be."""
+        f, e = found.detach(), expected.detach()
+        same = (f == e) | (f.isnan() & e.isnan())
+        runs = [r for r in (run[at] for run in self.runs) if r is not None and r.shape == e.shape]
+        if not e.is_floating_point():
+            steady = torch.ones_like(same)
+            for r in runs:
+                steady &= r == e
+            return ~same & steady
+        wide, other = e.double(), f.double()
+        finite = wide.isfinite()
+        spread, steady = torch.zeros_like(wide), torch.ones_like(same)
+        for r in map(torch.Tensor.double, runs):
+            steady &= (r == wide) | (r.isnan() & wide.isnan()) | (r.isfinite() & finite)
+            spread = torch.maximum(spread, torch.where(r.isfinite() & finite, (r - wide).abs(), 0.0))
+        info = torch.finfo(e.dtype)
+        steps = len(self.program.body) + 2
+        # Inside one operator (a normalisation) small results are differences of large numbers.
+        largest = float(wide[finite].abs().max().clamp(max=100)) if bool(finite.any()) else 0.0
+        units = 1 if e.dtype in (torch.bfloat16, torch.float16) else 2
+        allowed = 4 * spread + (wide.abs() * steps * units + largest) * info.eps
+        near = finite & other.isfinite() & ((wide - other).abs() <= allowed)
+        return ~same & ~near & steady
+
+
+def compare(form: str, program: Program, expected: Seen, found: Seen, bounds: Bounds) -> None:
+    def fail(what: str) -> None:
+        raise Difference(f"{form}: {what}\n{program!r}")
+
+    for kind in ("outputs", "inputs"):
+        if len(getattr(found, kind)) != len(getattr(expected, kind)):
+            fail(f"{len(getattr(found, kind))} {kind} instead of {len(getattr(expected, kind))}")
+    if (found.grads is None) != (expected.grads is None):
+        fail("only one of both has gradients")
+    pairs = list(zip(expected.tensors(), found.tensors(), strict=True))
+    for at, ((name, e), (_, f)) in enumerate(pairs):
+        if e is None or f is None:
+            if e is not f:
+                fail(f"{name} is {'None' if f is None else 'a tensor'}")
+            continue
+        for fact, of in FACTS.items():
+            if name.startswith("grad") and fact == "strides":
+                continue  # eager's own depend on what the engine accumulates first
+            if of(e) != of(f):
+                fail(f"{name} has {fact} {of(f)} instead of {of(e)}")
+        if bool(bounds.excess(at, f, e).any()):
+            if len(bounds.runs) < 10:
+                bounds.add(range(100, 140), 16.0)
+            wrong = bounds.excess(at, f, e)
+            if bool(wrong.any()):
+                where = f"at {wrong.nonzero()[0].tolist()} ({int(wrong.sum())} of {wrong.numel()})"
+                fail(f"{name} differs {where}: {f[wrong][0]} instead of {e[wrong][0]}")
+    if sharing(found) != sharing(expected):
+        fail(f"shares memory like {sharing(found)} instead of {sharing(expected)}")
+
+
+def strides_that_matter(t: torch.Tensor) -> Any:
+    return [s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1] if t.numel() else None
+
+
+FACTS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "dtype": lambda t: t.dtype,
+    "shape": lambda t: tuple(t.shape),
+    "strides": strides_that_matter,
+    "requires_grad": lambda t: t.requires_grad,
+}
+
+
+def sharing(seen: Seen) -> list[tuple[int, int]]:
+    """Per output and input: the first tensor in the same memory, and where in it."""
+    first: dict[int, int] = {}
+    found = []
+    for i, t in enumerate([*seen.inputs, *seen.outputs]):
+        storage = t.untyped_storage()._cdata
+        at = first.setdefault(storage, i) if t.numel() else i
+        found.append((at, t.storage_offset() if at < i and t.numel() else 0))
+    return found

@@ -1,0 +1,374 @@
+"""The statements of generated tensor programs: one function per kind, which draws operands and gives a line of Python or None.
+
+A line may be one that eager refuses; the writer drops it. What has no defined result is kept out here: integer division by zero,
+casts of numbers that the integer type can't hold, memory that two elements share as the target of a write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from tests.inductor.programs import Writer
+
+Kind = Callable[["Writer"], "str | None"]
+
+UNARY = (
+    "torch.neg", "torch.abs", "torch.relu", "torch.exp", "torch.sigmoid", "torch.tanh", "torch.sqrt", "torch.square", "torch.sin",
+    "torch.cos", "torch.log", "torch.rsqrt", "torch.reciprocal", "torch.floor", "torch.ceil", "torch.round", "torch.trunc", "torch.sign",
+    "torch.erf", "torch.expm1", "torch.log1p", "torch.isnan", "torch.isinf", "torch.isfinite", "torch.logical_not", "torch.signbit",
+    "torch.frac", "torch.atan", "torch.exp2", "torch.log2", "torch.log10", "torch.erfc", "torch.nan_to_num", "torch.sgn",
+    "torch.positive", "torch.deg2rad", "torch.bitwise_not", "torch.asin", "torch.sinh", "torch.cosh", "torch.tan", "torch.clone",
+    "torch.detach", "torch.zeros_like", "torch.ones_like", "torch.asinh", "torch.acosh", "torch.atanh", "torch.acos", "torch.logit",
+    "F.gelu", "F.silu", "F.softplus", "F.elu", "F.leaky_relu", "F.hardtanh", "F.hardswish", "F.mish", "F.relu6", "F.logsigmoid", "F.selu",
+    "F.celu", "F.hardsigmoid", "F.tanhshrink", "F.softsign", "F.hardshrink", "F.softshrink",
+)  # fmt: skip
+BINARY = (
+    "torch.add", "torch.mul", "torch.sub", "torch.maximum", "torch.minimum", "torch.gt", "torch.lt", "torch.eq", "torch.ne", "torch.ge",
+    "torch.le", "torch.div", "torch.logical_and", "torch.logical_or", "torch.logical_xor", "torch.fmax", "torch.fmin", "torch.atan2",
+    "torch.hypot", "torch.copysign", "torch.pow", "torch.bitwise_and", "torch.bitwise_or", "torch.bitwise_xor", "torch.logaddexp",
+    "torch.xlogy", "torch.nextafter", "torch.heaviside", "torch.rsub",
+)  # fmt: skip
+DIVISIONS = ("torch.remainder({}, {})", "torch.fmod({}, {})", "torch.floor_divide({}, {})", "torch.div({}, {}, rounding_mode='trunc')")
+WITH_SCALAR = (
+    "{v} + {s}", "{v} * {s}", "{s} - {v}", "{s} / {v}", "{v} / {s}", "{v} > {s}", "{v} == {s}", "{v} ** 2", "{v} ** 3", "{v} ** 0.5",
+    "{v} ** -1.0", "torch.clamp({v}, {s}, 2)", "torch.clamp({v}, min={s})", "torch.clamp({v}, max={s})", "{v} <= {s}", "{v} != {s}",
+    "{v} // 2", "{v} % 3", "torch.fmod({v}, 3)", "{v} & 3", "{v} | 1", "{v} ^ 5", "{v} << 1", "{v} >> 1",
+    "torch.maximum({v}, torch.tensor({s}))", "torch.masked_fill({v}, {v} > {s}, {s})", "torch.where({v} > {s}, {v}, {s})",
+    "torch.where({v} > {s}, {s}, {v})", "{s} ** {v}", "torch.full_like({v}, {s})", "torch.threshold({v}, {s}, 0.25)",
+    "torch.rsub({v}, {s})", "torch.xlogy({v}, {s})",
+)  # fmt: skip
+SCALARS = ("2", "0.5", "1", "0", "-1", "-1.5", "3", "1e-3", "100", "True", "float('inf')", "float('nan')", "-0.0", "0.1")
+DTYPES = ("float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8", "bool", "int8", "int16")
+REDUCTIONS = (
+    "{v}.sum({d})", "{v}.mean({d})", "{v}.amax({d})", "{v}.amin({d})", "{v}.any({d})", "{v}.all({d})", "{v}.var({d})", "{v}.std({d})",
+    "torch.logsumexp({v}, {d})", "torch.linalg.vector_norm({v}, 2, {d})", "{v}.var({d}, correction=0)", "torch.count_nonzero({v}, {d0})",
+    "{v}.nansum({d})", "{v}.norm(p=1, dim={d0})", "torch.linalg.vector_norm({v}, float('inf'), {d})", "{v}.nanmean({d})",
+    "torch.linalg.vector_norm({v}, 0, {d})",
+)  # fmt: skip
+ONE_DIM = (
+    "{v}.sum({d}{k})", "{v}.argmax({d}{k})", "{v}.argmin({d}{k})", "{v}.prod({d}{k})", "{v}.mean({d}{k})", "{v}.amax({d}{k})",
+    "{v}.max({d}{k})[0]", "{v}.min({d}{k})[1]", "{v}.any({d}{k})", "{v}.all({d}{k})", "{v}.std({d}{k})", "torch.var_mean({v}, {d}{k})[1]",
+    "torch.aminmax({v}, dim={d}{k})[1]", "{v}.max({d}{k})[1]",
+)  # fmt: skip
+SAME_SHAPE = (
+    "torch.softmax({v}, {d})", "torch.log_softmax({v}, {d})", "{v}.cumsum({d})", "{v}.cumprod({d})", "{v}.flip({d})",
+    "{v}.roll({n}, {d})", "F.normalize({v}.float(), dim={d})", "F.softmin({v}, {d})", "torch.softmax({v}, {d}, dtype=torch.float32)",
+    "torch.logcumsumexp({v}, {d})", "{v}.cummax({d})[0]", "{v}.sort({d}, stable=True)[0]", "{v}.argsort({d}, stable=True)",
+    "torch.diff({v}, dim={d})", "{v}.cummin({d})[1]",
+)  # fmt: skip
+WHOLE = (
+    "{v}.sum()", "{v}.mean()", "{v}.max()", "{v}.min()", "{v}.any()", "{v}.all()", "{v}.prod()", "{v}.argmax()", "{v}.var()",
+    "{v}.norm()", "{v}.std(correction=0)", "F.mse_loss({v}, torch.zeros_like({v}))", "{v}.flatten()", "{v}.t()", "{v}.mT",
+    "{v}.contiguous()", "{v}.tril()", "{v}.triu(1)", "{v}.reshape(-1, 1)", "{v}.squeeze()", "{v}.unsqueeze(-1)", "{v}.diagonal()",
+    "{v}.repeat(2, *[1] * ({v}.ndim - 1))", "{v}.unflatten(0, (-1, 1))", "torch.rot90({v})", "{v}.tril(-1)", "{v}[None]",
+    "{v}[..., None]", "{v}.ravel()", "torch.diag_embed({v})", "{v}.view(-1)", "{v}.expand(2, *{v}.shape)", "{v}.repeat_interleave(2)",
+    "torch.atleast_2d({v})", "{v}.new_ones({v}.shape)", "torch.arange({v}.numel()).view({v}.shape) + {v}", "torch.eye(3) * {v}.sum()",
+    "{v}.swapaxes(0, -1)", "{v}.movedim(0, -1)", "{v}.view_as({v})", "F.layer_norm({v}, {v}.shape[-1:])", "F.layer_norm({v}, {v}.shape)",
+    "F.dropout({v}, 0.5, training=False)", "F.glu({v})", "{v}.contiguous().sum(-1)", "F.rms_norm({v}, {v}.shape[-1:])",
+    "F.gelu({v}, approximate='tanh')", "torch.cat([{v}, {v}])", "torch.tile({v}, (2,))",
+)  # fmt: skip
+PADS = (
+    "F.pad({v}, (1, 2))", "F.pad({v}, (1, 0), value=2.0)", "F.pad({v}, (0, -1))", "F.pad({v}, (1, 1, 2, 0), value=-1)",
+    "F.pad({v}, (-1, 2, 0, 1))", "F.pad({v}, (1, 1), mode='replicate')", "F.pad({v}, (1, 0), mode='reflect')",
+    "F.pad({v}, (1, 1), mode='circular')", "F.pad({v}, (1, 1), value=float('inf'))",
+)  # fmt: skip
+TERNARY = (
+    "torch.where({c}, {a}, {b})", "torch.addcmul({a}, {b}, {b}, value=0.5)", "torch.lerp({a}, {b}, 0.25)", "torch.clamp({a}, {b}, {b})",
+    "torch.addcdiv({a}, {b}, {b})", "torch.add({a}, {b}, alpha=2)", "torch.sub({a}, {b}, alpha=0.5)", "{a} * {b} + {a}",
+    "{a} * {b} - {b} * {b}", "torch.where({c}, {a}, 0.0)", "torch.masked_fill({a}, {c}, -1)", "torch.lerp({a}, {b}, {a})",
+    "torch.where({c}, 1, {a})", "F.smooth_l1_loss({a}, {b})", "F.mse_loss({a}, {b}, reduction='none')",
+    "F.binary_cross_entropy_with_logits({a}, {b})", "F.huber_loss({a}, {b})", "{a}.type_as({b})", "{a}.expand_as({b})",
+    "torch.isclose({a}, {b})", "torch.broadcast_tensors({a}, {b})[0]", "torch.dist({a}, {b})",
+)  # fmt: skip
+IN_PLACE = (
+    "{t}.add_({b})", "{t}.mul_({b})", "{t}.copy_({b})", "{t}.zero_()", "{t}.fill_({s})", "{t}.add_({s})", "{t}.mul_({s})",
+    "{t}.sub_({b})", "{t}.relu_()", "{t}.neg_()", "{t}.clamp_(-1, 1)", "{t}.div_({b})", "{t}.masked_fill_({b} > {s}, {s})", "{t}.abs_()",
+    "{t}.exp_()", "{t}.sigmoid_()", "{t}.maximum({b})", "{t}.addcmul_({b}, {b})", "{t}.lerp_({b}, 0.5)", "{t}.pow_(2)",
+    "{t}.logical_not_()", "{t}.cumsum_(0)", "{t}.tril_()", "{t}.fill_diagonal_({s})", "{t}.sqrt_()", "torch.add({b}, {s}, out={t})",
+    "torch.mul({t}, {b}, out={t})", "{t}.bitwise_and_(3)", "{t}.gt_({b})", "{t}.eq_({b})", "{t}.square_()", "{t}.transpose_(0, -1)",
+    "{t}.unsqueeze_(0)", "{t}.squeeze_()", "{t}.t_()", "torch.sum({b}, 0, out={t})", "{t}.data.add_(1)", "{t}.detach().mul_(2)",
+)  # fmt: skip
+ASSIGN = ("{v}{i} = {b}", "{v}{i} += {b}", "{v}{i} = {s}", "{v}{i} *= {s}", "{v}[{v} > 0] = {s}", "{v}{i} = {v}{j}.clone()")
+ROWS_OF = (
+    "torch.index_select({v}, {d}, {i})", "torch.gather({v}, {d}, {x})", "torch.take_along_dim({v}, {x}, {d})", "{v}[{i}]",
+    "{v}.index_add({d}, {i}, {w})", "torch.scatter({v}, {d}, {x}, 2)", "torch.scatter_add({v}, {d}, {x}, {v})",
+    "{v}.index_copy({d}, torch.arange({v}.shape[{d}]), {v})", "{v}.index_fill({d}, {i}, 1)",
+    "torch.scatter_reduce({v}, {d}, {x}, {v}, 'amax')", "{v}.index_put(({i},), torch.tensor(1).to({v}.dtype), accumulate=True)",
+    "F.embedding({i}, {v})", "F.one_hot({i}, 9)", "{v}.take({x} % max({v}.numel(), 1))", "{v}[..., {i}]", "{v}[{i}, {i}]", "{v}[:, {i}]",
+    "{v}[{i}] * 2",
+)  # fmt: skip
+MATMULS = (
+    "{a} @ {b}", "{a} @ {a}.mT", "torch.outer({a}.flatten(), {b}.flatten())", "F.linear({a}, {b})", "({a}.unsqueeze(-1) * {b}).sum(-2)",
+    "torch.einsum('...i,...i->...', {a}, {b})", "{a}.mT @ {a}", "torch.dot({a}.flatten(), {a}.flatten())",
+    "torch.einsum('...ij,...kj->...ik', {a}, {b})", "torch.relu({a} @ {a}.mT + 1)", "torch.mv({a}, {b})",
+    "torch.addmm({a}, {b}, {b}.t())", "torch.cdist({a}, {b})",
+)  # fmt: skip
+
+
+def overlaps(t: torch.Tensor) -> bool:
+    """Two elements share memory: a write would have no defined result."""
+    reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
+    places = torch.arange(max(reach, 1)).as_strided(t.shape, t.stride())
+    return bool(t.numel() and places.unique().numel() != t.numel())
+
+
+def may_write(target: torch.Tensor, source: torch.Tensor) -> bool:
+    """Reading one and writing the other, element by element, has one defined result."""
+    if target.untyped_storage()._cdata != source.untyped_storage()._cdata:
+        return True
+    return target.data_ptr() == source.data_ptr() and (target.shape, target.stride()) == (source.shape, source.stride())
+
+
+def shared_inputs(t: torch.Tensor, name: str) -> list[str]:
+    """Other looks at an input's memory, all of them in range."""
+    found = [name, f"{name}.view_as({name})"]
+    if t.ndim >= 1:
+        found += [f"{name}[1:]", f"{name}.transpose(0, -1)", f"{name}[::2]"]
+    return found
+
+
+def unary(w: Writer) -> str:
+    return f"{w.fresh()} = {w.one_of(UNARY)}({w.any_name()})"
+
+
+def binary(w: Writer) -> str:
+    op, a = w.one_of(BINARY), w.any_name()
+    b = w.partner(a)
+    if op == "torch.pow" and not w.value(b).is_floating_point():
+        b = f"{b} % 4"  # eager refuses negative integer exponents when it runs, not by type
+    return f"{w.fresh()} = {op}({a}, {b})"
+
+
+def divide(w: Writer) -> str:
+    op, a = w.one_of(DIVISIONS), w.any_name()
+    b = w.partner(a)
+    if not w.value(a).is_floating_point() and not w.value(b).is_floating_point():
+        b = f"{b} % 7 + 1"
+    return f"{w.fresh()} = {op.format(a, b)}"
+
+
+def scalar(w: Writer) -> str:
+    text, v = w.one_of(WITH_SCALAR), w.any_name()
+    if w.value(v).dtype == torch.bool and ("<<" in text or ">>" in text):
+        return None  # eager shifts truth values, its own shape rules refuse
+    s = w.one_of(SCALARS)
+    if text == "{s} ** {v}" and s == "True":
+        return None  # eager takes it, no dispatch mode can see it (c10::Scalar has no such constant)
+    return f"{w.fresh()} = {text.format(v=v, s=s)}"
+
+
+def condition(w: Writer, like: str) -> str:
+    found = w.partner(like, lambda t: t.dtype == torch.bool)
+    return found if w.value(found).dtype == torch.bool else f"{found} > 0"
+
+
+def ternary(w: Writer) -> str:
+    text, a = w.one_of(TERNARY), w.any_name()
+    b = w.partner(a)
+    return f"{w.fresh()} = {text.format(a=a, b=b, c=condition(w, a))}"
+
+
+def cast(w: Writer) -> str:
+    to, v = w.one_of(DTYPES), w.any_name()
+    if w.value(v).is_floating_point() and to not in ("bool", *DTYPES[:4]):
+        top = {"uint8": (0, 200), "int8": (-100, 100)}.get(to, (-20000, 20000))
+        return f"{w.fresh()} = torch.nan_to_num({v}).clamp{top}.to(torch.{to})"
+    return f"{w.fresh()} = {v}.to(torch.{to})"
+
+
+def dims_text(w: Writer, v: str) -> str:
+    rank = w.value(v).ndim
+    chosen = [d for d in range(rank) if w.number(0, 1) == 0]
+    return f"{tuple(chosen)}" if chosen else f"{tuple(range(rank))}"
+
+
+def reduction(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0)
+    if v is None:
+        return None
+    text = w.one_of(REDUCTIONS).format(v=v, d=dims_text(w, v), d0=w.dim_of(v))
+    return f"{w.fresh()} = {text[:-1]}, keepdim=True)" if w.chance(40) and "count_nonzero" not in text else f"{w.fresh()} = {text}"
+
+
+def one_dim(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0)
+    if v is None:
+        return None
+    return f"{w.fresh()} = {w.one_of(ONE_DIM).format(v=v, d=w.dim_of(v), k=', keepdim=True' if w.chance(40) else '')}"
+
+
+def same_shape(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0)
+    if v is None:
+        return None
+    return f"{w.fresh()} = {w.one_of(SAME_SHAPE).format(v=v, d=w.dim_of(v), n=w.number(-2, 3))}"
+
+
+def whole(w: Writer) -> str:
+    return f"{w.fresh()} = {w.one_of(WHOLE).format(v=w.any_name())}"
+
+
+def pad(w: Writer) -> str:
+    return f"{w.fresh()} = {w.one_of(PADS).format(v=w.any_name())}"
+
+
+def subscript(w: Writer, t: torch.Tensor) -> str:
+    """Slices and numbers in range, for some leading dims."""
+    parts: list[str] = []
+    for extent in t.shape[: w.number(1, max(t.ndim, 1))]:
+        kind = w.number(0, 5)
+        if kind == 0 or extent == 0:
+            parts.append(":")
+        elif kind == 1:
+            parts.append(str(w.number(-extent, extent - 1)))
+        elif kind == 2:
+            parts.append("::2")
+        elif kind == 3:
+            parts.append(f"{w.number(0, extent)}:")
+        elif kind == 4:
+            parts.append(f":-{w.number(1, extent)}")
+        else:
+            start = w.number(0, extent - 1)
+            parts.append(f"{start}:{w.number(start, extent)}:3")
+    return f"[{', '.join(parts)}]"
+
+
+def view_text(w: Writer, v: str) -> str | None:
+    t = w.value(v)
+    if t.ndim == 0:
+        return f"{v}.unsqueeze(0)"
+    kind = w.number(0, 10)
+    d, e = w.number(0, t.ndim - 1), w.number(0, t.ndim - 1)
+    extent = t.shape[d]
+    if kind <= 2:
+        return v + subscript(w, t)
+    if kind == 3:
+        return f"{v}.transpose({d}, {e})"
+    if kind == 4:
+        order = list(range(t.ndim))
+        order.insert(e, order.pop(d))
+        return f"{v}.permute({order})"
+    if kind == 5:
+        start = w.number(0, extent)
+        return f"{v}.narrow({d}, {start}, {w.number(0, extent - start)})"
+    if kind == 6:
+        return f"{v}.chunk({w.number(1, 3)}, {d})[0]"
+    if kind == 7:
+        return f"{v}.split({w.number(1, 3)}, {d})[-1]"
+    if kind == 8:
+        return f"{v}.unsqueeze({d})"
+    if kind == 9 and extent >= 1:
+        return f"{v}.unfold({d}, {w.number(1, extent)}, {w.number(1, 2)})"
+    return f"{v}.flatten({min(d, e)}, {max(d, e)})"
+
+
+def view(w: Writer) -> str | None:
+    text = view_text(w, w.any_name())
+    return None if text is None else f"{w.fresh()} = {text}"
+
+
+def reshape(w: Writer) -> str:
+    v = w.any_name()
+    count, shape = w.value(v).numel(), []
+    rest = count
+    for _ in range(w.number(0, 2)):
+        divisors = [n for n in (1, 2, 3, 4, 5, 7) if rest and rest % n == 0]
+        if divisors:
+            shape.append(w.one_of(divisors))
+            rest //= shape[-1]
+    shape.insert(w.number(0, len(shape)), rest if rest == 0 or w.number(0, 1) else -1)
+    return f"{w.fresh()} = {v}.{w.one_of(('reshape', 'view'))}({shape})"
+
+
+def expand(w: Writer) -> str | None:
+    v = w.name_where(lambda t: 1 in t.shape)
+    if v is None:
+        return None
+    sizes = [w.one_of((3, 1, 2, 0)) if n == 1 else w.one_of((n, -1)) for n in w.value(v).shape]
+    return f"{w.fresh()} = {v}.expand({sizes})"
+
+
+def join(w: Writer) -> str:
+    a = w.any_name()
+    t, d = w.value(a), w.dim_of(a)
+    if w.number(0, 2) == 2:
+        b = w.name_where(lambda u: u.shape == t.shape)
+        return f"{w.fresh()} = torch.stack([{a}, {b}], {0 if d is None else d})"
+    if d is None:
+        return f"{w.fresh()} = torch.hstack([{a}, {w.partner(a)}])"
+    at = d % t.ndim
+
+    def joins(u: torch.Tensor) -> bool:
+        return u.ndim == t.ndim and all(i == at or u.shape[i] == t.shape[i] for i in range(t.ndim))
+
+    parts = [a, *(w.name_where(joins) for _ in range(w.number(1, 2)))]
+    return f"{w.fresh()} = torch.cat([{', '.join(p for p in parts if p)}], {d})"
+
+
+def target(w: Writer) -> str | None:
+    """A name, or a view of one, that may be written to."""
+    v = w.name_where(lambda t: not overlaps(t))
+    if v is None or w.chance(60):
+        return v
+    return view_text(w, v)
+
+
+def in_place(w: Writer) -> str | None:
+    t = target(w)
+    if t is None:
+        return None
+    written = eval(t, w.env)
+    if overlaps(written):
+        return None
+    b = w.name_where(lambda u: fits(u, written.shape) and may_write(written, u))
+    text = w.one_of(IN_PLACE)
+    if text.startswith("torch.sum") and (b is None or b in t):
+        return None  # eager clears the result before it reads
+    return text.format(t=t, b=b or "0.5", s=w.one_of(SCALARS))
+
+
+def fits(u: torch.Tensor, shape: torch.Size) -> bool:
+    """It broadcasts to the shape, which stays as it is."""
+    return u.ndim <= len(shape) and all(p in (1, q) for p, q in zip(reversed(u.shape), reversed(shape), strict=False))
+
+
+def assign(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0 and not overlaps(t))
+    if v is None:
+        return None
+    i, j = subscript(w, w.value(v)), subscript(w, w.value(v))
+    written = eval(v + i, w.env)
+    b = w.name_where(lambda u: fits(u, written.shape) and may_write(written, u))
+    return w.one_of(ASSIGN).format(v=v, i=i, j=j, b=b or "0.5", s=w.one_of(SCALARS))
+
+
+def indexed(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0)
+    if v is None:
+        return None
+    d = w.number(0, w.value(v).ndim - 1)
+    extent = max(w.value(v).shape[d], 1)
+    chosen = w.name_where(lambda t: t.dtype in (torch.int64, torch.int32, torch.uint8))
+    flat = f"{chosen}.flatten().long() % {extent}" if chosen else f"torch.arange({w.number(0, 5)}) % {extent}"
+    text = w.one_of(ROWS_OF)
+    wide = f"(torch.arange({v}.numel()).view({v}.shape) * 7 % {extent})"
+    return f"{w.fresh()} = {text.format(v=v, d=d, i=f'({flat})', x=wide, w=f'{v}.index_select({d}, {flat})')}"
+
+
+def matmul(w: Writer) -> str | None:
+    a = w.name_where(lambda t: t.is_floating_point() and t.ndim > 0)
+    if a is None:
+        return None
+    dtype = w.value(a).dtype
+    b = w.name_where(lambda t: t.dtype == dtype and t.ndim > 0)
+    return f"{w.fresh()} = {w.one_of(MATMULS).format(a=a, b=b)}"
+
+
+KINDS: tuple[Kind, ...] = (
+    unary, scalar, binary, unary, scalar, binary, view, reduction, one_dim, ternary, in_place, view, binary, reduction, whole, cast,
+    same_shape, join, assign, in_place, reshape, expand, indexed, pad, divide, matmul, one_dim, whole, same_shape,
+)  # fmt: skip

@@ -1,0 +1,81 @@
+"""Programs that came out wrong once, found by the generator and cut to their core: one case per cause."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import dynamo
+from tests.inductor.program_check import check_program
+from tests.inductor.programs import Program
+
+
+def check(inputs: dict[str, str], body: str, outputs: str, grads: str = "") -> None:
+    check_program(Program(tuple(inputs.items()), tuple(body.strip().splitlines()), tuple(outputs.split()), tuple(grads.split())))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "v0 = x.exp().t()\nv1 = x.exp().t()",  # two views: each of a tensor of its own
+        "v0 = torch.aminmax(x, dim=-1)[1]\nv1 = torch.aminmax(x, dim=-1)[1]",  # items of tuples
+        "v0 = x.t().clone().t()\nv1 = x + 1",  # a copy that only a view of it shows
+    ],
+)
+def test_results_that_eager_makes_twice_do_not_share_memory(body):
+    check({"x": "make((3, 4), torch.float32)"}, body, "v0 v1")
+
+
+def test_equal_loops_without_points_are_not_aligned():
+    body = "v0 = F.mse_loss(c, c, reduction='none').floor()\nv1 = torch.div(v0, a).flatten(0, 3)\nv2 = v0.expand([-1, 2, -1]).all(0)"
+    check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
+
+
+def test_division_of_nothing_by_a_number():
+    check({"a": "make((), torch.float32)", "d": "make((3, 0, 3, 2), torch.float32)"},
+          "v0 = torch.div(d.double(), a, rounding_mode='trunc')", "v0", "a")  # fmt: skip
+
+
+def test_an_operator_reads_a_view_of_a_result_without_elements():
+    body = """
+v0 = a.expand([1, 0, 0])
+v1 = torch.logical_and(v0, v0.nansum((0, 1)))
+v2 = torch.stack([v0, v1], 0)
+v3 = a.sum(1, keepdim=True)
+v4 = v1.mT
+v5 = v3.index_fill(2, v2.flatten().long() % 1, 1)"""
+    check({"a": "make((1, 1, 1), torch.int64)"}, body, "v4 v5")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_neighbours_of_zero(dtype):
+    check({"a": f"make((9,), torch.{dtype}, 'zeros')", "b": f"make((9,), torch.{dtype}, 'simple')"}, "v0 = torch.nextafter(a, b)", "v0")
+
+
+def test_a_number_is_copied_into_a_slice():
+    check({"a": "make((4, 3), torch.float32)"}, "a[:-1].copy_(0.5)\na[:, 0].copy_(2)\nv0 = a + 1", "v0")
+
+
+def test_rsub_lies_like_its_second_operand():
+    check({"a": "make((2, 7), torch.float16)", "b": "make((2, 7), torch.float32, 'normal', 'reversed')"}, "v0 = torch.rsub(b, a)", "v0")
+
+
+def test_a_missing_derivative_is_an_error_of_the_backward_only():
+    x = torch.randn(3, requires_grad=True)
+    found = dynamo.compile(lambda t: torch.heaviside(t, t) * 2, backend="inductor", fullgraph=True)(x)
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        found.sum().backward()
+
+
+def test_position_of_the_largest_follows_the_order_of_the_shape():
+    inputs = {"c": "make((17, 33, 2), torch.int32, 'positive', 'reversed', 2)"}
+    check(inputs, "v0 = c.argmax()\nv1 = c.argmin(1)\nv2 = c.max(0)[1]", "v0 v1 v2")
+
+
+def test_expanded_inputs_and_inputs_with_gaps_are_interpreted():
+    check({"a": "make((4, 8, 1), torch.int8, 'normal', 'expanded')", "b": "make((5,), torch.float64, 'normal', 'strided')"},
+          "v0 = a.mT\nv1 = b.unfold(0, 2, 2)\nv2 = b.exp()", "v0 v1 v2")  # fmt: skip
+
+
+def test_an_assignment_to_nothing():
+    check({"d": "make((1, 1), torch.float32)"}, "d[0:0:3, :] = True\nv0 = F.relu(d)", "v0 d")
