@@ -73,6 +73,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
     Option("cache", True, "keep compiled graphs and built kernels on disk, for the next process", "DYNAMO_CACHE", _flag),
+    Option("graph_cache", True, "keep compiled graphs there too; off: built kernels only", "DYNAMO_GRAPH_CACHE", _flag),
     Option("cache_dir", "", "folder of that cache; empty: dynamo-debug in the user's cache folder", "DYNAMO_CACHE_DIR", str),
     Option("cache_limit", 512, "megabytes it may hold; what was used longest ago goes first", "DYNAMO_CACHE_LIMIT", _megabytes),
     Option("force_disable_caches", False, "use no cache, whatever `cache` says", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", _flag),

@@ -29,8 +29,9 @@ Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
 # Options that change when or how often is compiled, or what is said about it, but not what comes out.
 WITHOUT_EFFECT = frozenset(
     {
-        "cache", "cache_dir", "cache_limit", "force_disable_caches", "recompile_limit", "suppress_errors", "disable", "debug_function",
-        "verbose", "error_on_break", "verify_ir", "repro_after", "repro_level",
+        "cache", "graph_cache", "cache_dir", "cache_limit", "force_disable_caches", "recompile_limit", "suppress_errors", "disable",
+        "debug_function", "verbose", "error_on_break", "verify_ir", "repro_after", "repro_level", "compile_debug", "debug_dir",
+        "inductor_trace", "logs",
     }
 )  # fmt: skip
 OWN_OPERATORS = frozenset({"aten", "prim", "prims", "quantized", "mkldnn"})
@@ -50,6 +51,8 @@ def bypass() -> str:
         return "a torch mode of the program is active"
     if torch._C._functorch.maybe_current_level() is not None:
         return "inside a functorch transform"
+    if not config.graph_cache:
+        return "switched off by configuration"
     return cache.refusal()
 
 

@@ -62,6 +62,7 @@ print(json.dumps({
 @pytest.fixture(autouse=True)
 def cache_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("DYNAMO_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("DYNAMO_GRAPH_CACHE", "1")
     return tmp_path / "cache"
 
 
@@ -348,11 +349,17 @@ def test_limited_decisions_bypass():
 # the folder
 
 
-@pytest.mark.parametrize("option", ["cache", "force_disable_caches"])
-def test_switched_off(option, cache_dir):
-    with config.patch(**{option: option != "cache"}):
+@pytest.mark.parametrize("option, value", [("cache", False), ("force_disable_caches", True)])
+def test_switched_off(option, value, cache_dir):
+    with config.patch(**{option: value}):
         event = looked(base, *BASE)
     assert event.outcome == "bypass" and not cache_dir.exists()
+
+
+def test_graphs_switched_off_leaves_libraries(cache_dir):
+    with config.patch(graph_cache=False):
+        assert looked(base, *BASE).outcome == "bypass"
+    assert cache.info().graphs == 0 and cache.info().libraries == 1
 
 
 def test_the_peers_switch_is_honoured(monkeypatch, cache_dir):
