@@ -23,7 +23,9 @@ from inductor.schedule.fuse import Group
 from inductor.schedule.interior import Interior, interior
 
 TILE_BYTES = 64 * 1024  # larger intermediates stay in memory: they would not sit in L1/L2 anyway
-BLOCK = 1024  # elements per block of a block kernel that only does pointwise work
+SERIAL_WORK = 200_000  # additions that take about 20 us; below, threads cost more than they bring
+BLOCK = 4096  # least elements per block of a block kernel that only does pointwise work
+MANY_BLOCKS = 64  # outer iterations that share evenly among any number of threads
 MIN_BLOCK = 16
 CROSSING_BLOCK = 64
 
@@ -141,16 +143,18 @@ class Builder:
         private = registers | frozenset(tiles)
         reads = {b for s in stages for m in s.members for b in m.reads()} - private
         writes = {b for s in stages for m in s.members for b in m.writes()} - private
+        block_size = self.block_size(tiles)
         for stage in stages:
             stage.vector = self.vector_axis(stage)
             stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
-            stage.interior = self.interior(stage, frozenset(tiles))
+            if self.block is None or block_size >= self.block.extent:
+                stage.interior = self.interior(stage, frozenset(tiles))
         return Kernel(
             self.name,
             self.outer,
             stages,
             self.block,
-            self.block_size(tiles),
+            block_size,
             tiles,
             registers,
             tile_index,
@@ -168,12 +172,13 @@ class Builder:
         apart = tuple(a for a in nest.axes if all(_keeps_apart(s.index, a) for s in nest.stores))
         stage = Stage(tuple(a for a in nest.axes if a not in apart), [nest])
         block = next((a for a in apart if all(s.index.coef(a) == 1 for s in nest.stores)), None)
+        width = max(MIN_BLOCK, min(256, hint(block.extent) // 2)) if block is not None else 1  # at least two for two threads
         stage_kernel = Kernel(
             self.name,
             apart,
             [stage],
             block,
-            256,
+            width,
             {},
             frozenset(),
             {},
@@ -182,13 +187,13 @@ class Builder:
             self.work(),
             nest.origins,
         )
-        stage_kernel.is_serial = block is None
+        stage_kernel.is_serial = not apart
         return stage_kernel
 
     def work(self) -> Dim:
         total = 0
         for m in self.members:
-            total += hint(m.points) * sum(cost(s.value) for s in m.stores)
+            total += hint(m.points) * sum(cost(s.value) + 1 for s in m.stores)
         return total
 
     # ---- stages ----
@@ -345,7 +350,10 @@ class Builder:
             return min(CROSSING_BLOCK, extent)
         inner = any(self.group.inner(m) or m.reduced for m in self.members)
         if not inner:
-            return extent
+            blocks = MANY_BLOCKS // numel([hint(a.extent) for a in self.outer if a is not self.block])
+            if blocks < 2 or self.work() < SERIAL_WORK:
+                return extent
+            return min(max(-(-extent // (blocks * MIN_BLOCK)) * MIN_BLOCK, BLOCK), extent)
         per_lane = sum(t.size * TYPES[t.type].size for t in tiles.values()) or 16
         size = 512
         while size > MIN_BLOCK and (size * per_lane > TILE_BYTES or numel([a.extent for a in self.outer]) // size < 8):
@@ -357,7 +365,7 @@ def _keeps_apart(index: Index, axis: Axis) -> bool:
     """Different values of the axis never store to the same element, whatever the other terms are."""
     if not index.is_affine or index.coef(axis) == 0:
         return False
-    step = index.coef(axis)
+    step = abs(index.coef(axis))
     below = [c for a, c in index.terms if a is not axis and abs(c) < step]
     smaller = sum(abs(c) * (a.extent - 1) for a, c in index.terms if isinstance(a, Axis) and a is not axis and abs(c) < step)
     larger = all(abs(c) >= step * axis.extent for a, c in index.terms if a is not axis and abs(c) >= step)

@@ -91,3 +91,35 @@ def test_gather_keeps_its_error() -> None:
     run = compiled(lambda a, k: a.exp()[k], (draw(5, 3), torch.tensor([0, 1])))
     with pytest.raises(IndexError):
         run(draw(5, 3), torch.tensor([0, 5]))
+
+
+def pooled_gradient(x: torch.Tensor) -> torch.Tensor:
+    out, places = torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1])
+    return torch.ops.aten.max_pool2d_with_indices_backward(out, x, [3, 3], [2, 2], [1, 1], [1, 1], False, places)
+
+
+SHARED = {
+    "one long loop": (lambda a, b: (a + b).exp() * 2, [(700, 700), (700, 700)]),
+    "a transposed operand": (lambda a, b: a + b.t(), [(600, 500), (500, 600)]),
+    "a long loop with padding": (lambda a: F.pad(a, (3, 2)).sin(), [(400_000,)]),
+    "scatter into planes": (pooled_gradient, [(8, 16, 40, 40)]),
+    "scatter of rows": (lambda a: torch.zeros(50, 96).index_add(0, torch.arange(3000) % 50, a), [(3000, 96)]),
+    "zeros": (lambda a: torch.zeros_like(a), [(1000, 1000)]),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_threads_change_nothing(name: str) -> None:
+    """Work shared out among threads gives the bits that one thread gives, and eager's values."""
+    fn, shapes = SHARED[name]
+    inputs = [torch.randn(shape) for shape in shapes]
+    run, before = compiled(fn, inputs), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = run(*inputs)
+        torch.set_num_threads(4)
+        shared = run(*inputs)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(alone[0], shared[0])
+    torch.testing.assert_close(alone[0], fn(*inputs), rtol=1e-5, atol=1e-5)

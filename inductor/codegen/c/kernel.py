@@ -13,12 +13,11 @@ from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
-from inductor.schedule.kernel import Kernel, Stage
+from inductor.schedule.kernel import SERIAL_WORK, Kernel, Stage
 
 ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
 COLUMN_CHUNK = 64  # the same for rows of a column sum
 GATHER_WORK = 12  # additions per scattered read from which on lanes pay
-SERIAL_WORK = 200_000  # additions that take about 20 us; below, threads cost more than they bring
 WORK_PER_THREAD = 100_000
 
 
@@ -96,7 +95,8 @@ class StagePrinter:
         operand = node.args[0]
         # Positions as wide as the values keep the loop vectorised.
         is_short = numel([hint(a.extent) for a in axes]) < 2**31 and operand.type not in ("f64", "i64")
-        row = accumulator(kind, operand.type, "i32" if is_short else "i64")
+        in_order = [a for a in self.stage.axes if a in axes] == list(axes)
+        row = accumulator(kind, operand.type, "i32" if is_short else "i64", in_order=in_order)
         arrays = [self.names.fresh("acc") for _ in row.parts]
         chunked = row.is_sum and self.chunk_depth() is not None
         totals = [self.names.fresh("total"), self.names.fresh("lost")] if chunked else []
