@@ -10,6 +10,7 @@ from dynamo.trace.events import Event, RunEnded
 from dynamo.trace.model import Run
 from tui.client import Client, Ended, Output, Problem, Update
 from tui.screens.explorer import ExplorerScreen
+from tui.screens.stages import StagesScreen
 
 _REFRESH = 0.1
 _OUTPUT_KEPT = 1_000_000
@@ -46,6 +47,8 @@ class Explorer(App[None]):
         while self._updates:
             self._take(self._updates.popleft())
         self.explorer.refresh_run()
+        if isinstance(self.screen, StagesScreen):
+            self.screen.refresh_run()
 
     def _take(self, update: Update) -> None:
         match update:

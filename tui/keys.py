@@ -30,6 +30,7 @@ KEYS = (
     Key("slash", "search", "search in this pane", "screen", "/", footer="search"),
     Key("n", "match(1)", "next match", "screen", "n"),
     Key("N", "match(-1)", "previous match", "screen", "N"),
+    Key("s", "stages", "what the stages made: graphs, loop IR, generated code, decisions", "screen", "s", footer="stages"),
     Key("o", "output", "output of the script", "screen", "o", footer="output"),
     Key("z", "zoom", "this pane alone, or all again", "screen", "z", footer="zoom"),
     Key("escape", "back", "clear search, end zoom", "screen", "esc"),

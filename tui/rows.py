@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dynamo.trace import events as ev
 from dynamo.trace.model import Compile, Item, Place, Run, items, plural, short
+from tui.highlight import Span
 
 _STACK_ENTRY = re.compile(r"(?P<file>.+):(?P<line>\d+) ")
 _FX_NODE = re.compile(
@@ -21,12 +22,16 @@ _MIN_WIDTH = 20
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a pane. Moving onto it marks the rows of other panes that share a place. `key` finds it again after a refresh."""
+    """One line of a pane. Moving onto it marks the rows of other panes that share a place. `key` finds it again after a refresh.
+
+    `spans` are coloured parts of the text, which must then be `clean`.
+    """
 
     text: str
     places: frozenset[Place] = frozenset()
     look: str = "plain"
     key: str = ""
+    spans: tuple[Span, ...] = ()
 
 
 def clean(text: str) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Grid, Horizontal
-from textual.screen import Screen
-from textual.widgets import Footer, Input
+from textual.widgets import Footer
 
 from dynamo.trace.model import Item, Place, Run
 from tui.keys import KEYS
-from tui.screens.help import HelpScreen
 from tui.screens.output import OutputScreen
+from tui.screens.pane_screen import PaneScreen
+from tui.screens.stages import StagesScreen
 from tui.widgets.breaks_pane import BreaksPane
 from tui.widgets.compile_tree import CompileTree
 from tui.widgets.graph_pane import GraphPane
@@ -33,7 +33,7 @@ LAYOUTS: dict[str, Callable[[str, str], set[str]]] = {
 }
 
 
-class ExplorerScreen(Screen[None]):
+class ExplorerScreen(PaneScreen):
     """A view of one run. `refresh_run` is called whenever the model has grown."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-medium"), (118, "-wide")]
@@ -151,41 +151,22 @@ class ExplorerScreen(Screen[None]):
         self._zoomed = not self._zoomed
         self._lay_out()
 
-    def action_search(self) -> None:
-        self.query_one(SearchBar).open()
+    @property
+    def active_pane(self) -> RowPane:
+        return self.pane(self._active)
 
-    def on_input_submitted(self, message: Input.Submitted) -> None:
-        pane = self.pane(self._active)
-        found = pane.search(message.value)
-        self._say_found(f"/{message.value}: {found} found" if message.value else "")
-        self._end_search()
-
-    def on_search_bar_left(self) -> None:
-        self._end_search()
-
-    def _end_search(self) -> None:
-        self.query_one(SearchBar).close()
-        self.pane(self._active).focus()
-
-    def _say_found(self, text: str) -> None:
+    def say_found(self, text: str) -> None:
         status = self.query_one(StatusLine)
         status.found = text
         status.show(self._model)
 
-    def action_match(self, step: int) -> None:
-        self.pane(self._active).next_match(step)
-
     def action_back(self) -> None:
-        self.pane(self._active).search("")
-        self._say_found("")
+        self.clear_search()
         if self._zoomed:
             self.action_zoom()
 
-    def action_help(self) -> None:
-        self.app.push_screen(HelpScreen(f"{self._active}: {self.pane(self._active).HELP}"))
+    def action_stages(self) -> None:
+        self.app.push_screen(StagesScreen(self._model, self.item))
 
     def action_output(self) -> None:
         self.app.push_screen(OutputScreen(self.output))
-
-    def action_quit(self) -> None:
-        self.app.exit()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
@@ -149,8 +151,20 @@ class RowPane(ScrollView, can_focus=True):
             style += self.get_component_rich_style("row--match", partial=True)
         if index == self.cursor:
             gutter, style = CURSOR, style + self.get_component_rich_style("row--cursor", partial=True)
-        text = Strip([Segment(clean(row.text), style)]).crop_extend(scroll_x, scroll_x + width - 1, style)
+        text = Strip(coloured(row, style)).crop_extend(scroll_x, scroll_x + width - 1, style)
         return Strip.join([Strip([Segment(gutter, style)]), text])
+
+
+def coloured(row: Row, style: Style) -> list[Segment]:
+    """The text of a row in its colours. Spans may overlap: the last one that covers a character decides."""
+    if not row.spans:
+        return [Segment(clean(row.text), style)]
+    edges = sorted({0, len(row.text), *(edge for start, end, _ in row.spans for edge in (start, end) if edge <= len(row.text))})
+    out = []
+    for start, end in itertools.pairwise(edges):
+        covering = [part for first, last, part in row.spans if first <= start and end <= last]
+        out.append(Segment(row.text[start:end], style + covering[-1] if covering else style))
+    return out
 
 
 class ItemPane(RowPane):
