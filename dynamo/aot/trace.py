@@ -380,7 +380,7 @@ class Tracer(FakeMode):
             call_kwargs = {k: v for k, v in kwargs.items() if k not in facts.writes}
         if "generator" in call_kwargs and call_kwargs["generator"] is None:
             call_kwargs = {k: v for k, v in call_kwargs.items() if k != "generator"}
-        if any(f is g for i, f in enumerate(written) for g in written[:i]) or _reads_list_of(written, args, facts):
+        if len({id(f) for f in written}) != len(written) or _reads_list_of(written, args, facts):
             raise AotError(f"{func} reads what it has just written")
         lowered = tuple(self.lower(a) for a in (*call_args, *missing_arguments(func, form, len(call_args))))
         lowered_kwargs = {k: self.lower(v) for k, v in call_kwargs.items()}
@@ -456,8 +456,8 @@ def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], facts: OpFa
     """A list op goes item by item: an item written early and read late is not what a functional op sees."""
     if len(written) < 2:
         return False
-    read = [t for i, a in enumerate(args) if i not in facts.writes for t in flat(a)]
-    return any(f is t for f in written for t in read)
+    read = {id(t) for i, a in enumerate(args) if i not in facts.writes for t in flat(a)}
+    return any(id(f) in read for f in written)
 
 
 @contextmanager

@@ -111,6 +111,7 @@ class Tracer:
         self.user_line: tuple[str, int] = ("", 0)
         self.fullgraph = False
         self.names: set[str] = set()
+        self.next_name: dict[str, int] = {}  # where the search for a free name begins
 
     # ---- where we are -------------------------------------------------------------------------------------
 
@@ -371,11 +372,12 @@ class Tracer:
         base = re.sub(r"\W+", "_", text).strip("_") or "x"
         if base[0].isdigit():
             base = "_" + base
-        name, n = base, 0
+        name, n = base, self.next_name.get(base, 0)
         while name in self.names:
             n += 1
             name = f"{base}_{n}"
         self.names.add(name)
+        self.next_name[base] = n
         return name
 
     def add_input(self, t: torch.Tensor, source: Source, baked: bool) -> Value:

@@ -136,7 +136,9 @@ def _constant_tensor(tx: Tracer, t: torch.Tensor) -> Value:
 def _is_module_state(source: Source) -> bool:
     """`m._parameters[...]` and `m._buffers[...]`: read through a module."""
     s = source.base
-    return source.kind == "dict_item" and s is not None and s.kind == "dict_item" and s.arg in ("_parameters", "_buffers")
+    if source.kind != "dict_item" or s is None or s.kind != "dict_item":
+        return False
+    return isinstance(s.arg, str) and s.arg in ("_parameters", "_buffers")  # a key may be a tensor, whose == is an operator
 
 
 def _list(tx: Tracer, obj: Any, source: Source | None) -> Value:
