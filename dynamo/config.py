@@ -134,14 +134,15 @@ def rows() -> list[Row]:
 
 @contextlib.contextmanager
 def patch(**values: Any) -> Iterator[None]:
-    """Set options for a while."""
-    before = dict(_set)
-    for name, value in values.items():
-        _set[_name(name)] = value
+    """Set options for a while. What other code, or another thread, sets meanwhile stays."""
+    wanted = {_name(name): value for name, value in values.items()}
+    before = {name: _set[name] for name in wanted if name in _set}
+    _set.update(wanted)
     try:
         yield
     finally:
-        _set.clear()
+        for name in wanted.keys() - before.keys():
+            _set.pop(name, None)
         _set.update(before)
 
 

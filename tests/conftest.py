@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
 from hypothesis import settings
+
+from dynamo import config
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -24,6 +26,14 @@ _not_run: dict[str, Counter[str]] = {}
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _same_options() -> Iterator[None]:
+    """Options that a test leaves set would change what later tests of this worker mean."""
+    before = {row.name: row.value for row in config.rows() if row.source == "set"}
+    yield
+    assert {row.name: row.value for row in config.rows() if row.source == "set"} == before
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from dynamo.aot.joint import Joint, Primal
 
+# Their kernels keep what the backward needs only where the grad mode is on, and it is off inside `autograd.Function.forward`.
+ASK_GRAD_MODE = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
+
 # state an FX graph may switch: (read, write). Every entry is read before tracing and put back after it
 MODES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
     (torch.is_grad_enabled, torch._C._set_grad_enabled),
@@ -64,7 +67,7 @@ class Facts:
     `primals` says where each input of the graph comes from; `sources` goes on with arguments that are views of a common base.
     `held` has the path of each held tensor, '' for one that only the trace knows. `results` counts what the forward returns before
     the saved values; the last of them are new values of the primals in `returned`. `differentiable`, `tangents` (strides, shape)
-    and `wanted` are about results, differentiable results and gradients.
+    and `wanted` are about results, differentiable results and gradients. `asks_grad_mode`: see `ASK_GRAD_MODE`.
     """
 
     primals: tuple[Place, ...]
@@ -84,6 +87,7 @@ class Facts:
     backward_error: str = ""
     modes_after: tuple[tuple[int, Any], ...] = ()
     sharing_matters: bool = False
+    asks_grad_mode: bool = False
 
 
 def attribute(module: Any, path: str) -> Any:
@@ -145,5 +149,6 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         joint.backward_error,
         tuple(joint.modes_after),
         joint.sharing_matters(),
+        any(n.target in ASK_GRAD_MODE for n in joint.graph.nodes),
     )
     return facts, held

@@ -50,6 +50,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     broken = facts.backward_error
 
     run_forward, run_backward = guarded(forward), guarded(backward)
+    if facts.asks_grad_mode:
+        run_forward = torch.enable_grad()(run_forward)
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
 

@@ -286,7 +286,7 @@ class Tracer(FakeMode):
             with self.again():
                 out = decomposition(*args, **kwargs)
             if out is not NotImplemented:
-                return out
+                return self._own_results(facts_of(func), out)
         if special in _ANSWERED_BY_FAKE:
             return special(self, func, args, kwargs)
         if special is fake_mode._lift:
@@ -305,6 +305,19 @@ class Tracer(FakeMode):
         if facts.views:
             return self._view_op(func, args, kwargs)
         return self._plain_op(func, args, kwargs)
+
+    def _own_results(self, facts: OpFacts, out: Any) -> Any:
+        """A decomposition may end in a view of what it made; autograd keeps no history for views made below it."""
+        if facts.views or facts.writes:
+            return out
+        if isinstance(out, (list, tuple)):
+            return type(out)(self._own_results(facts, o) for o in out) if type(out) in (list, tuple) else out
+        track = getattr(out, "track", None)
+        if track is None or track.parent is None:
+            return out
+        own = val_of(out)
+        self.track(own, self._current(track))
+        return own
 
     @contextmanager
     def again(self) -> Iterator[None]:
@@ -493,10 +506,6 @@ def _nodes_in(operands: Iterable[Any]) -> Iterator[Node]:
             yield from _nodes_in(value)
 
 
-def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
-    return args[1]
-
-
 def _filled(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
     value = args[1] if len(args) > 1 else 0
     if fake.is_contiguous():
@@ -504,6 +513,11 @@ def _filled(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dic
             aten.full.default, list(fake.shape), value, dtype=fake.dtype, device=fake.fake_device, pin_memory=False
         )
     return tracer.emit(aten.fill.Scalar, args[0], value)
+
+
+def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
+    source = args[1]
+    return source if isinstance(source, Node) else _filled(tracer, fake, args, kwargs)
 
 
 _SIMPLE_WRITES: dict[Any, Callable[..., Node]] = {

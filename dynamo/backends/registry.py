@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from dynamo.collector import paused
+
 Backend = Callable[..., Callable[..., Any]]
 
 
@@ -72,7 +74,8 @@ def lookup_backend(backend: str | Backend) -> tuple[str, Backend]:
     for row in ROWS:
         if row.name == backend:
             module, _, attr = row.path.partition(":")
-            return backend, cast(Backend, getattr(importlib.import_module(module), attr))
+            with paused():
+                return backend, cast(Backend, getattr(importlib.import_module(module), attr))
     points = _entry_points()
     if backend in points:
         return backend, cast(Backend, points[backend].load())

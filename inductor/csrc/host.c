@@ -91,6 +91,10 @@ static int set_object(PyObject **objects, char **pointers, int slot, PyObject *t
 {
     void *data = NULL;
     Py_XSETREF(objects[slot], tensor);
+    if (tensor == Py_None) { /* an undefined tensor: some operators leave a result out */
+        pointers[slot] = NULL;
+        return 0;
+    }
     if (torch.data_ptr(handle_of(tensor), &data))
         return shim_error("read a data pointer");
     pointers[slot] = data;
@@ -132,7 +136,7 @@ static int keep_result(Program *p, PyObject **objects, char **pointers, int slot
     int64_t *strides = NULL;
     int ndim = p->slot_ndim[slot];
     Py_INCREF(value);
-    if (ndim >= 0) {
+    if (ndim >= 0 && value != Py_None) {
         if (torch.strides(handle_of(value), &strides)) {
             Py_DECREF(value);
             return shim_error("read strides");

@@ -30,6 +30,8 @@ def _fill(value: float, ctx: Context, *args: Any, **options: Any) -> Tensor:
 
 
 add("zeros zeros_like new_zeros empty_like_zero", partial(_fill, 0), "native", "factory")
+# memory nobody wrote; a constant is folded into what reads it, so this costs nothing where the values are not the result
+add("empty.memory_format empty_like empty_strided empty_permuted new_empty new_empty_strided", partial(_fill, 0), "native", "factory")
 add("ones ones_like new_ones", partial(_fill, 1), "native", "factory")
 
 
@@ -55,11 +57,15 @@ def _fill_scalar(ctx: Context, x: Tensor, value: float) -> Tensor:
 def _arange(ctx: Context, *args: Any, **options: Any) -> Tensor:
     start, step = (args[0], args[2] if len(args) > 2 else 1) if len(args) > 1 else (0, 1)
     dtype = ctx.meta.dtype
-    if types.is_float(types.of_torch(dtype)) or not all(isinstance(v, int) for v in (start, step)):
+    is_float = types.is_float(types.of_torch(dtype))
+    if not is_float and not all(isinstance(v, int) for v in (start, step)):
         raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:
         position = index_value(where[0])
+        if is_float:  # in double, as eager does
+            value = call("add", call("mul", cast(position, "f64"), const(step, "f64")), const(start, "f64"))
+            return cast(value, types.of_torch(dtype))
         value = call("add", call("mul", position, const(step, "i64")), const(start, "i64"))
         return cast(value, types.of_torch(dtype))
 

@@ -8,16 +8,18 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_map
 
 from inductor.errors import Unsupported
 from inductor.ir import types
+from inductor.ir.affine import ZERO
 from inductor.ir.dims import as_shape, is_dense
-from inductor.ir.expr import cast
+from inductor.ir.expr import cast, const
 from inductor.ir.nest import Buffer, Origin, Program, View
 from inductor.lowering import families
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.foreach import Batcher, Chain, pointwise
-from inductor.lowering.registry import ROWS, Row
+from inductor.lowering.registry import ROWS, Lower, Row
 from inductor.lowering.tensor import Tensor, of_strides
 
 families.load()
@@ -133,17 +135,26 @@ class Walker:
         self.check_supported(node)
         row = ROWS.get(node.target)
         if row is not None and supported(row, (args, kwargs), self.ctx.meta):
-            mark = len(self.ctx.program.steps)
-            try:
-                self.env[node] = row.lower(self.ctx, *args, **kwargs)
-                self.how[node.name] = row.kind
-                return
-            except Decline:
-                del self.ctx.program.steps[mark:]
-                self.ctx.materialised.clear()
-                self.ctx.meta = node.meta.get("val")
+            for attempt in (row.lower, as_vectors(row, args), nothing_to_compute):
+                if self.tried(node, attempt, args, kwargs):
+                    self.how[node.name] = row.kind
+                    return
         self.how[node.name] = "extern"
         self.env[node] = self.ctx.extern(node.target, args, kwargs, self.ctx.meta)
+
+    def tried(self, node: Node, attempt: Lower | None, args: Any, kwargs: Any) -> bool:
+        """Lower a node in one way; False, with nothing left behind, when that way declines."""
+        if attempt is None:
+            return False
+        mark = len(self.ctx.program.steps)
+        try:
+            self.env[node] = attempt(self.ctx, *args, **kwargs)
+        except Decline:
+            del self.ctx.program.steps[mark:]
+            self.ctx.materialised.clear()
+            self.ctx.meta = node.meta.get("val")
+            return False
+        return True
 
     def check_supported(self, node: Node) -> None:
         schema = getattr(node.target, "_schema", None)
@@ -189,6 +200,37 @@ class Walker:
             self.ctx.meta = meta
             return View(**{**vars(self.ctx.copy(value, wanted).view()), "strides": wanted})
         return View(view.buffer, view.shape, wanted or view.strides, view.offset)
+
+
+def as_vectors(row: Row, args: Sequence[Any]) -> Lower | None:
+    """Ops over a dim treat a tensor without dims as one of a single element. Pointwise ops do not: their dtype rules tell them apart."""
+    if row.family == "pointwise" or row.any_dtype or not args or not isinstance(args[0], Tensor) or args[0].ndim:
+        return None
+
+    def vector(value: Any) -> Any:
+        return value.remap((1,), []) if isinstance(value, Tensor) and not value.ndim else value
+
+    def lower(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+        metas = ctx.meta
+        ctx.meta = tree_map(lambda m: torch.empty(1, dtype=m.dtype) if isinstance(m, torch.Tensor) and not m.dim() else m, metas)
+        out = row.lower(ctx, *map(vector, args), **kwargs)
+        ctx.meta = metas
+        return tree_map(lambda t: t.remap((), [ZERO]) if t.shape == (1,) else t, out, is_leaf=lambda t: isinstance(t, Tensor))
+
+    return lower
+
+
+def nothing_to_compute(ctx: Context, *args: Any, **kwargs: Any) -> Any:
+    """Results without elements."""
+    metas = metas_of(ctx.meta)
+    if any(m.numel() for m in metas):
+        raise Decline
+
+    def empty(meta: torch.Tensor) -> Tensor:
+        return ctx.make(as_shape(meta.shape), meta.dtype, lambda where: const(0, types.compute(types.of_torch(meta.dtype))))
+
+    made = [empty(m) for m in metas]
+    return tuple(made) if isinstance(ctx.meta, (tuple, list)) else made[0]
 
 
 def same_strides(view: View, wanted: Sequence[int]) -> bool:

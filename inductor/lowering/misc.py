@@ -154,9 +154,11 @@ def _ldexp(ctx: Context, x: Operand, exponent: Operand) -> Tensor:
 @lowers("linspace")
 def _linspace(ctx: Context, start: float, end: float, steps: int, **options: Any) -> Tensor:
     dtype = ctx.meta.dtype
-    if not dtype.is_floating_point or steps < 2 or not all(isinstance(v, (int, float)) for v in (start, end)):
+    if not dtype.is_floating_point or not all(isinstance(v, (int, float)) for v in (start, end)):
         raise Decline
     kind = types.compute(types.of_torch(dtype))
+    if steps < 2:
+        return ctx.make((steps,), dtype, lambda where: const(start, kind))
     step = (end - start) / (steps - 1)
 
     def body(where: tuple[Index, ...]) -> Expr:

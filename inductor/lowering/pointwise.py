@@ -50,12 +50,21 @@ def rsqrt(x: Expr) -> Expr:
     return over(1.0, call("sqrt", x))
 
 
+def at_least(x: Expr, low: Expr) -> Expr:
+    """`max` gives the second of equal operands: relu(-0.0) stays -0.0, as in ATen."""
+    return call("max", low, x)
+
+
+def at_most(x: Expr, high: Expr) -> Expr:
+    return call("min", high, x)
+
+
 def square(x: Expr) -> Expr:
     return times(x, x)
 
 
 def relu(x: Expr) -> Expr:
-    return call("max", x, number(x, 0))
+    return at_least(x, number(x, 0))
 
 
 def silu(x: Expr) -> Expr:
@@ -68,7 +77,7 @@ def softplus(x: Expr, beta: float = 1.0, threshold: float = 20.0) -> Expr:
 
 
 def log_sigmoid(x: Expr) -> Expr:
-    least = call("min", x, number(x, 0))
+    least = at_most(x, number(x, 0))
     return minus(least, call("log1p", call("exp", call("neg", call("abs", x)))))
 
 
@@ -86,7 +95,7 @@ def gelu_tanh(x: Expr) -> Expr:
 
 
 def hardtanh(x: Expr, low: float, high: float) -> Expr:
-    return call("min", call("max", x, number(x, low)), number(x, high))
+    return at_most(at_least(x, number(x, low)), number(x, high))
 
 
 def hardsigmoid(x: Expr) -> Expr:
@@ -438,20 +447,20 @@ def _clamp(ctx: Context, x: Tensor, low: Operand = None, high: Operand = None) -
     def fn(value: Expr, *bounds: Expr) -> Expr:
         rest = list(bounds)
         if low is not None:
-            value = call("max", value, rest.pop(0))
-        return call("min", value, rest.pop(0)) if high is not None else value
+            value = at_least(value, rest.pop(0))
+        return at_most(value, rest.pop(0)) if high is not None else value
 
     return ctx.map(fn, operands, ctx.meta.dtype)
 
 
 @lowers("clamp_min clamp_min.Tensor")
 def _clamp_min(ctx: Context, x: Tensor, low: Operand) -> Tensor:
-    return binary(op("max"), ctx, x, low)
+    return binary(at_least, ctx, x, low)
 
 
 @lowers("clamp_max clamp_max.Tensor")
 def _clamp_max(ctx: Context, x: Tensor, high: Operand) -> Tensor:
-    return binary(op("min"), ctx, x, high)
+    return binary(at_most, ctx, x, high)
 
 
 @lowers("_to_copy")

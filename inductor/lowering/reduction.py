@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -187,15 +187,25 @@ def _logsumexp(ctx: Context, x: Tensor, dim: Dims, keepdim: bool = False) -> Ten
     return result if keepdim else drop_dims(dims, result)
 
 
+def norm_steps(p: float) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr] | None]:
+    """What is summed for a p-norm, and what the sum becomes."""
+    if p == 0:
+        return (lambda v: cast(call("ne", v, number(v, 0)), v.type)), None
+    if p == 2:
+        return square, lambda v: call("sqrt", v)
+    if p == 1 or math.isinf(p):
+        return (lambda v: call("abs", v)), None
+    return (lambda v: call("pow", call("abs", v), number(v, p))), lambda v: call("pow", v, number(v, 1 / p))
+
+
 @lowers("linalg_vector_norm", "decomposed")
 def _vector_norm(ctx: Context, x: Tensor, p: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type) or p not in (1, 2, math.inf, -math.inf):
+    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
         raise Decline
     kinds: dict[float, str] = {math.inf: "max", -math.inf: "min"}
     out = ctx.meta.dtype
     wide = accumulate_type(out)
-    pre = square if p == 2 else (lambda v: call("abs", v))
-    post = (lambda v: call("sqrt", v)) if p == 2 else None
+    pre, post = norm_steps(float(p))
     return ctx.reduce(kinds.get(p, "sum"), x, normal_dims(dim, x.ndim), keepdim, out, wide, pre=pre, post=post)
 
 

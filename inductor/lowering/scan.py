@@ -18,9 +18,11 @@ from inductor.lowering.view import wrap
 
 
 def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or x.shape[wrap(d, x.ndim)] == 1:
+    if x.ndim == 0 or 0 in x.shape:
         raise Decline
     at = wrap(d, x.ndim)
+    if x.shape[at] == 1:
+        return ctx.map(lambda v: v, [x], ctx.meta.dtype)
     out = ctx.buffer(x.shape, ctx.meta.dtype, ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, []))
     axes, where = loop_axes(out)
     wide = types.compute(types.of_torch(accumulate_type(ctx.meta.dtype)))

@@ -1,124 +1,29 @@
-"""Rewrites of the ATen graph before lowering: rows of (name, function).
+"""Rewrites of the ATen graph before lowering.
 
-In: a functional ATen graph with fake values in `meta["val"]`. Out: the same function of the inputs with fewer nodes. A row
-takes one node and returns the node that may replace it, or None. Every replacement passes the fuel counter as
-`passes: <row> <node>`. Rows never change what aliases what among the outputs: a node that the output shows is kept.
+In: a functional ATen graph with fake values in `meta["val"]`. Out: the same function of the inputs with fewer or cheaper nodes. First
+the rows of `TABLE` look at every node in order, then the passes over the whole graph follow. Every replacement passes the fuel
+counter as `passes: <row> <node>`. Attention is matched before differentiation, see `attention.py`.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
 from dynamo.decisions import decide
+from inductor.passes import algebra, constants, redundant, views
 from inductor.passes.convolution import pack_convolutions
 from inductor.passes.layout import channels_last
+from inductor.passes.redundant import drop_unused
+from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
 
-aten = torch.ops.aten
+TABLE: tuple[Row, ...] = (*views.ROWS, *algebra.ROWS, *constants.ROWS, *redundant.ROWS)
+LIMIT = 8  # replacements of one node after another: rows shrink what they match, so more would be a row that does not
 
-
-@dataclass
-class Seen:
-    """What the pass has met so far: the first node of every distinct computation, and whose memory the caller gets to see."""
-
-    first: dict[Hashable, Node]
-    shown: set[Node] = field(default_factory=set)
-
-    def show(self, node: Node) -> None:
-        """The caller gets this node's memory: the node's own, or that of what it is a view or an item of."""
-        while node not in self.shown:
-            self.shown.add(node)
-            source = node.args[0] if node.args else None
-            if not isinstance(source, Node) or not (node.target is operator.getitem or is_view(node)):
-                return
-            node = source
-
-
-Rewrite = Callable[[Node, Seen], Node | None]
-
-
-def is_shown(node: Node) -> bool:
-    return any(user.op == "output" for user in node.users)
-
-
-def is_view(node: Node) -> bool:
-    """May its result share memory with its first argument? `reshape` and `contiguous` do so or copy."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and not schema.is_mutable and any(r.alias_info is not None for r in schema.returns)
-
-
-def same_facts(a: Node, b: Node) -> bool:
-    """Equal shape, strides and dtype."""
-    x, y = a.meta.get("val"), b.meta.get("val")
-    if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
-        return False
-    return x.shape == y.shape and x.dtype == y.dtype and x.stride() == y.stride() and x.device == y.device
-
-
-NO_OPS = frozenset(
-    {
-        aten.clone.default,
-        aten._to_copy.default,
-        aten.expand.default,
-        aten.view.default,
-        aten.permute.default,
-        aten.slice.Tensor,
-        aten.alias.default,
-    }
-)
-
-
-def no_op(node: Node, seen: Seen) -> Node | None:
-    """view(x, x.shape), x.to(x.dtype), clone(x), x[:]: the operand itself, where nobody sees the difference."""
-    source = node.args[0] if node.args else None
-    if node.target not in NO_OPS or not isinstance(source, Node) or is_shown(node) or not same_facts(node, source):
-        return None
-    if node in seen.shown and not is_view(node):
-        return None
-    if node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1]):  # type: ignore[arg-type]
-        return None
-    if node.target is aten.slice.Tensor and source.meta["val"].storage_offset() != node.meta["val"].storage_offset():
-        return None
-    return source
-
-
-def view_of_view(node: Node, seen: Seen) -> Node | None:
-    """view(view(x, a), b) = view(x, b)."""
-    source = node.args[0] if node.args else None
-    views = (aten.view.default, aten._unsafe_view.default)
-    if node.target not in views or not isinstance(source, Node) or source.target not in views or is_shown(source):
-        return None
-    node.replace_input_with(source, source.args[0])  # type: ignore[arg-type]
-    return node
-
-
-def frozen(tree: Any) -> Hashable:
-    """Arguments as a hashable key that tells 1, 1.0 and True apart."""
-    if isinstance(tree, (list, tuple)):
-        return tuple(frozen(t) for t in tree)
-    if isinstance(tree, dict):
-        return tuple((k, frozen(v)) for k, v in sorted(tree.items()))
-    if isinstance(tree, slice):
-        return ("slice", frozen(tree.start), frozen(tree.stop), frozen(tree.step))
-    return (type(tree).__name__, repr(tree) if isinstance(tree, float) else tree)
-
-
-def common(node: Node, seen: Seen) -> Node | None:
-    """A second computation of the same value; random and changing operators are never the same twice."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or schema.is_mutable or torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-        return None
-    key = (node.target, frozen(node.args), frozen(dict(node.kwargs)))
-    found = seen.first.setdefault(key, node)
-    return found if found is not node and not (node in seen.shown and found in seen.shown) else None
-
-
-ROWS: tuple[tuple[str, Rewrite], ...] = (("view of view", view_of_view), ("no-op", no_op), ("common", common))
+_rows_of = by_target(TABLE)
 
 
 def rewrite(gm: GraphModule) -> GraphModule:
@@ -130,26 +35,67 @@ def rewrite(gm: GraphModule) -> GraphModule:
     for old, new in copies.items():
         new.meta = old.meta
     _copy_output_meta(gm, graph)
+    attributes = {str(n.target): attribute(gm, str(n.target)) for n in graph.nodes if n.op == "get_attr"}
     seen = Seen({})
     for shown in next(iter(reversed(graph.nodes))).all_input_nodes:
         seen.show(shown)
     for node in list(graph.nodes):
-        if node.op != "call_function":
-            continue
-        for name, row in ROWS:
-            replacement = row(node, seen)
-            if replacement is None or replacement is node:
-                continue
-            if decide("passes", f"{name} {node.name}"):
-                if node in seen.shown:
-                    seen.show(replacement)
-                node.replace_all_uses_with(replacement)
-                graph.erase_node(node)
-                break
+        if node.op == "call_function":
+            apply_rows(node, seen, attributes)
     drop_unused(graph)
     if gm.meta.get("is_inference") and pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
         channels_last(graph)
-    return GraphModule(gm, graph)
+    return GraphModule(attributes, graph)
+
+
+def apply_rows(node: Node, seen: Seen, attributes: dict[str, Any]) -> None:
+    """Replace the node by what the first row with an answer and fuel says, and that in turn if it is a new node."""
+    for _ in range(LIMIT):
+        for row in _rows_of(node.target):
+            found = row.function(node, seen)
+            if found is None or found is node or is_written(found) or not decide("passes", f"{row.name} {node.name}"):
+                continue
+            made = placed(found, node, seen, attributes)
+            if node in seen.shown:
+                seen.show(made)
+            node.replace_all_uses_with(made)
+            node.graph.erase_node(node)
+            if not isinstance(found, Call):
+                return
+            node = made
+            break
+        else:
+            return
+
+
+def is_written(found: Replacement) -> bool:
+    """An input that the graph writes to: its value may be read later only as a copy."""
+    return isinstance(found, Node) and any(u.target is aten.copy_.default and u.args[0] is found for u in found.users)
+
+
+def placed(found: Replacement, node: Node, seen: Seen, attributes: dict[str, Any]) -> Node:
+    """The node that stands for another, made just before it where it is not there yet."""
+    if isinstance(found, Node):
+        return found
+    with node.graph.inserting_before(node):
+        if isinstance(found, Call):
+            made = node.graph.call_function(found.target, found.args, dict(found.kwargs))
+        else:
+            assert isinstance(found, torch.Tensor)
+            name = f"constant_{len(attributes)}"
+            attributes[name] = found
+            made = node.graph.create_node("get_attr", name)
+    made.meta = node.meta
+    if node in seen.constants:
+        seen.constants[made] = seen.constants[node]
+    return made
+
+
+def attribute(gm: GraphModule, path: str) -> Any:
+    value: Any = gm
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
 
 
 def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:
@@ -160,15 +106,3 @@ def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:
 
 def _copy_output_meta(gm: GraphModule, graph: Graph) -> None:
     next(iter(reversed(graph.nodes))).meta = dict(next(iter(reversed(gm.graph.nodes))).meta)
-
-
-def drop_unused(graph: Graph) -> None:
-    """Remove nodes without users. Operators without results (checks) and those that change arguments act on their own."""
-    for node in reversed(list(graph.nodes)):
-        if node.op != "call_function" or node.users:
-            continue
-        schema = getattr(node.target, "_schema", None)
-        acts = schema is not None and (schema.is_mutable or not schema.returns)
-        random = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        if not acts and not random:
-            graph.erase_node(node)

@@ -59,6 +59,8 @@ def _merge_pair(nest: Nest, among: Sequence[Axis], indices: Sequence[Index]) -> 
 
 def simplify(nest: Nest) -> Nest:
     """Merge loops that every access walks as one. Reduced loops merge among themselves (only neighbours, to keep positions)."""
+    if any(a.extent == 0 for a in nest.axes + nest.reduced):
+        return nest
     while True:
         indices = indices_of(nest)
         pair = _merge_pair(nest, nest.axes, indices)

@@ -91,7 +91,7 @@ def folders(tmp_path: Path, name: str) -> list[Path]:
 
 def run_script(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(sys, "argv", [str(path)])
-    with pytest.raises(SystemExit) as ended:
+    with config.patch(suppress_errors=True), pytest.raises(SystemExit) as ended:
         runpy.run_path(str(path), run_name="__main__")
     return int(ended.value.code or 0)
 

@@ -1,4 +1,4 @@
-"""What each stage prints, as text files. After a wanted change: `ACCEPT=1 pytest tests/inductor/test_golden.py`."""
+"""What each stage prints, as text files. After a wanted change: `make accept PYTEST_ARGS=tests/inductor/test_golden.py`."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def rendered(name):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_text(name):
     path, found = GOLDEN / f"{name}.txt", rendered(name)
-    if os.environ.get("ACCEPT"):
+    if os.environ.get("ACCEPT_GOLDEN"):
         path.write_text(found)
     expected = path.read_text() if path.exists() else ""
     diff = "\n".join(difflib.unified_diff(expected.splitlines(), found.splitlines(), str(path.name), "now", lineterm="", n=3))
-    assert not diff, f"{diff}\n\nwanted? ACCEPT=1 pytest tests/inductor/test_golden.py"
+    assert not diff, f"{diff}\n\nwanted? make accept PYTEST_ARGS=tests/inductor/test_golden.py"
 
 
 def test_text_is_the_same_every_time():

@@ -1,11 +1,12 @@
-"""Every operator of torch's own test database: lowered and interpreted, and a part of them compiled.
+"""Every operator of torch's own test database, compiled and compared with eager; and lowered and interpreted.
 
-The interpreter runs what lowering made, so a wrong row shows here in milliseconds; whether C does the same is tested by
-`test_programs.py` and, for all native float32 ops in a few joint graphs, by `test_compiled_op_db`.
+`test_op_db` goes through the public API and checks the rows of `docs/op_db.md`. The interpreter runs what lowering made, so it
+tells a wrong row of the lowering table from a wrong kernel. `test_fused_op_db` compiles many operators as one graph.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,40 @@ from inductor.compile import compile_graph
 from inductor.errors import Unsupported
 from inductor.ir import interp
 from inductor.lowering.graph import lower_graph
+from tests.inductor import op_table
+from tests.inductor.sweep import DTYPES, WITH_GRADIENTS, name_of, sweep
+
+CHUNKS = 64  # operators are dealt out to this many tests, for xdist to share
+MADE_OF_LOOPS = 330  # operators without an ATen call; the floor of the project's acceptance
+
+
+def row_of(op: Any) -> op_table.Row:
+    outcomes = {dtype: sweep(op, dtype) for dtype in DTYPES if op.supports_dtype(dtype, "cpu")}
+    found = {str(dtype).removeprefix("torch."): outcome.forward for dtype, outcome in outcomes.items()}
+    found["gradient"] = next((outcomes[d].backward for d in WITH_GRADIENTS if d in outcomes), "")
+    wrong = "; ".join(f"{dtype}: {outcome.wrong}" for dtype, outcome in outcomes.items() if outcome.wrong)
+    found["result"] = wrong.replace("|", "/") or "equal"
+    return (f"`{name_of(op)}`", *(found.get(title, "") for title in op_table.HEAD[1:]))
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_op_db(chunk: int) -> None:
+    """No wrong answer and no crash, and the table says how each operator was compiled."""
+    rows = {row[0]: row for row in map(row_of, op_db[chunk::CHUNKS])}
+    if os.environ.get("ACCEPT_GOLDEN"):
+        op_table.accept(rows, {f"`{name_of(op)}`" for op in op_db})
+    assert [op_table.line_of(row) for row in rows.values() if row[-1] != "equal"] == []
+    recorded = op_table.read()
+    assert [op_table.line_of(row) for name, row in rows.items() if recorded.get(name) != row] == []
+
+
+def test_op_table_is_whole() -> None:
+    rows = op_table.read()
+    assert set(rows) == {f"`{name_of(op)}`" for op in op_db}
+    assert op_table.PATH.read_text(encoding="utf-8") == op_table.text_of(rows)
+    found = op_table.counts(rows)
+    assert found["native"] + found["decomposed"] >= MADE_OF_LOOPS
+
 
 RANDOM = ("rand", "dropout", "bernoulli", "normal", "uniform", "multinomial", "cauchy", "exponential", "geometric", "lowrank", "rrelu")
 UNDEFINED = ("empty", "to_sparse", "resize", "jiterator", "embedding_bag")  # contents or layouts that cannot be compared
@@ -63,10 +98,6 @@ def usable(op: Any, dtype: torch.dtype) -> bool:
 
 
 OPS = [op for op in op_db if any(usable(op, d) for d in (torch.float32, torch.int64, torch.bool))]
-
-
-def name_of(op: Any) -> str:
-    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
 SLOW_DTYPES = (torch.bfloat16, torch.int64, torch.bool, torch.float64)
@@ -122,7 +153,7 @@ def native_cases() -> list[tuple[str, Callable[..., Any], list[torch.Tensor], li
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_compiled_op_db() -> None:
+def test_fused_op_db() -> None:
     """All native ops through the C compiler, many to a graph, so that they are also fused with strangers."""
     everything, wrong = native_cases(), []
     for start in range(0, len(everything), JOINED):

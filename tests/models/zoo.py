@@ -24,18 +24,18 @@ class Model:
     required: bool
 
 
-def _image(size: int) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
-    return lambda: ((torch.randn(2, 3, size, size),), {})
+def _image(size: int, batch: int = 2) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
+    return lambda: ((torch.randn(batch, 3, size, size),), {})
 
 
-def _torchvision(name: str, size: int, required: bool) -> Model:
+def _torchvision(name: str, size: int, required: bool, batch: int = 2, **arguments: Any) -> Model:
     def make() -> torch.nn.Module:
         torchvision_ops.declare()
         from torchvision import models
 
-        return models.get_model(name, weights=None, num_classes=10)
+        return models.get_model(name, weights=None, num_classes=10, **arguments)
 
-    return Model(f"torchvision {name}", make, _image(size), required)
+    return Model(f"torchvision {name}", make, _image(size, batch), required)
 
 
 def _timm(name: str, size: int, required: bool, **arguments: Any) -> Model:

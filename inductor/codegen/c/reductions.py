@@ -30,6 +30,11 @@ _ARG = (
     "int take{l0} = {x} {cmp} {0}[{l}] || ({x} != {x} && {0}[{l}] == {0}[{l}]);"
     " {1}[{l}] = take{l0} ? ({p}) : {1}[{l}]; {0}[{l}] = take{l0} ? {x} : {0}[{l}];"
 )
+# Where the loops do not run in the order of positions, the first of equals need not be the first that is met.
+_ARG_ANY_ORDER = _ARG.replace(
+    "int take{l0} = ",
+    "int same{l0} = {x} == {0}[{l}] || ({x} != {x} && {0}[{l}] != {0}[{l}]), take{l0} = same{l0} ? ({p}) < {1}[{l}] : ",
+)
 _ARG_COMBINE = (
     "{{ int an = {0}[{l}] != {0}[{l}], bn = {0}[{m}] != {0}[{m}];"
     " int same = ({0}[{m}] == {0}[{l}]) || (an && bn);"
@@ -52,8 +57,8 @@ def highest(type_name: str) -> str:
     return {"i64": "INT64_MAX", "i32": "INT32_MAX", "i16": "INT16_MAX", "i8": "INT8_MAX", "u8": "255"}.get(type_name, "1")
 
 
-def accumulator(kind: str, type_name: str, position_type: str = "i64") -> Accumulator:
-    """The templates of one reduction over operands of one type; positions are kept in `position_type`."""
+def accumulator(kind: str, type_name: str, position_type: str = "i64", *, in_order: bool = True) -> Accumulator:
+    """The templates of one reduction over operands of one type; positions are kept in `position_type`, and met in order or not."""
     is_float = TYPES[type_name].kind == "float"
     high = f"max_{type_name}({{0}}[{{l}}], {{y}})" if is_float else "{0}[{l}] > {y} ? {0}[{l}] : {y}"
     low = f"min_{type_name}({{0}}[{{l}}], {{y}})" if is_float else "{0}[{l}] < {y} ? {0}[{l}] : {y}"
@@ -63,9 +68,8 @@ def accumulator(kind: str, type_name: str, position_type: str = "i64") -> Accumu
         return Accumulator((("", initial),), text.replace("{y}", "{x}"), text.replace("{y}", "{0}[{m}]"), ("{0}[0]",), is_sum)
 
     def position(initial: str, comparison: str) -> Accumulator:
-        return Accumulator(
-            (("", initial), (position_type, "0")), _ARG.replace("{cmp}", comparison), _ARG_COMBINE.replace("{cmp}", comparison), ("{1}[0]",)
-        )
+        update = (_ARG if in_order else _ARG_ANY_ORDER).replace("{cmp}", comparison)
+        return Accumulator((("", initial), (position_type, "0")), update, _ARG_COMBINE.replace("{cmp}", comparison), ("{1}[0]",))
 
     rows = {
         "sum": lambda: simple("0", "{0}[{l}] + {y}", is_sum=is_float),

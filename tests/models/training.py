@@ -1,0 +1,125 @@
+"""Trains one model for a few steps, eagerly and compiled, and measures both against the same steps in float64."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import dynamo
+from tests.models.running import tensors
+from tests.models.zoo import Model
+
+STEPS = 5
+WORSE = 2.0  # a compiled run may be this much further from float64 than eager is
+FLOOR = 2e-5  # relative error that any order of float32 sums may have, however lucky eager's is
+
+Optimizer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
+
+
+def adam(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    """`eps` is above the rounding noise of a gradient, of which Adam would otherwise see only the sign."""
+    return torch.optim.Adam(parameters, lr=1e-4, eps=1e-3)
+
+
+@dataclass
+class Trained:
+    """What training left: losses and outputs of every step, parameters and buffers by name."""
+
+    losses: torch.Tensor
+    outputs: list[torch.Tensor]
+    state: dict[str, torch.Tensor]
+
+
+def train(module: torch.nn.Module, inputs: tuple[Any, Any], optimizer: Optimizer, compiled: bool) -> Trained:
+    """Five steps: forward, loss, backward and optimizer in one function, as a training script writes it."""
+    module.train()
+    opt = optimizer(module.parameters())
+    args, kwargs = inputs
+
+    def step() -> tuple[torch.Tensor, list[torch.Tensor]]:
+        outputs = list(tensors(module(*args, **kwargs)))
+        loss = torch.stack([out.square().mean() for out in outputs if out.grad_fn is not None]).sum()
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+        return loss, outputs
+
+    call = dynamo.compile(step, backend="inductor") if compiled else step
+    losses, outputs = [], []
+    for _ in range(STEPS):
+        loss, out = call()
+        losses.append(loss.detach().double())
+        outputs += [o.detach().double() for o in out if o.is_floating_point()]
+    state = {name: t.detach().double() for name, t in module.state_dict().items()}
+    return Trained(torch.stack(losses), outputs, state)
+
+
+def errors(actual: Trained, reference: Trained) -> dict[str, float]:
+    """Relative distance from the reference: of losses, outputs, and parameters and buffers, each weighed by its size."""
+    return {
+        "losses": distance([actual.losses], [reference.losses]),
+        "outputs": distance(actual.outputs, reference.outputs),
+        **{kind: distance(*zip(*pairs, strict=True)) for kind, pairs in kinds(actual, reference).items()},
+    }
+
+
+def kinds(actual: Trained, reference: Trained) -> dict[str, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """State by its last name (`weight`, `running_var`, ...), which is what shares a scale."""
+    out: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    for name, value in actual.state.items():
+        out.setdefault(name.rpartition(".")[2], []).append((value, reference.state[name]))
+    return out
+
+
+def distance(actual: Iterable[torch.Tensor], reference: Iterable[torch.Tensor]) -> float:
+    pairs = list(zip(actual, reference, strict=True))
+    assert all(a.shape == r.shape for a, r in pairs)
+    off = sum(float((a - r).square().sum()) for a, r in pairs)
+    size = sum(float(r.square().sum()) for _, r in pairs)
+    return math.sqrt(off / size) if size else math.sqrt(off)
+
+
+def check_training(model: Model, optimizer: Optimizer = adam) -> None:
+    """Compiled training stays as close to float64 as eager training does."""
+    torch.manual_seed(0)
+    module = model.make()
+    inputs = model.inputs()
+    reference = train(*in_double((copy.deepcopy(module), inputs)), optimizer, compiled=False)
+    eager = errors(train(copy.deepcopy(module), inputs, optimizer, compiled=False), reference)
+    dynamo.reset()
+    actual = errors(train(module, inputs, optimizer, compiled=True), reference)
+    compare(actual, eager)
+
+
+def check_forward(model: Model) -> None:
+    """The compiled forward pass in evaluation mode stays as close to float64 as the eager one does."""
+    torch.manual_seed(0)
+    module = model.make().eval()
+    args, kwargs = inputs = model.inputs()
+    dynamo.reset()
+    with torch.no_grad():
+        eager, actual = module(*args, **kwargs), dynamo.compile(module, backend="inductor")(*args, **kwargs)
+        double, (args, kwargs) = in_double((module, inputs))
+        reference = list(tensors(double(*args, **kwargs)))
+    found = [distance([o.double() for o in tensors(out)], reference) for out in (actual, eager)]
+    compare({"outputs": found[0]}, {"outputs": found[1]})
+
+
+def compare(actual: dict[str, float], eager: dict[str, float]) -> None:
+    for what, error in actual.items():
+        limit = WORSE * eager[what] + FLOOR
+        assert error <= limit, f"{what}: compiled is {error:.2e} from float64, eager {eager[what]:.2e}"
+
+
+def in_double(run: tuple[torch.nn.Module, tuple[Any, Any]]) -> tuple[torch.nn.Module, tuple[Any, Any]]:
+    module, (args, kwargs) = run
+
+    def wide(value: Any) -> Any:
+        return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    return module.double(), (tuple(wide(a) for a in args), {k: wide(v) for k, v in kwargs.items()})
