@@ -126,6 +126,7 @@ class EntryWriter:
         self.names = Names()
         self.loads: list[str] = []
         self.body: list[str] = []
+        self.first_effects: list[str] = []  # those that come before the graph runs
         self.effects: list[str] = []
         self.outputs: list[Node] = []
         self._loaded: dict[Source, str] = {}
@@ -230,7 +231,9 @@ class EntryWriter:
                 self.effects += [f"set_clear({target})", f"set_update({target}, ({items}{',' if items else ''}))"]
             elif isinstance(v, TensorValue):
                 target = self.value(v)
-                self.effects += [f"{target}.{name} = {self.value(x)}" for name, x in v.attrs.items()]
+                for attr, held in v.attrs.items():
+                    is_first = attr == "grad" and id(v) in self.tx.grads_dropped  # as in eager: the graph may have that memory
+                    (self.first_effects if is_first else self.effects).append(f"{target}.{attr} = {self.value(held)}")
             if isinstance(v, ObjectValue) and v.slots:
                 self._slot_effect(v)
         for globals_, name, x in self.tx.global_writes.values():
@@ -330,7 +333,7 @@ class EntryWriter:
 
     def source_text(self, name: str, result: str, graph_call: str | None) -> str:
         params = ", ".join(f"i{i}" for i in range(self.inputs))
-        lines = [*self.loads]
+        lines = [*self.loads, *self.first_effects]
         if graph_call is not None:
             lines.append(graph_call)
         lines += [*self.body, *self.effects, f"return {result}"]

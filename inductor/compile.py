@@ -38,7 +38,7 @@ def compile_graph(
 ) -> Compiled:
     """Compile a functional ATen graph for the CPU.
 
-    The result takes the inputs as one list and returns the outputs as a tuple. It assumes the shapes, strides and dtypes
+    The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the shapes, strides and dtypes
     of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
     """
     started = start_graph(gm, example_inputs, is_backward=is_backward, compile_id=compile_id)
@@ -49,7 +49,7 @@ def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: 
     """As `compile_graph`, but the C compiler may still be at work when this returns."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
-        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id)
+        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id, is_backward)
 
 
 def _new_lock() -> None:
@@ -61,7 +61,7 @@ def _new_lock() -> None:
 os.register_at_fork(after_in_child=_new_lock)
 
 
-def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled | Pending:
+def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> Compiled | Pending:
     reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
@@ -87,7 +87,8 @@ def run_stages(gm: GraphModule, graph_id: str, name: str) -> Compiled | Pending:
         library = start(source) if plan.kernels else None
     except BuildError as error:
         return without_compiler(gm, graph_id, error)
-    return Pending(recipe_of(plan), source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
+    recipe = recipe_of(plan, owns_inputs=is_backward)
+    return Pending(recipe, source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
 
 
 def on_cpu(gm: GraphModule) -> None:

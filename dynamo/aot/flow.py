@@ -35,6 +35,19 @@ class Network:
                     queue.append(self.to[e])
         return level
 
+    def _before(self, sink: int) -> list[bool]:
+        """The nodes from which nothing more can flow to the sink."""
+        full = [True] * len(self.edges)
+        full[sink] = False
+        todo = [sink]
+        while todo:
+            at = todo.pop()
+            for e in self.edges[at]:
+                if self.left[e ^ 1] and full[self.to[e]]:
+                    full[self.to[e]] = False
+                    todo.append(self.to[e])
+        return full
+
     def _augment(self, source: int, sink: int, level: list[int], tried: list[int]) -> int:
         """Push along one shortest path; 0 when there is none left."""
         path: list[int] = []
@@ -62,12 +75,12 @@ class Network:
         return pushed
 
     def cut(self, source: int, sink: int) -> tuple[int, list[bool]]:
-        """(value of the minimum cut, which nodes are on the source's side)."""
+        """(value of the minimum cut, which nodes are on the source's side). Of several cuts, the one nearest to the sink."""
         total = 0
         while True:
             level = self._levels(source)
             if level[sink] < 0:
-                return total, [n >= 0 for n in level]
+                return total, self._before(sink)
             tried = [0] * len(self.edges)
             while pushed := self._augment(source, sink, level, tried):
                 total += pushed

@@ -55,9 +55,12 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
 
-    def differentiate(ctx: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         fitted = [_as_traced(grads[i], strides, shape, is_dense) for i, strides, shape, is_dense in tangents]
-        computed = run_backward([*ctx.saved_tensors, *fitted])
+        inputs = [*ctx.saved_tensors, *fitted]
+        if releases:
+            ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
+        computed = run_backward(inputs)
         if wants_all:
             return computed
         out: list[Any] = [None] * primals
@@ -79,9 +82,9 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
         if broken:
             raise RuntimeError(broken)
         if not torch.is_grad_enabled():
-            return tuple(differentiate(ctx, grads))
+            return tuple(differentiate(ctx, grads, releases=True))
         with torch.no_grad():
-            out = list(differentiate(ctx, grads))
+            out = list(differentiate(ctx, grads, releases=False))
         found = [i for i, g in enumerate(out) if g is not None]
         history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
         for i, g in zip(found, _Refuse.apply(len(found), *[out[i] for i in found], *history), strict=True):

@@ -267,6 +267,10 @@ def _set_grad(tx: Tracer, v: TensorValue, value: Value) -> None:
         raise tx.break_("DD015", f"{v.describe()}.grad = {value.describe()}")
     tx.touch(v)
     v.attrs["grad"] = value
+    if tx.has_ops or isinstance(value, TensorValue):
+        tx.grads_dropped.discard(id(v))
+    else:
+        tx.grads_dropped.add(id(v))
 
 
 def _set_data(tx: Tracer, v: TensorValue, value: Value) -> None:

@@ -104,6 +104,8 @@ class Tracer:
         self.root_step = 0
         self.step_of_handler = 0  # root step at which the root frame last entered an exception handler
         self.mutated: dict[int, Value] = {}
+        self.grads_dropped: set[int] = set()  # tensors (by id of their value) whose gradient was dropped before the first op
+        self.has_ops = False
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes, last first
@@ -272,6 +274,7 @@ class Tracer:
 
     def add_node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], val: Any) -> Node:
         node = self.graph.create_node(op, target, args, kwargs)
+        self.has_ops = True
         node.meta["val"] = val
         file, line = self.where()
         node.meta["source"] = (file, line, tuple(f"{f}:{ln} {fn}" for f, ln, fn in self.user_stack()))

@@ -63,7 +63,9 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects, has_torch_steps; /* the last: some step runs an operator or makes a view */
+    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects;
+    int has_torch_steps; /* some step runs an operator or makes a view */
+    int owns_inputs;     /* the list of inputs is emptied, so that DROP frees them */
     int *inputs; /* slot of each input, -1 when nothing reads it */
     Step *steps;
     int *outputs; /* slot, or -1 for output_values[i] */
@@ -72,11 +74,16 @@ typedef struct {
     int64_t *temp_offsets;
     int *slot_ndim; /* expected strides of results of calls; ndim -1: not checked */
     int64_t **slot_strides;
-    PyObject *make_arena, *restride, *pool; /* pool: list of free arenas, each a tuple (base tensor, tensors of arena_object_slots...) */
+    int64_t arena_bytes;
+    PyObject *make_base, *make_views, *restride, *token; /* token: this program's key in the arenas */
     PyObject *keep; /* the loaded library and whatever else must outlive the program */
 } Program;
 
 static PyTypeObject RefType, BuildType;
+
+/* Memory for temporaries, shared by all programs: the forward and backward of a step, or the graphs of a broken function, never
+ * need it at the same time. An arena is (base tensor, its bytes, {token of a program: its tensors over the base}). */
+static PyObject *free_arenas;
 
 static inline Handle handle_of(PyObject *tensor) { return (char *)tensor + torch.handle_offset; }
 
@@ -249,27 +256,58 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
     return 0;
 }
 
+/* The free arena used last among those that are large enough; otherwise a new one, in place of one that is too small. */
 static PyObject *take_arena(Program *p)
 {
-    Py_ssize_t n = PyList_GET_SIZE(p->pool);
-    if (!n)
-        return PyObject_CallNoArgs(p->make_arena);
-    PyObject *arena = Py_NewRef(PyList_GET_ITEM(p->pool, n - 1));
-    if (PyList_SetSlice(p->pool, n - 1, n, NULL))
-        Py_CLEAR(arena);
-    return arena;
+    Py_ssize_t n = PyList_GET_SIZE(free_arenas), i = n - 1;
+    while (i >= 0 && PyLong_AsLongLong(PyTuple_GET_ITEM(PyList_GET_ITEM(free_arenas, i), 1)) < p->arena_bytes)
+        i--;
+    PyObject *arena = i < 0 ? NULL : Py_NewRef(PyList_GET_ITEM(free_arenas, i));
+    if (n && PyList_SetSlice(free_arenas, arena ? i : n - 1, arena ? i + 1 : n, NULL)) {
+        Py_XDECREF(arena);
+        return NULL;
+    }
+    if (arena)
+        return arena;
+    PyObject *base = PyObject_CallFunction(p->make_base, "L", (long long)p->arena_bytes);
+    return base ? Py_BuildValue("(NLN)", base, (long long)p->arena_bytes, PyDict_New()) : NULL;
 }
 
 static int use_arena(Program *p, PyObject *arena, PyObject **objects, char **pointers)
 {
-    void *base = NULL;
-    if (torch.data_ptr(handle_of(PyTuple_GET_ITEM(arena, 0)), &base))
+    PyObject *base = PyTuple_GET_ITEM(arena, 0), *known = PyTuple_GET_ITEM(arena, 2), *views;
+    void *data = NULL;
+    if (torch.data_ptr(handle_of(base), &data))
         return shim_error("read a data pointer");
     for (int i = 0; i < p->n_temps; i++)
-        pointers[p->temp_slots[i]] = (char *)base + p->temp_offsets[i];
+        pointers[p->temp_slots[i]] = (char *)data + p->temp_offsets[i];
+    if (!p->n_arena_objects)
+        return 0;
+    views = PyDict_GetItemWithError(known, p->token);
+    if (!views) {
+        if (PyErr_Occurred() || !(views = PyObject_CallOneArg(p->make_views, base)))
+            return -1;
+        int bad = PyDict_SetItem(known, p->token, views);
+        Py_DECREF(views);
+        if (bad)
+            return -1;
+    }
     for (int i = 0; i < p->n_arena_objects; i++)
-        objects[p->arena_object_slots[i]] = Py_NewRef(PyTuple_GET_ITEM(arena, i + 1));
+        objects[p->arena_object_slots[i]] = Py_NewRef(PyTuple_GET_ITEM(views, i));
     return 0;
+}
+
+/* A program that goes away takes its tensors out of the arenas. Those in use at this moment keep theirs until they are dropped. */
+static void forget_views(Program *p)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    for (Py_ssize_t i = 0; p->token && i < PyList_GET_SIZE(free_arenas); i++) {
+        PyObject *known = PyTuple_GET_ITEM(PyList_GET_ITEM(free_arenas, i), 2);
+        if (PyDict_Contains(known, p->token) == 1)
+            PyDict_DelItem(known, p->token);
+    }
+    PyErr_Restore(type, value, traceback);
 }
 
 static PyObject *collect(Program *p, PyObject **objects)
@@ -282,7 +320,7 @@ static PyObject *collect(Program *p, PyObject **objects)
     return out;
 }
 
-static PyObject *run(Program *p, PyObject *const *inputs)
+static PyObject *run(Program *p, PyObject **inputs, int take)
 {
     enum { SMALL = 128 };
     PyObject *small_objects[SMALL], **objects = small_objects, *arena = NULL, *guard = NULL, *result = NULL;
@@ -299,9 +337,15 @@ static PyObject *run(Program *p, PyObject *const *inputs)
     }
     memset(objects, 0, sizeof(PyObject *) * (size_t)(p->n_slots + 1));
     pointers[0] = (char *)&bad; /* kernels set it when they meet an index out of range */
-    for (int i = 0; i < p->n_inputs; i++)
-        if (p->inputs[i] >= 0 && set_object(objects, pointers, p->inputs[i], Py_NewRef(inputs[i])))
+    for (int i = 0; i < p->n_inputs; i++) {
+        PyObject *input = Py_NewRef(inputs[i]);
+        if (take)
+            Py_SETREF(inputs[i], Py_NewRef(Py_None));
+        if (p->inputs[i] < 0)
+            Py_DECREF(input);
+        else if (set_object(objects, pointers, p->inputs[i], input))
             goto done;
+    }
     for (int i = 0; i < p->n_constants; i++)
         if (set_object(objects, pointers, p->constant_slots[i], Py_NewRef(PyTuple_GET_ITEM(p->constants, i))))
             goto done;
@@ -326,7 +370,7 @@ done:
     if (arena) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        PyList_Append(p->pool, arena);
+        PyList_Append(free_arenas, arena);
         PyErr_Restore(type, value, traceback);
         Py_DECREF(arena);
     }
@@ -348,7 +392,7 @@ static PyObject *Program_call(PyObject *self, PyObject *const *args, size_t narg
     if (!inputs)
         return NULL;
     if (PySequence_Fast_GET_SIZE(inputs) == p->n_inputs)
-        result = run(p, PySequence_Fast_ITEMS(inputs));
+        result = run(p, PySequence_Fast_ITEMS(inputs), p->owns_inputs && PyList_CheckExact(inputs) && inputs == args[0]);
     else
         PyErr_Format(PyExc_TypeError, "the compiled graph takes %d inputs, got %zd", p->n_inputs, PySequence_Fast_GET_SIZE(inputs));
     Py_DECREF(inputs);
@@ -416,11 +460,15 @@ static int read_step(Step *s, PyObject *spec)
 
 static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected, *make, *restride, *keep;
-    int n_slots;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!OOO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
+    static long long tokens;
+    PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected;
+    PyObject *base, *views, *restride, *keep;
+    long long arena_bytes;
+    int n_slots, owns_inputs;
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!LOOOpO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
                           &PyTuple_Type, &values, &PyTuple_Type, &constants, &PyTuple_Type, &constant_slots, &PyTuple_Type, &temps,
-                          &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &make, &restride, &keep))
+                          &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &arena_bytes,
+                          &base, &views, &restride, &owns_inputs, &keep))
         return NULL;
     Program *p = (Program *)type->tp_alloc(type, 0);
     if (!p)
@@ -440,14 +488,17 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->temp_offsets = longs_of(offsets);
     p->n_arena_objects = (int)PyTuple_GET_SIZE(arena_slots);
     p->arena_object_slots = ints_of(arena_slots);
-    p->make_arena = Py_NewRef(make);
+    p->arena_bytes = arena_bytes;
+    p->owns_inputs = owns_inputs;
+    p->make_base = Py_NewRef(base);
+    p->make_views = Py_NewRef(views);
     p->restride = Py_NewRef(restride);
     p->keep = Py_NewRef(keep);
-    p->pool = PyList_New(0);
+    p->token = PyLong_FromLongLong(tokens++);
     p->slot_ndim = PyMem_Calloc((size_t)n_slots + 1, sizeof(int));
     p->slot_strides = PyMem_Calloc((size_t)n_slots + 1, sizeof(int64_t *));
     p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
-    if (!p->inputs || !p->outputs || !p->pool || !p->slot_ndim || !p->slot_strides || !p->steps) {
+    if (!p->inputs || !p->outputs || !p->token || !p->slot_ndim || !p->slot_strides || !p->steps) {
         PyErr_NoMemory();
         goto fail;
     }
@@ -479,9 +530,9 @@ static int Program_traverse(Program *p, visitproc visit, void *arg)
     }
     Py_VISIT(p->output_values);
     Py_VISIT(p->constants);
-    Py_VISIT(p->make_arena);
+    Py_VISIT(p->make_base);
+    Py_VISIT(p->make_views);
     Py_VISIT(p->restride);
-    Py_VISIT(p->pool);
     Py_VISIT(p->keep);
     return 0;
 }
@@ -494,9 +545,9 @@ static int Program_clear(Program *p)
     }
     Py_CLEAR(p->output_values);
     Py_CLEAR(p->constants);
-    Py_CLEAR(p->make_arena);
+    Py_CLEAR(p->make_base);
+    Py_CLEAR(p->make_views);
     Py_CLEAR(p->restride);
-    Py_CLEAR(p->pool);
     Py_CLEAR(p->keep);
     return 0;
 }
@@ -504,7 +555,9 @@ static int Program_clear(Program *p)
 static void Program_dealloc(Program *p)
 {
     PyObject_GC_UnTrack(p);
+    forget_views(p);
     Program_clear(p);
+    Py_CLEAR(p->token);
     for (int i = 0; i < p->n_steps; i++) {
         PyMem_Free(p->steps[i].outs);
         PyMem_Free(p->steps[i].sizes);
@@ -685,6 +738,8 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "_host"
 PyMODINIT_FUNC PyInit__host(void)
 {
     if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&RefType) < 0 || PyType_Ready(&BuildType) < 0)
+        return NULL;
+    if (!free_arenas && !(free_arenas = PyList_New(0)))
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
     if (!module || PyModule_AddObjectRef(module, "Program", (PyObject *)&ProgramType) || PyModule_AddObjectRef(module, "Ref", (PyObject *)&RefType) ||

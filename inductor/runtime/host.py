@@ -132,7 +132,8 @@ class HostWriter:
     def drop_dead(self, position: int) -> None:
         for name, last in self.last_use.items():
             kind = self.recipe.buffers[name].kind
-            if last == position and name not in self.outputs and (kind == "extern" or name in self.made) and name in self.slots:
+            ours = kind == "extern" or name in self.made or (kind == "input" and self.recipe.owns_inputs)
+            if last == position and name not in self.outputs and ours and name in self.slots:
                 self.steps.append((DROP, self.slots[name]))
                 self.steps.extend((DROP, slot) for view, slot in self.view_slots.items() if view.buffer == name)
 
@@ -166,9 +167,7 @@ class HostWriter:
             if recipe.buffers[name].kind == "extern" and recipe.buffers[name].size > 1:
                 expected[slot] = recipe.buffers[name].strides
         arena_slots = tuple(self.view_slots[v] for v in self.arena_views)
-        make_arena = functools.partial(
-            new_arena, recipe.arena_bytes, [(v, recipe.buffers[v.buffer], recipe.arena[v.buffer]) for v in self.arena_views]
-        )
+        over_arena = [(v, recipe.buffers[v.buffer], recipe.arena[v.buffer]) for v in self.arena_views]
         return self.host.Program(
             self.n_slots,
             tuple(inputs),
@@ -181,8 +180,11 @@ class HostWriter:
             tuple(recipe.arena[name] for name in temps),
             arena_slots,
             tuple(expected),
-            make_arena,
+            recipe.arena_bytes,
+            new_arena,
+            functools.partial(views_over, over_arena),
             functools.partial(restride, {slot: recipe.buffers[name] for name, slot in self.slots.items()}),
+            recipe.owns_inputs,
             (self.library, recipe),
         )
 
@@ -194,11 +196,15 @@ def as_view(base: torch.Tensor, view: View) -> torch.Tensor:
     return base.as_strided(view.shape, view.strides, base.storage_offset() + view.offset)
 
 
-def new_arena(size: int, views: list[tuple[View, Buffer, int]]) -> tuple[torch.Tensor, ...]:
-    """Fresh storage for temporaries, and the tensors over it that operators are called with."""
-    base = torch.empty(max(size, 1) + 64, dtype=torch.uint8)
-    base = base[-base.data_ptr() % 64 :]
-    out = [base]
+def new_arena(size: int) -> torch.Tensor:
+    """Fresh storage for temporaries, on a cache line."""
+    base = torch.empty(size + 64, dtype=torch.uint8)
+    return base[-base.data_ptr() % 64 :]
+
+
+def views_over(views: list[tuple[View, Buffer, int]], base: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The tensors over an arena that the operators of one program are called with; `views` have their buffer's offset in bytes."""
+    out = []
     for view, buffer, offset in views:
         typed = base[offset : offset + buffer.nbytes].view(buffer.dtype)
         out.append(typed.as_strided(view.shape, view.strides, typed.storage_offset() + view.offset))

@@ -26,7 +26,10 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range."""
+    """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range.
+
+    `owns_inputs`: the program empties the list of inputs it is called with, and frees each after its last use.
+    """
 
     buffers: Mapping[str, Buffer]
     inputs: tuple[str, ...]
@@ -36,6 +39,7 @@ class Recipe:
     slots: Mapping[str, int]
     arena: Mapping[str, Dim]
     arena_bytes: Dim
+    owns_inputs: bool = False
 
     @property
     def kernels(self) -> int:
@@ -45,7 +49,7 @@ class Recipe:
         return frozenset(o.buffer for o in self.outputs if isinstance(o, View))
 
 
-def recipe_of(plan: Plan) -> Recipe:
+def recipe_of(plan: Plan, *, owns_inputs: bool = False) -> Recipe:
     """The recipe of a scheduled program. Buffers that no step touches any more are left out."""
     program = plan.program
     kept = {*plan.slots, *program.inputs, *program.constants}
@@ -58,4 +62,5 @@ def recipe_of(plan: Plan) -> Recipe:
         plan.slots,
         plan.arena,
         plan.arena_bytes,
+        owns_inputs,
     )

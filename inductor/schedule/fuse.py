@@ -15,6 +15,7 @@ from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.schedule.domain import align, fresh_axis, is_local, simplify
+from inductor.schedule.order import in_order
 
 MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
 FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
@@ -113,7 +114,8 @@ class Fuser:
     def run(self) -> list[Group | Opaque]:
         for step in self.program.steps:
             self.add(step)
-        return toposort([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated)
+        written = {buffer: i for i, step in enumerate(self.program.steps) for buffer in step.writes()}
+        return in_order([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated, written)
 
     def add(self, step: Step) -> None:
         for buffer in step.writes():
@@ -353,45 +355,3 @@ def check_profit(base: Group, other: Group, merged: Group) -> None:
         pointwise_inner = any(m.is_pointwise and m.points > SMALL_WORK for m in merged.members)
         if pointwise_inner:
             raise Refused("too few shared iterations to keep all threads busy")
-
-
-def toposort(steps: Sequence[Group | Opaque], mutated: set[str]) -> list[Group | Opaque]:
-    """Order after fusion: by dependences, otherwise as the program was written."""
-    writers: dict[str, list[int]] = {}
-    readers: dict[str, list[int]] = {}
-    named: dict[str, int] = {}
-    for i, step in enumerate(steps):
-        for buffer in step.writes() - mutated:
-            writers.setdefault(buffer, []).append(i)
-        for buffer in step.reads() & mutated:
-            readers.setdefault(buffer, []).append(i)
-        if isinstance(step, Extern):
-            named[step.name] = i
-
-    def needs_of(i: int) -> set[int]:
-        step = steps[i]
-        found = {w for b in step.reads() for w in writers.get(b, ())}
-        found |= {r for b in step.writes() & mutated for r in readers.get(b, ())}
-        if isinstance(step, Extern) and step.after in named:
-            found.add(named[step.after])
-        return found - {i}
-
-    done: dict[int, bool] = {}
-    out: list[Group | Opaque] = []
-
-    def visit(root: int) -> None:
-        stack = [(root, False)]
-        while stack:
-            i, expanded = stack.pop()
-            if expanded:
-                if not done[i]:
-                    done[i] = True
-                    out.append(steps[i])
-            elif i not in done:
-                done[i] = False
-                stack.append((i, True))
-                stack.extend((w, False) for w in sorted(needs_of(i), reverse=True) if w not in done)
-
-    for i in range(len(steps)):
-        visit(i)
-    return out

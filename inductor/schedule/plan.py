@@ -13,6 +13,7 @@ from inductor.schedule.inline import inline
 from inductor.schedule.kernel import Builder, Kernel, with_fewer_loops
 from inductor.schedule.split import split_reductions
 
+LARGE = 65536  # bytes; about 10 us of work, 20 times what an allocation takes
 ALIGN = 64
 
 
@@ -79,14 +80,18 @@ def _empty(group: Group, name: str, program: Program, needed: frozenset[str]) ->
 
 
 def plan_arena(plan: Plan) -> None:
-    """Give temporaries that are not outputs an offset in one arena; two share bytes when their lives do not overlap."""
+    """Give small temporaries that are not outputs an offset in one arena; two share bytes when their lives do not overlap.
+
+    Large ones are allocated and freed as the program runs, which costs little beside what fills them: an arena is as large for the
+    whole program as its fullest moment needs, and a training step is fullest elsewhere.
+    """
     program = plan.program
     outputs = {v.buffer for v in views_of(program.outputs)}
     life: dict[str, tuple[int, int]] = {}
     for i, step in enumerate(plan.steps):
         touched = (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
         for buffer in touched:
-            if program.buffers[buffer].kind == "temp" and buffer not in outputs:
+            if program.buffers[buffer].kind == "temp" and buffer not in outputs and hint(program.buffers[buffer].nbytes) < LARGE:
                 first, _ = life.get(buffer, (i, i))
                 life[buffer] = (first, i)
     placed: list[tuple[Dim, Dim, int, int]] = []

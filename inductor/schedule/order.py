@@ -1,0 +1,75 @@
+"""The order in which fused groups and calls run: by what they depend on, and each no earlier than something needs it.
+
+In: steps in any order. Out: a topological order in which values do not wait long for their readers, so that fewer are alive at once.
+A group has members from several places of the program; run at the first of them, one that reads all layers would compute those first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from inductor.ir.nest import Extern
+
+
+class Touches(Protocol):
+    def reads(self) -> frozenset[str]: ...
+
+    def writes(self) -> frozenset[str]: ...
+
+
+S = TypeVar("S", bound=Touches)
+
+
+def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int]) -> list[S]:
+    """Steps by when they are wanted. `written` says where in the program a buffer got its value."""
+    needs = dependences(steps, mutated)
+    wanted = [max((written.get(b, i) for b in step.writes()), default=i) for i, step in enumerate(steps)]
+    users: list[list[int]] = [[] for _ in steps]
+    for i, found in enumerate(needs):
+        for w in found:
+            users[w].append(i)
+    for i in reversed(run(needs, users, [0] * len(steps))):
+        if users[i]:
+            wanted[i] = min(wanted[u] for u in users[i])
+    return [steps[i] for i in run(needs, users, wanted)]
+
+
+def dependences(steps: Sequence[Touches], mutated: set[str]) -> list[set[int]]:
+    """For every step, those that must have run before it. Readers of a value that is overwritten come before the writer."""
+    writers: dict[str, list[int]] = {}
+    readers: dict[str, list[int]] = {}
+    named: dict[str, int] = {}
+    for i, step in enumerate(steps):
+        for buffer in step.writes() - mutated:
+            writers.setdefault(buffer, []).append(i)
+        for buffer in step.reads() & mutated:
+            readers.setdefault(buffer, []).append(i)
+        if isinstance(step, Extern):
+            named[step.name] = i
+
+    def needs_of(i: int, step: Touches) -> set[int]:
+        found = {w for b in step.reads() for w in writers.get(b, ())}
+        found |= {r for b in step.writes() & mutated for r in readers.get(b, ())}
+        if isinstance(step, Extern) and step.after in named:
+            found.add(named[step.after])
+        return found - {i}
+
+    return [needs_of(i, step) for i, step in enumerate(steps)]
+
+
+def run(needs: Sequence[set[int]], users: Sequence[Sequence[int]], priority: Sequence[int]) -> list[int]:
+    """Kahn's algorithm: among the steps whose needs are met, the lowest priority first."""
+    missing = [len(found) for found in needs]
+    ready = [(priority[i], i) for i, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    out = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        out.append(i)
+        for user in users[i]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, (priority[user], user))
+    return out
