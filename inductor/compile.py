@@ -38,8 +38,8 @@ def compile_graph(
 ) -> Compiled:
     """Compile a functional ATen graph for the CPU.
 
-    The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the shapes, strides and dtypes
-    of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
+    The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the
+    shapes, strides and dtypes of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
     """
     started = start_graph(gm, example_inputs, is_backward=is_backward, compile_id=compile_id)
     return started.settle() if isinstance(started, Pending) else started

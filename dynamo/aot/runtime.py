@@ -49,15 +49,22 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
     broken = facts.backward_error
 
-    run_forward, run_backward = guarded(forward), guarded(backward)
+    run_forward = guarded(forward)
+    run_backward: Compiled | None = None
+    lays_out = True
     if facts.asks_grad_mode:
         run_forward = torch.enable_grad()(run_forward)
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
 
     def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
-        fitted = [_as_traced(grads[i], strides, shape, is_dense) for i, strides, shape, is_dense in tangents]
-        inputs = [*ctx.saved_tensors, *fitted]
+        nonlocal run_backward, lays_out
+        if run_backward is None:
+            program = getattr(backward, "settle", lambda: backward)()
+            run_backward, lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
+        inputs = [*ctx.saved_tensors]
+        for i, strides, shape, is_dense in tangents:
+            inputs.append(_as_traced(grads[i], strides, shape, is_dense) if lays_out else grads[i])
         if releases:
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
         computed = run_backward(inputs)

@@ -60,6 +60,13 @@ typedef struct {
     int is_list;
 } Build;
 
+/* ndim -1: whatever comes is right. */
+typedef struct {
+    int ndim, dtype, itemsize;
+    int64_t numel; /* 0: gaps between the elements */
+    int64_t *sizes, *strides;
+} Layout;
+
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -72,8 +79,7 @@ typedef struct {
     PyObject *output_values, *constants;
     int *constant_slots, *temp_slots, *arena_object_slots;
     int64_t *temp_offsets;
-    int *slot_ndim; /* expected strides of results of calls; ndim -1: not checked */
-    int64_t **slot_strides;
+    Layout *layouts; /* per slot: what results of calls, and the inputs of a backward, must look like */
     int64_t arena_bytes;
     PyObject *make_base, *make_views, *restride, *token; /* token: this program's key in the arenas */
     PyObject *keep; /* the loaded library and whatever else must outlive the program */
@@ -138,25 +144,57 @@ static PyObject *materialise(PyObject *item, PyObject **objects)
     return out;
 }
 
+/* A dense tensor with one value everywhere: what the gradient of `sum` becomes, without an operator call. New reference. */
+static PyObject *filled(const Layout *layout, const char *value)
+{
+    Handle handle;
+    void *data = NULL;
+    if (torch.empty_strided(layout->ndim, layout->sizes, layout->strides, layout->dtype, 0, 0, &handle))
+        return shim_error("allocate a gradient"), NULL;
+    PyObject *tensor = wrap(handle);
+    if (!tensor || torch.data_ptr(handle_of(tensor), &data)) {
+        Py_XDECREF(tensor);
+        return shim_error("read a data pointer"), NULL;
+    }
+    size_t size = (size_t)layout->itemsize, total = (size_t)layout->numel * size;
+    memcpy(data, value, size);
+    for (size_t done = size; done < total; done *= 2)
+        memcpy((char *)data + done, data, done < total - done ? done : total - done);
+    return tensor;
+}
+
+/* The tensor in the strides that kernels were printed for; takes the reference. */
+static PyObject *laid_out(Program *p, int slot, PyObject *value)
+{
+    const Layout *layout = &p->layouts[slot];
+    int64_t *strides = NULL;
+    void *data = NULL;
+    if (layout->ndim < 0 || value == Py_None)
+        return value;
+    if (torch.strides(handle_of(value), &strides)) {
+        Py_DECREF(value);
+        return shim_error("read strides"), NULL;
+    }
+    if (!memcmp(strides, layout->strides, sizeof(int64_t) * (size_t)layout->ndim))
+        return value;
+    int is_one_value = layout->numel > 1;
+    for (int i = 0; i < layout->ndim; i++)
+        is_one_value &= strides[i] == 0 || layout->sizes[i] == 1;
+    PyObject *fixed = NULL;
+    if (!is_one_value)
+        fixed = PyObject_CallFunction(p->restride, "iO", slot, value);
+    else if (torch.data_ptr(handle_of(value), &data))
+        shim_error("read a data pointer");
+    else
+        fixed = filled(layout, data);
+    Py_DECREF(value);
+    return fixed;
+}
+
 static int keep_result(Program *p, PyObject **objects, char **pointers, int slot, PyObject *value)
 {
-    int64_t *strides = NULL;
-    int ndim = p->slot_ndim[slot];
-    Py_INCREF(value);
-    if (ndim >= 0 && value != Py_None) {
-        if (torch.strides(handle_of(value), &strides)) {
-            Py_DECREF(value);
-            return shim_error("read strides");
-        }
-        if (memcmp(strides, p->slot_strides[slot], sizeof(int64_t) * (size_t)ndim)) {
-            PyObject *fixed = PyObject_CallFunction(p->restride, "iO", slot, value);
-            Py_DECREF(value);
-            if (!fixed)
-                return -1;
-            value = fixed;
-        }
-    }
-    return set_object(objects, pointers, slot, value);
+    value = laid_out(p, slot, Py_NewRef(value));
+    return value ? set_object(objects, pointers, slot, value) : -1;
 }
 
 static int run_call(Program *p, Step *s, PyObject **objects, char **pointers)
@@ -343,7 +381,7 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
             Py_SETREF(inputs[i], Py_NewRef(Py_None));
         if (p->inputs[i] < 0)
             Py_DECREF(input);
-        else if (set_object(objects, pointers, p->inputs[i], input))
+        else if (!(input = laid_out(p, p->inputs[i], input)) || set_object(objects, pointers, p->inputs[i], input))
             goto done;
     }
     for (int i = 0; i < p->n_constants; i++)
@@ -458,6 +496,20 @@ static int read_step(Step *s, PyObject *spec)
     return s->sizes && s->strides ? 0 : -1;
 }
 
+static int read_layout(Layout *layout, PyObject *spec)
+{
+    PyObject *sizes, *strides;
+    layout->ndim = -1;
+    if (spec == Py_None)
+        return 0;
+    if (!PyArg_ParseTuple(spec, "O!O!iiL", &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &layout->dtype, &layout->itemsize, (long long *)&layout->numel))
+        return -1;
+    layout->ndim = (int)PyTuple_GET_SIZE(sizes);
+    layout->sizes = longs_of(sizes);
+    layout->strides = longs_of(strides);
+    return layout->sizes && layout->strides ? 0 : -1;
+}
+
 static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static long long tokens;
@@ -495,19 +547,15 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->restride = Py_NewRef(restride);
     p->keep = Py_NewRef(keep);
     p->token = PyLong_FromLongLong(tokens++);
-    p->slot_ndim = PyMem_Calloc((size_t)n_slots + 1, sizeof(int));
-    p->slot_strides = PyMem_Calloc((size_t)n_slots + 1, sizeof(int64_t *));
+    p->layouts = PyMem_Calloc((size_t)n_slots + 1, sizeof(Layout));
     p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
-    if (!p->inputs || !p->outputs || !p->token || !p->slot_ndim || !p->slot_strides || !p->steps) {
+    if (!p->inputs || !p->outputs || !p->token || !p->layouts || !p->steps) {
         PyErr_NoMemory();
         goto fail;
     }
-    for (int i = 0; i < n_slots; i++) {
-        PyObject *strides = PyTuple_GET_ITEM(expected, i);
-        p->slot_ndim[i] = strides == Py_None ? -1 : (int)PyTuple_Size(strides);
-        if (strides != Py_None && !(p->slot_strides[i] = longs_of(strides)))
+    for (int i = 0; i < n_slots; i++)
+        if (read_layout(&p->layouts[i], PyTuple_GET_ITEM(expected, i)))
             goto fail;
-    }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
         p->n_steps++;
         if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
@@ -563,10 +611,11 @@ static void Program_dealloc(Program *p)
         PyMem_Free(p->steps[i].sizes);
         PyMem_Free(p->steps[i].strides);
     }
-    for (int i = 0; p->slot_strides && i < p->n_slots; i++)
-        PyMem_Free(p->slot_strides[i]);
-    PyMem_Free(p->slot_strides);
-    PyMem_Free(p->slot_ndim);
+    for (int i = 0; p->layouts && i < p->n_slots; i++) {
+        PyMem_Free(p->layouts[i].sizes);
+        PyMem_Free(p->layouts[i].strides);
+    }
+    PyMem_Free(p->layouts);
     PyMem_Free(p->steps);
     PyMem_Free(p->inputs);
     PyMem_Free(p->outputs);
@@ -583,7 +632,14 @@ static PyObject *Program_is_below_autograd(PyObject *self, void *closure)
     Py_RETURN_TRUE;
 }
 
+static PyObject *Program_lays_out_inputs(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((Program *)self)->owns_inputs);
+}
+
 static PyGetSetDef Program_getset[] = {
+    {"lays_out_inputs", Program_lays_out_inputs, NULL, "Inputs may come in any strides.", NULL},
     {"is_below_autograd", Program_is_below_autograd, NULL, "Calls need no guard against autograd around them.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

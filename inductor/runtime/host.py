@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from inductor.ir.dims import is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
 from inductor.runtime.packed import PACKED, PackedConvolution
@@ -162,10 +163,13 @@ class HostWriter:
         constants = [(self.slots[name], value) for name, value in recipe.constants.items()]
         constants += [(self.view_slots[v], as_view(recipe.constants[v.buffer], v)) for v in self.constant_views]
         temps = [name for name in recipe.arena if self.in_arena(name)]
-        expected: list[tuple[int, ...] | None] = [None] * self.n_slots
+        expected: list[tuple[Any, ...] | None] = [None] * self.n_slots
+        checked = {"extern", "input"} if recipe.owns_inputs else {"extern"}
         for name, slot in self.slots.items():
-            if recipe.buffers[name].kind == "extern" and recipe.buffers[name].size > 1:
-                expected[slot] = recipe.buffers[name].strides
+            buffer = recipe.buffers[name]
+            if buffer.kind in checked and numel(buffer.shape) > 1:
+                dense = numel(buffer.shape) if is_dense(buffer.shape, buffer.strides) else 0
+                expected[slot] = (buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.dtype.itemsize, dense)
         arena_slots = tuple(self.view_slots[v] for v in self.arena_views)
         over_arena = [(v, recipe.buffers[v.buffer], recipe.arena[v.buffer]) for v in self.arena_views]
         return self.host.Program(
