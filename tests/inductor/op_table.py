@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+
 PATH = Path(__file__).resolve().parents[2] / "docs" / "op_db.md"
 HEAD = ("operator", "float32", "gradient", "float64", "bfloat16", "int64", "bool", "result")
 CLASSES = ("native", "decomposed", "extern", "break")
@@ -51,6 +53,16 @@ def class_of(row: Row) -> str:
     return next((cell for title, cell in zip(HEAD, row, strict=True) if cell in CLASSES and title != "gradient"), "extern")
 
 
+def torch_version() -> str:
+    """Which torch's operators these are: 2.13 of 2.13.0+cpu."""
+    return ".".join(torch.__version__.split(".")[:2])
+
+
+def is_comparable() -> bool:
+    """Another torch has other operators, and takes other ways through them."""
+    return not PATH.exists() or f"torch {torch_version()}," in PATH.read_text(encoding="utf-8")
+
+
 def counts(rows: Mapping[str, Row]) -> Counter[str]:
     return Counter(class_of(row) for row in rows.values())
 
@@ -59,7 +71,7 @@ def text_of(rows: Mapping[str, Row]) -> str:
     found = counts(rows)
     summary = ", ".join(f"{found[kind]} {kind}" for kind in CLASSES)
     wrong = sum(row[-1] != "equal" for row in rows.values())
-    lines = [INTRO, f"{len(rows)} operators: {summary}; {wrong} wrong.", "", line_of(HEAD), line_of(tuple("---" for _ in HEAD))]
+    lines = [INTRO, f"torch {torch_version()}, {len(rows)} operators: {summary}; {wrong} wrong.", "", line_of(HEAD), line_of(tuple("---" for _ in HEAD))]
     return "\n".join([*lines, *(line_of(rows[name]) for name in sorted(rows))]) + "\n"
 
 

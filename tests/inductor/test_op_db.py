@@ -44,13 +44,16 @@ def test_op_db(chunk: int) -> None:
     if os.environ.get("ACCEPT_GOLDEN"):
         op_table.accept(rows, {f"`{name_of(op)}`" for op in op_db})
     assert [op_table.line_of(row) for row in rows.values() if row[-1] != "equal"] == []
-    recorded = op_table.read()
-    assert [op_table.line_of(row) for name, row in rows.items() if recorded.get(name) != row] == []
+    if op_table.is_comparable():
+        recorded = op_table.read()
+        assert [op_table.line_of(row) for name, row in rows.items() if recorded.get(name) != row] == []
+    else:
+        warnings.warn("docs/op_db.md is about another torch: its rows were not compared", stacklevel=1)
 
 
 def test_op_table_is_whole() -> None:
     rows = op_table.read()
-    assert set(rows) == {f"`{name_of(op)}`" for op in op_db}
+    assert not op_table.is_comparable() or set(rows) == {f"`{name_of(op)}`" for op in op_db}
     assert op_table.PATH.read_text(encoding="utf-8") == op_table.text_of(rows)
     found = op_table.counts(rows)
     assert found["native"] + found["decomposed"] >= MADE_OF_LOOPS
