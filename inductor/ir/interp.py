@@ -26,6 +26,10 @@ class InterpError(RuntimeError):
     """A memory fault in a program; the message names the nest and the access."""
 
 
+# torch has no indexing kernels for these
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
 @dataclass
 class Memory:
     """Flat storage of every buffer, and which elements have been written."""
@@ -39,7 +43,11 @@ class Memory:
         if content is not None and buffer.size:
             # Elements may share memory (an expanded input) and leave gaps between them (every second column), which stay unwritten.
             places = torch.arange(flat.numel()).as_strided(buffer.shape, buffer.strides).reshape(-1)
-            flat[places] = content.detach().reshape(-1)
+            values, bits = content.detach().reshape(-1), _SIGNED.get(buffer.dtype)
+            if bits is None:
+                flat[places] = values
+            else:
+                flat.view(bits)[places] = values.view(bits)
             written[places] = True
         self.data[buffer.name] = flat
         self.written[buffer.name] = written

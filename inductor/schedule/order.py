@@ -33,24 +33,36 @@ def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int]) 
     for i in reversed(run(needs, users, [0] * len(steps))):
         if users[i]:
             wanted[i] = min(wanted[u] for u in users[i])
-    return [steps[i] for i in run(needs, users, wanted)]
+    order = run(needs, users, wanted)
+    assert len(order) == len(steps), "steps depend on each other in a circle"
+    return [steps[i] for i in order]
 
 
 def dependences(steps: Sequence[Touches], mutated: set[str]) -> list[set[int]]:
-    """For every step, those that must have run before it. Readers of a value that is overwritten come before the writer."""
+    """For every step, those that must have run before it.
+
+    Readers of an input that is overwritten come before the writer. A scatter writes what another step has filled: those two
+    stay in the order of `steps`.
+    """
     writers: dict[str, list[int]] = {}
+    earlier: list[set[int]] = [set() for _ in steps]
+    last: dict[str, int] = {}
     readers: dict[str, list[int]] = {}
     named: dict[str, int] = {}
     for i, step in enumerate(steps):
-        for buffer in step.writes() - mutated:
-            writers.setdefault(buffer, []).append(i)
+        for buffer in step.writes():
+            if buffer in last:
+                earlier[i].add(last[buffer])
+            last[buffer] = i
+            if buffer not in mutated:
+                writers.setdefault(buffer, []).append(i)
         for buffer in step.reads() & mutated:
             readers.setdefault(buffer, []).append(i)
         if isinstance(step, Extern):
             named[step.name] = i
 
     def needs_of(i: int, step: Touches) -> set[int]:
-        found = {w for b in step.reads() for w in writers.get(b, ())}
+        found = earlier[i] | {w for b in step.reads() - step.writes() for w in writers.get(b, ())}
         found |= {r for b in step.writes() & mutated for r in readers.get(b, ())}
         if isinstance(step, Extern) and step.after in named:
             found.add(named[step.after])

@@ -71,7 +71,8 @@ def text_of(rows: Mapping[str, Row]) -> str:
     found = counts(rows)
     summary = ", ".join(f"{found[kind]} {kind}" for kind in CLASSES)
     wrong = sum(row[-1] != "equal" for row in rows.values())
-    lines = [INTRO, f"torch {torch_version()}, {len(rows)} operators: {summary}; {wrong} wrong.", "", line_of(HEAD), line_of(tuple("---" for _ in HEAD))]
+    total = f"torch {torch_version()}, {len(rows)} operators: {summary}; {wrong} wrong."
+    lines = [INTRO, total, "", line_of(HEAD), line_of(tuple("---" for _ in HEAD))]
     return "\n".join([*lines, *(line_of(rows[name]) for name in sorted(rows))]) + "\n"
 
 
