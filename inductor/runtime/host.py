@@ -73,6 +73,8 @@ class HostWriter:
         self.constant_views: list[View] = []
         self.made: set[str] = set()
         self.last_use = self.find_last_uses()
+        reads = (s.reads if isinstance(s, KernelCall) else s.reads() for s in recipe.steps)
+        self.wanted = frozenset().union(self.outputs, *reads)
 
     def find_last_uses(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -127,7 +129,7 @@ class HostWriter:
         if keywords:
             op = with_keywords(op, keywords)
         args = tuple(self.template(a) for a in (*step.args, *(step.kwargs[k] for k in keywords)))
-        outs = tuple(self.slots.get(o, -1) if o is not None else -1 for o in step.outs)
+        outs = tuple(self.slots.get(o, -1) if o in self.wanted else -1 for o in step.outs)
         self.steps.append((CALL, op, args, outs, int(step.single)))
 
     def drop_dead(self, position: int) -> None:
