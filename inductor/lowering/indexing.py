@@ -1,7 +1,7 @@
 """Indexing: gathers are loads with computed indices, scatters are stores with them.
 
-Index values are checked and wrapped by `checked`: one that is out of range reads element 0 and makes the call raise
-afterwards, as eager would have before.
+Index values are checked by `checked`: one that is out of range reads element 0 and makes the call raise afterwards, as eager
+would have before. Only `x[i]` and its kin count negative values from the end; gather and the like refuse them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from inductor.lowering.tensor import Tensor, dim
 from inductor.lowering.view import slice_start, wrap
 
 
-def checked(value: Expr, extent: Dim) -> Expr:
-    """An index value in 0..extent-1: negative ones count from the end."""
+def checked(value: Expr, extent: Dim, wraps: bool) -> Expr:
+    """An index value in 0..extent-1; with `wraps`, negative ones count from the end."""
     position = cast(value, "i64")
-    wrapped = call("where", call("lt", position, const(0, "i64")), call("add", position, const(extent, "i64")), position)
-    return Expr("check", "i64", (wrapped,), extent)
+    if wraps:
+        position = call("where", call("lt", position, const(0, "i64")), call("add", position, const(extent, "i64")), position)
+    return Expr("check", "i64", (position,), extent)
 
 
 class Indirect:
@@ -37,10 +38,8 @@ class Indirect:
     def __init__(self) -> None:
         self.values: list[Expr] = []
 
-    def axis(self, value: Expr, extent: Dim) -> Index:
-        if extent == 1:
-            return Index(0)
-        self.values.append(checked(value, extent))
+    def axis(self, value: Expr, extent: Dim, *, wraps: bool = False) -> Index:
+        self.values.append(checked(value, extent, wraps))
         return of_atom(Axis(f"${len(self.values) - 1}", extent))
 
     def load(self, x: Tensor, where: Sequence[Index]) -> Expr:
@@ -150,7 +149,7 @@ class IndexPlan:
         others = [*where[: self.start], *where[self.start + len(self.shape) :]]
         by_dim = dict(zip(self.kept_order, others, strict=True))
         for k, index in self.indexed.items():
-            by_dim[k] = indirect.axis(index.broadcast_load(shared), self.x.shape[k])
+            by_dim[k] = indirect.axis(index.broadcast_load(shared), self.x.shape[k], wraps=True)
         return [by_dim[k] for k in range(self.x.ndim)]
 
 
@@ -242,7 +241,7 @@ def _index_fill(ctx: Context, x: Tensor, d: int, index: Tensor, value: float) ->
 
     def body(where: Sequence[Index], indirect: Indirect) -> tuple[list[Index], Expr]:
         place = list(where)
-        place[at] = indirect.axis(index.load([where[at]]), x.shape[at])
+        place[at] = indirect.axis(index.load([where[at]]), x.shape[at], wraps=True)
         return place, const(value, ctx_type(x))
 
     scatter(ctx, out, template(shape, x), "set", body)
@@ -344,6 +343,6 @@ def _take(ctx: Context, x: Tensor, index: Tensor) -> Tensor:
 
     def body(where: tuple[Index, ...]) -> Expr:
         indirect = Indirect()
-        return indirect.load(linear, [indirect.axis(index.load(where), linear.shape[0])])
+        return indirect.load(linear, [indirect.axis(index.load(where), linear.shape[0], wraps=True)])
 
     return ctx.make(index.shape, x.dtype, body)

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 import dynamo
+from tests.inductor.helpers import check as check_graph
+from tests.inductor.helpers import compiled
 from tests.inductor.program_check import check_program
 from tests.inductor.programs import Program
 
@@ -79,3 +81,33 @@ def test_expanded_inputs_and_inputs_with_gaps_are_interpreted():
 
 def test_an_assignment_to_nothing():
     check({"d": "make((1, 1), torch.float32)"}, "d[0:0:3, :] = True\nv0 = F.relu(d)", "v0 d")
+
+
+OUT_OF_RANGE = {
+    "gather": (lambda x, i: x.gather(1, i), [[-1]]),
+    "gather from one": (lambda x, i: x[:, :1].gather(1, i), [[1]]),
+    "index_select": (lambda x, i: x.index_select(0, i), [-1]),
+    "embedding": (lambda x, i: torch.nn.functional.embedding(i, x), [5]),
+    "scatter": (lambda x, i: x.scatter(0, i, x), [[-1]]),
+    "scatter_add": (lambda x, i: x.scatter_add(0, i, x), [[5]]),
+    "index_add": (lambda x, i: x.index_add(0, i, x[:1]), [-1]),
+    "index": (lambda x, i: x[i], [-6]),
+    "index of one": (lambda x, i: x[:1][i], [1]),
+    "nll_loss": (lambda x, i: torch.nn.functional.nll_loss(x, i), [0, 1, 2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_an_index_out_of_range_raises_as_in_eager(name):
+    """Only `x[i]` and its kin count negative indices from the end."""
+    fn, index = OUT_OF_RANGE[name]
+    x, i = torch.randn(5, 4), torch.tensor(index)
+    with pytest.raises((IndexError, RuntimeError)):
+        fn(x, i)
+    with pytest.raises(IndexError, match="index out of range"):
+        compiled(fn, [x, i])(x, i)
+
+
+def test_negative_indices_count_from_the_end():
+    x, i = torch.randn(5, 4), torch.tensor([-1, 2, -5])
+    check_graph(lambda x, i: (x[i], x.take(i), x.index_fill(0, i, 2.0), x.index_put((i,), x[:3])), x, i)
