@@ -28,8 +28,9 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
 def prepare(gm: GraphModule) -> GraphModule:
     """Rewrites of the captured graph: those that have to come before differentiation."""
     from inductor.passes.attention import fuse_attention
+    from inductor.passes.bags import gather_bags
 
-    return fuse_attention(gm)
+    return gather_bags(fuse_attention(gm))
 
 
 def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:
