@@ -10,7 +10,7 @@ PYTHONS ?= 3.11 3.12 3.13
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXAMPLE := repro_corpus/examples/graph_break.py
-C_SOURCES := $(wildcard dynamo/csrc/*.c dynamo/csrc/*.h)
+C_SOURCES := $(wildcard dynamo/csrc/*.[ch] inductor/csrc/*.[ch])
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

@@ -120,19 +120,13 @@ def load_run(folder: Path) -> Run:
 def _follow(request: Request, keeper: Keeper, own_stdout: bool) -> tuple[int, str]:
     sys.stdout.flush()
     child = Child(request, stdout=None if own_stdout else STDERR)
-    interrupted: KeyboardInterrupt | None = None
-    while True:
-        try:
-            for item in child.events():
-                keeper.take(item)
-            code = child.exit_code()
-            break
-        except KeyboardInterrupt as e:
-            child.kill() if interrupted else child.stop()
-            interrupted = e
-    if isinstance(interrupted, Terminated):
+    with _stopped_by_signals(child) as received:
+        for item in child.events():
+            keeper.take(item)
+        code = child.exit_code()
+    if received and received[-1] == signal.SIGTERM:
         return SIGNAL_BASE + signal.SIGTERM, "terminated"
-    if interrupted is not None or code == Exit.INTERRUPTED:
+    if received or code == Exit.INTERRUPTED:
         return int(Exit.INTERRUPTED), "interrupted"
     if code > SIGNAL_BASE and keeper.run.exit is None:
         return code, f"killed by {signal_name(code - SIGNAL_BASE)}"
@@ -144,6 +138,24 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+@contextmanager
+def _stopped_by_signals(child: Child) -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM has the child end, the second kills it. Raised as exceptions they would cost the event at hand."""
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        child.kill() if received else child.stop()
+        received.append(number)
+
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -154,15 +154,17 @@ def unequal(i: int, a: Any, e: Any, case: Case) -> str:
     try:
         torch.testing.assert_close(a, e, equal_nan=True, check_stride=False, **allowed)
     except AssertionError as error:
-        if e.dtype is torch.bfloat16 and is_nearer(a, e, case.exact()[i], allowed):
+        if e.dtype is torch.bfloat16 and is_nearer(a, e, case.exact()[i], allowed, "dropout" in case.op.name):
             return ""
         return f"result {i}: " + " ".join(str(error).split())[:200]
     return ""
 
 
-def is_nearer(a: torch.Tensor, e: torch.Tensor, exact: Any, allowed: dict[str, float]) -> bool:
+def is_nearer(a: torch.Tensor, e: torch.Tensor, exact: Any, allowed: dict[str, float], is_random: bool) -> bool:
     """Eager rounds to bfloat16 between operators. Where that costs it the tolerance, compiled must be within it, or nearer than eager."""
     a, e, exact = a.double(), e.double(), exact.detach().double()
+    if is_random:  # float64 draws other numbers: what is left is the rounding of the largest value on the way
+        return bool(((a - e).abs() <= 2**-7 * e.abs().max()).all())
     good = (a - exact).abs() <= (e - exact).abs()
     for wanted in (e, exact):
         good |= torch.isclose(a, wanted, equal_nan=True, **allowed)
