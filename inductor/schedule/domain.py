@@ -115,7 +115,7 @@ def align(outer: Sequence[Axis], outer_access: Index, nest_axes: Sequence[Axis],
         return None
     todo = [_Part(outer_access.coef(o), o.extent, o, 1) for o in outer]
     free = [_Part(nest_access.coef(a), a.extent, a, 1) for a in nest_axes if nest_access.coef(a) > 0]
-    if any(p.coef <= 0 for p in todo) or any(p.extent == 0 for p in (*todo, *free)):
+    if any(p.coef <= 0 for p in todo) or any(a.extent == 0 for a in (*outer, *nest_axes)):
         return None
     pairs: list[tuple[_Part, _Part]] = []
     while todo:

@@ -33,6 +33,10 @@ def test_equal_loops_without_points_are_not_aligned():
     check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
 
 
+def test_loops_without_points_are_not_run_beside_others():
+    check({"b": "make((1, 1), torch.bfloat16)", "c": "make((1, 65), torch.int16)"}, "v0 = torch.cosh(c)\nv1 = torch.hypot(b, c[1:])", "v0 v1")
+
+
 def test_division_of_nothing_by_a_number():
     check({"a": "make((), torch.float32)", "d": "make((3, 0, 3, 2), torch.float32)"},
           "v0 = torch.div(d.double(), a, rounding_mode='trunc')", "v0", "a")  # fmt: skip
