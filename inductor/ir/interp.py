@@ -128,6 +128,8 @@ class _NestRun:
             condition = self.value(node.args[0], mask)
             inner = condition if mask is None else condition & mask
             return torch.where(condition, self.value(node.args[1], inner), self.value(node.args[2], mask))
+        if node.op == "reduce" and any(a.extent == 0 for a in node.attr[1]):
+            mask = torch.zeros(self.ones, dtype=torch.bool)  # no point is met, so nothing may be said of what its loads find
         args = [self.value(a, mask) for a in node.args]
         if node.op == "check":
             return self.check(args[0], node.attr, mask)

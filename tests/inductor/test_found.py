@@ -33,6 +33,10 @@ def test_equal_loops_without_points_are_not_aligned():
     check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
 
 
+def test_a_reduction_over_nothing_reads_nothing():
+    check({"c": "make((2, 0), torch.float32, 'normal', 'expanded')"}, "v0 = torch.neg(c).sum((0, 1))", "v0")
+
+
 def test_loops_without_points_are_not_run_beside_others():
     body = "v0 = torch.cosh(c)\nv1 = torch.hypot(b, c[1:])"
     check({"b": "make((1, 1), torch.bfloat16)", "c": "make((1, 65), torch.int16)"}, body, "v0 v1")
