@@ -28,7 +28,6 @@ static struct {
     int32_t (*strides)(Handle, int64_t **);
     int32_t (*empty_strided)(int64_t, const int64_t *, const int64_t *, int32_t, int32_t, int32_t, Handle *);
     int32_t (*reinterpret)(Handle, int64_t, const int64_t *, const int64_t *, int64_t, Handle *);
-    int32_t (*storage_offset)(Handle, int64_t *);
     int32_t (*delete_object)(Handle);
     PyObject *(*wrap)(Handle);
     int (*threads)(void);
@@ -276,16 +275,13 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
             if (s->nbytes >= FRESH_PAGES)
                 ask_for_huge_pages(pointers[s->slot], s->nbytes);
             break;
-        case VIEW: {
-            int64_t base = 0;
-            if (torch.storage_offset(handle_of(objects[s->from]), &base) ||
-                torch.reinterpret(handle_of(objects[s->from]), s->ndim, s->sizes, s->strides, base + s->offset, &handle))
+        case VIEW: /* the offset counts from where the tensor begins, not its storage */
+            if (torch.reinterpret(handle_of(objects[s->from]), s->ndim, s->sizes, s->strides, s->offset, &handle))
                 return shim_error("make a view");
             tensor = wrap(handle);
             if (!tensor || set_object(objects, pointers, s->slot, tensor))
                 return -1;
             break;
-        }
         case DROP:
             Py_CLEAR(objects[s->slot]);
             break;
@@ -710,19 +706,18 @@ static PyTypeObject BuildType = {
 
 static PyObject *configure(PyObject *module, PyObject *args)
 {
-    unsigned long long a[8];
+    unsigned long long a[7];
     PyObject *guard;
     (void)module;
-    if (!PyArg_ParseTuple(args, "nKKKKKKKKO", &torch.handle_offset, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &a[7], &guard))
+    if (!PyArg_ParseTuple(args, "nKKKKKKKO", &torch.handle_offset, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &a[6], &guard))
         return NULL;
     torch.data_ptr = (void *)(uintptr_t)a[0];
     torch.strides = (void *)(uintptr_t)a[1];
     torch.empty_strided = (void *)(uintptr_t)a[2];
     torch.reinterpret = (void *)(uintptr_t)a[3];
-    torch.storage_offset = (void *)(uintptr_t)a[4];
-    torch.delete_object = (void *)(uintptr_t)a[5];
-    torch.wrap = (void *)(uintptr_t)a[6];
-    torch.threads = (void *)(uintptr_t)a[7];
+    torch.delete_object = (void *)(uintptr_t)a[4];
+    torch.wrap = (void *)(uintptr_t)a[5];
+    torch.threads = (void *)(uintptr_t)a[6];
     Py_XSETREF(torch.guard, Py_NewRef(guard));
     Py_RETURN_NONE;
 }

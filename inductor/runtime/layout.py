@@ -19,7 +19,6 @@ SHIM = (
     "aoti_torch_get_strides",
     "aoti_torch_empty_strided",
     "aoti_torch__reinterpret_tensor",
-    "aoti_torch_get_storage_offset",
     "aoti_torch_delete_tensor_object",
 )
 WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"

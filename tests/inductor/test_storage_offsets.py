@@ -47,3 +47,26 @@ def test_gradient_of_pooling_to_one_pixel_in_channels_last() -> None:
         return x.grad
 
     torch.testing.assert_close(gradient("inductor"), gradient(None))
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_operators_get_views_of_inputs_that_begin_inside_their_storage(offset):
+    """Views handed to calls, of inputs and of pieces of them."""
+    x = torch.randn(50)[offset : offset + 32].view(2, 2, 2, 4)
+    y = torch.randn(60)[offset : offset + 32].view(8, 4)
+
+    def fn(x, y):
+        return x @ x.transpose(2, 3), torch.mm(y[2:4], y.t()), torch.mm(y[:, 1:3].t(), y), x[1, 1] @ y.t()
+
+    torch.testing.assert_close(dynamo.compile(fn, backend="inductor")(x, y), fn(x, y))
+
+
+def test_gradients_that_begin_inside_their_storage():
+    w = torch.randn(4, 4, requires_grad=True)
+    grad = torch.randn(40)[3:19].view(4, 4)
+
+    def fn(w):
+        return w.sin() @ w
+
+    found, expected = (torch.autograd.grad(f(w), w, grad) for f in (dynamo.compile(fn, backend="inductor"), fn))
+    torch.testing.assert_close(found, expected)
