@@ -253,7 +253,7 @@ class Fitter:
 
     def place(self, nest: Nest) -> bool:
         if not self.outer:
-            if nest.reduced and nest.axes:
+            if nest.axes and (nest.reduced or nest.scanned):
                 return False
             self.placed.append(nest)
             return True
@@ -266,6 +266,8 @@ class Fitter:
             axes = tuple(dict.fromkeys([*outer, *(a for index in alignment.nest_map.values() for a in _axes_in_order(index)), *scanned]))
             if len(axes) != len(outer) and (self.is_pointwise or nest.reduced):
                 continue  # left-over loops of pointwise groups and reductions would need accumulators per element
+            if scanned and len(axes) != len(outer) + len(scanned):
+                continue  # as would those of a scan
             if alignment.outer_map:
                 self.placed = [m.substitute(alignment.outer_map, _expand(m.axes, alignment.outer_map)) for m in self.placed]
             self.outer = outer
