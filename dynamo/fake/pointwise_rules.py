@@ -92,7 +92,7 @@ def _pow_tensor(device: torch.device, x: Tensor, exponent: Any) -> Tensor:
 
 
 def _pow_scalar(device: torch.device, base: Any, x: Tensor) -> Tensor:
-    return iterate((x,), True, promote((base, x)))
+    return dense(x.shape, promote((base, x)))  # written into an empty tensor, so row-major whatever the exponents' strides are
 
 
 def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> Any:

@@ -33,6 +33,10 @@ def test_equal_loops_without_points_are_not_aligned():
     check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
 
 
+def test_powers_of_a_number_are_row_major():
+    check({"b": "make((2, 3), torch.float32, 'normal', 'transposed')"}, "v0 = 2 ** b\nv1 = 1 ** b\nv2 = b ** 2", "v0 v1 v2")
+
+
 def test_a_scan_keeps_its_columns_apart_beside_a_sum():
     check({"c": "make((8, 16), torch.float64, 'positive', 'transposed')"}, "v0 = c[:-7].var()\nv1 = c.cumsum(-2)", "v0 v1")
 
