@@ -34,7 +34,7 @@ NAMES: tuple[str, ...] = words(
     select_backward sgn sigmoid_backward silu silu_backward sinc slice_backward smooth_l1_loss smooth_l1_loss_backward
     soft_margin_loss soft_margin_loss_backward softplus softplus_backward softshrink special_entr special_log_ndtr
     special_xlog1py square stack std std_mean tanh_backward threshold threshold_backward trace tril triu
-    unfold_backward upsample_bilinear2d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d
+    unfold_backward upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d
     upsample_trilinear3d upsample_bicubic2d vdot xlogy zero _softmax_backward_data _log_softmax_backward_data
     _prelu_kernel _prelu_kernel_backward _unsafe_masked_index _unsafe_masked_index_put_accumulate
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d block_diag dot grid_sampler_2d isin
