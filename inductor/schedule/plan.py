@@ -13,7 +13,7 @@ from inductor.schedule.inline import inline
 from inductor.schedule.kernel import Builder, Kernel, with_fewer_loops
 from inductor.schedule.split import split_reductions
 
-LARGE = 65536  # bytes; about 10 us of work, 20 times what an allocation takes
+LARGE = 16384  # bytes; a few us of work, 10 times what an allocation takes
 ALIGN = 64
 
 
