@@ -57,7 +57,7 @@ test-versions: ## the tests on several Pythons; PYTHONS="3.12 3.13"
 	exit $$status
 
 fuzz: $(VENV)/.installed-test ## random programs until stopped; FUZZ_SECONDS=600
-	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m fuzz --timeout 0 -s tests/generator $(PYTEST_ARGS)
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m fuzz --timeout 0 -s tests/generator tests/inductor/test_random_programs.py $(PYTEST_ARGS)
 
 bench-compiler: $(VENV)/.installed-test ## the compiler beside eager and torch.compile; BENCH_ARGS="--help"
 	$(BIN)/python -m tests.benchmarks.compiler $(BENCH_ARGS)
