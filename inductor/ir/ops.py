@@ -103,7 +103,7 @@ OPS: dict[str, Op] = {
         _libm("asinh", 1, torch.asinh, 12),
         _libm("acosh", 1, torch.acosh, 12),
         _libm("atanh", 1, torch.atanh, 12),
-        _libm("erf", 1, torch.erf, 8),
+        Op("erf", 1, {"f32": "erf_f32({0})", "f64": "erf({0})"}, torch.erf, 8, libm=("erf",)),
         _libm("erfc", 1, torch.erfc, 12),
         _libm("lgamma", 1, torch.lgamma, 60),
     )

@@ -35,3 +35,26 @@ def test_error_against_float64(name, offset):
     ours, eager = error(compiled(fn, [x])(x)[0], exact), error(fn(x), exact)
     epsilon = torch.finfo(torch.float32).eps
     assert ours <= max(1.5 * eager, 2 * epsilon), f"ours {ours:.2e}, eager {eager:.2e}"
+
+
+UNITS = {"exp": (1.6, (-104.0, 89.0)), "erf": (1.5, (-5.0, 5.0))}  # what the prelude's own functions promise, and where
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_units_in_the_last_place(name):
+    most, (low, high) = UNITS[name]
+    fn = getattr(torch, name)
+    tiny = torch.logspace(-38, 0, 100_000)
+    x = torch.cat([torch.linspace(low, high, 2_000_000), tiny, -tiny])
+    exact = fn(x.double())
+    rounded = exact.float().abs()
+    unit = (torch.nextafter(rounded, torch.tensor(torch.inf)) - rounded).double()
+    found = compiled(fn, [x])(x)[0].double()
+    assert float(((found - exact).abs() / unit)[unit.isfinite()].max()) <= most
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_ends_of_the_range(name):
+    fn = getattr(torch, name)
+    x = torch.tensor([float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 200.0, -200.0])
+    assert str(compiled(fn, [x])(x)[0].tolist()) == str(fn(x).tolist())
