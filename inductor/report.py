@@ -78,6 +78,7 @@ def _place(plan: Plan, buffer: str) -> str:
 def _kernel_lines(kernel: Kernel, program: Program) -> list[str]:
     how = [f"in blocks of {kernel.block_size} along {kernel.block.name}"] if kernel.block is not None else []
     how += ["serial"] if kernel.is_serial else []
+    how += [f"{new} over {old}" for new, old in kernel.over.items()]
     moves = f"reads {' '.join(kernel.reads) or 'nothing'} writes {' '.join(kernel.writes) or 'nothing'}"
     head = f"kernel {kernel.name} {_loops(kernel.outer)} {', '.join([*how, moves])}{_origins(kernel.origins)}"
     lines = [head]

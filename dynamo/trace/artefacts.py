@@ -17,7 +17,7 @@ from dynamo.trace.readable import layout
 from dynamo.trace.stages import BY_NAME, STAGES
 
 # Stages that decisions name, where the pipeline does several things in one step.
-STEPS_OF = {"inline": "schedule", "fuse": "schedule", "split": "schedule", "interior": "schedule"}
+STEPS_OF = {"inline": "schedule", "fuse": "schedule", "split": "schedule", "interior": "schedule", "reuse": "schedule"}
 GRAPH_TITLES = {"": "captured graph", "aot": "joint graph", "fw": "forward graph", "bw": "backward graph", "passes": "after graph passes"}
 CODE_TITLES = {
     "bytecode": "bytecode",

@@ -107,10 +107,18 @@ def _kernel(plan: Plan, kernel: Kernel, made: set[str]) -> list[str]:
     for buffer in kernel.writes:
         if buffer not in made:
             made.add(buffer)
-            lines.append(f"    {buffer} = {_empty(plan.program.buffers[buffer])}")
+            lines.append(f"    {buffer} = {_memory(plan, kernel, buffer)}")
     used = ", ".join(f"{b}={b}" for b in (*kernel.reads, *kernel.writes))
     lines.append(f"    kernels[{plan.kernels.index(kernel)}](pointers({used}), torch.get_num_threads())")
     return lines
+
+
+def _memory(plan: Plan, kernel: Kernel, buffer: str) -> str:
+    new = plan.program.buffers[buffer]
+    if buffer not in kernel.over:
+        return _empty(new)
+    old = plan.program.buffers[kernel.over[buffer]]
+    return f"{_value(plan, View(old.name, new.shape, new.strides, 0))}  # in place"
 
 
 def _extern(plan: Plan, step: Extern, made: set[str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from inductor.ir.aliasing import may_alias
 from inductor.ir.dims import is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
@@ -23,9 +24,6 @@ RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python thr
 DIRECT: dict[str, Callable[..., Any]] = {
     f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "addmv", "mv", "dot")
 }
-
-# Operators that count a storage offset from the start of the storage: an argument in the arena would be misread.
-ABSOLUTE = frozenset({torch.ops.aten.as_strided_scatter.default, torch.ops.aten.as_strided_copy.default})
 
 
 def callable_of(step: Extern) -> Any:
@@ -43,20 +41,6 @@ def with_keywords(op: Any, names: Sequence[str]) -> Any:
     return lambda *args: op(*args[:-count], **dict(zip(names, args[-count:], strict=True)))
 
 
-def may_alias(step: Extern) -> bool:
-    """Results may share memory with arguments, so arguments must not live in the arena."""
-    if step.target in ABSOLUTE:
-        return True
-    schema = getattr(step.target, "_schema", None)
-    if schema is None:
-        return True
-    if any(r.alias_info is not None for r in schema.returns):
-        return True
-    return torch._C._dispatch_has_kernel_for_dispatch_key(
-        schema.name + ("." + schema.overload_name if schema.overload_name else ""), "CompositeImplicitAutograd"
-    )
-
-
 class HostWriter:
     """Collects slots and steps for one recipe."""
 
@@ -72,6 +56,7 @@ class HostWriter:
         self.arena_views: list[View] = []
         self.constant_views: list[View] = []
         self.made: set[str] = set()
+        self.handed_on = {old for new, old in recipe.over.items() if self.slots[new] == self.slots[old]}  # their slots live on
         self.last_use = self.find_last_uses()
         reads = (s.reads if isinstance(s, KernelCall) else s.reads() for s in recipe.steps)
         self.wanted = frozenset().union(self.outputs, *reads)
@@ -117,10 +102,15 @@ class HostWriter:
         return tree
 
     def make(self, name: str) -> None:
-        """Allocate a temporary that lives outside the arena, before its first write."""
+        """Allocate a temporary that lives outside the arena, or find it the memory it takes over, before its first write."""
         buffer = self.recipe.buffers[name]
         if buffer.kind == "temp" and not self.in_arena(name) and name not in self.made:
             self.made.add(name)
+            if name in self.recipe.over:
+                old = self.slots[self.recipe.over[name]]
+                if old != self.slots[name]:
+                    self.steps.append((VIEW, self.slots[name], old, buffer.shape, buffer.strides, 0))
+                return
             self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
 
     def call(self, step: Extern) -> None:
@@ -137,7 +127,8 @@ class HostWriter:
             kind = self.recipe.buffers[name].kind
             ours = kind == "extern" or name in self.made or (kind == "input" and self.recipe.owns_inputs)
             if last == position and name not in self.outputs and ours and name in self.slots:
-                self.steps.append((DROP, self.slots[name]))
+                if name not in self.handed_on:
+                    self.steps.append((DROP, self.slots[name]))
                 self.steps.extend((DROP, slot) for view, slot in self.view_slots.items() if view.buffer == name)
 
     def run(self) -> Any:

@@ -25,7 +25,7 @@ class PythonHost:
         recipe = self.recipe
         tensors: dict[str, Any] = dict(zip(recipe.inputs, inputs, strict=True)) | dict(recipe.constants)
         for name, buffer in recipe.buffers.items():
-            if buffer.kind == "temp" and name in recipe.slots:
+            if buffer.kind == "temp" and name in recipe.slots and name not in recipe.over:
                 tensors[name] = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype)
         table = (ctypes.c_void_p * (len(recipe.slots) + 1))()
         bad = ctypes.c_int(0)
@@ -42,6 +42,11 @@ class PythonHost:
         with torch._C._AutoDispatchBelowAutograd():
             for step in recipe.steps:
                 if isinstance(step, KernelCall):
+                    for name in step.writes:
+                        if name in recipe.over:
+                            buffer, old = recipe.buffers[name], tensors[recipe.over[name]]
+                            tensors[name] = old.as_strided(buffer.shape, buffer.strides, old.storage_offset())
+                            fill(name)
                     next(kernels)(table, threads)
                 else:
                     self.extern(step, tensors)

@@ -28,6 +28,7 @@ class KernelCall:
 class Recipe:
     """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range.
 
+    `over`: results that take over the memory of a value, which the kernel that makes them is the last to read.
     `owns_inputs`: the program empties the list of inputs it is called with, and frees each after its last use.
     """
 
@@ -39,6 +40,7 @@ class Recipe:
     slots: Mapping[str, int]
     arena: Mapping[str, Dim]
     arena_bytes: Dim
+    over: Mapping[str, str]
     owns_inputs: bool = False
 
     @property
@@ -62,5 +64,6 @@ def recipe_of(plan: Plan, *, owns_inputs: bool = False) -> Recipe:
         plan.slots,
         plan.arena,
         plan.arena_bytes,
+        {new: old for kernel in plan.kernels for new, old in kernel.over.items()},
         owns_inputs,
     )

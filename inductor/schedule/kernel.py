@@ -66,6 +66,11 @@ class Kernel:
     is_serial: bool = False
     updates: frozenset[str] = frozenset()  # inputs it reads and then overwrites
     crossing: Axis | None = None  # the loop inside a block along which other accesses than the block's are contiguous
+    over: dict[str, str] = field(default_factory=dict)  # result -> the value whose memory it takes over
+
+    def home(self, buffer: str) -> str:
+        """The buffer whose pointer reaches this one in the kernel."""
+        return next((new for new, old in self.over.items() if old == buffer), buffer)
 
 
 def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:

@@ -11,9 +11,11 @@ from inductor.schedule.domain import restart_names
 from inductor.schedule.fuse import Fuser, Group
 from inductor.schedule.inline import inline
 from inductor.schedule.kernel import Builder, Kernel, with_fewer_loops
+from inductor.schedule.reuse import touched, write_in_place
 from inductor.schedule.split import split_reductions
 
-LARGE = 16384  # bytes; a few us of work, 10 times what an allocation takes
+LARGE = 16384  # bytes of a temporary; a few us of work, 10 times what an allocation takes
+LARGE_PROGRAM = 1 << 20  # bytes of all its temporaries; a hundred us of work
 ALIGN = 64
 
 
@@ -65,11 +67,11 @@ def schedule(program: Program) -> Plan:
             steps.append(Builder(f"k{i}", with_fewer_loops(step), program, needed[i]).build())
         else:
             steps.extend(_empty(step, f"k{i}", program, needed[i]))
-    used = {b for s in steps for b in ((*s.reads, *s.writes) if isinstance(s, Kernel) else (*s.reads(), *s.writes()))}
+    used = {b for s in steps for b in touched(s)}
     outputs = {v.buffer for v in views_of(program.outputs)}
     names = [b for b in program.buffers if b in used or b in outputs or b in program.inputs or b in program.constants]
     plan = Plan(program, steps, {b: i for i, b in enumerate(names, 1)}, reasons=fuser.reasons)
-    plan_arena(plan)
+    place(plan)
     return plan
 
 
@@ -79,21 +81,33 @@ def _empty(group: Group, name: str, program: Program, needed: frozenset[str]) ->
     return [Builder(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()).build() for j, m in enumerate(live)]
 
 
-def plan_arena(plan: Plan) -> None:
-    """Give small temporaries that are not outputs an offset in one arena; two share bytes when their lives do not overlap.
+def place(plan: Plan) -> None:
+    """Say where temporaries live: over a value that is no longer needed, together in one arena, or alone.
 
-    Large ones are allocated and freed as the program runs, which costs little beside what fills them: an arena is as large for the
-    whole program as its fullest moment needs, and a training step is fullest elsewhere.
+    Those that are alone are allocated and freed as the program runs. That costs little beside what fills them, and an arena is as large
+    for the whole program as its fullest moment needs: a training step is fullest elsewhere. So only small ones of small programs share.
     """
-    program = plan.program
-    outputs = {v.buffer for v in views_of(program.outputs)}
+    program, buffers = plan.program, plan.program.buffers
+    write_in_place(plan.steps, program)
+    first: dict[str, str] = {}  # the buffer that had the memory first
+    for new, old in ((new, old) for kernel in plan.kernels for new, old in kernel.over.items()):
+        first[new] = first.get(old, old)
+        if (buffers[new].shape, buffers[new].strides) == (buffers[old].shape, buffers[old].strides):
+            plan.slots[new] = plan.slots[old]
     life: dict[str, tuple[int, int]] = {}
     for i, step in enumerate(plan.steps):
-        touched = (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
-        for buffer in touched:
-            if program.buffers[buffer].kind == "temp" and buffer not in outputs and hint(program.buffers[buffer].nbytes) < LARGE:
-                first, _ = life.get(buffer, (i, i))
-                life[buffer] = (first, i)
+        for buffer in touched(step):
+            life[first.get(buffer, buffer)] = (life.get(first.get(buffer, buffer), (i, i))[0], i)
+    outputs = {first.get(b, b) for b in program.output_buffers()}
+    temps = [b for b in life if buffers[b].kind == "temp"]
+    limit = LARGE if sum(hint(buffers[b].nbytes) for b in temps) < LARGE_PROGRAM else 0
+    plan_arena(plan, {b: life[b] for b in temps if b not in outputs and hint(buffers[b].nbytes) < limit})
+    plan.arena.update({new: plan.arena[old] for new, old in first.items() if old in plan.arena})
+
+
+def plan_arena(plan: Plan, life: dict[str, tuple[int, int]]) -> None:
+    """Give temporaries an offset in one arena; two share bytes when their lives, as first and last step, do not overlap."""
+    program = plan.program
     placed: list[tuple[Dim, Dim, int, int]] = []
     for buffer, (first, last) in sorted(life.items(), key=lambda kv: -hint(program.buffers[kv[0]].nbytes)):
         size = max(-(-program.buffers[buffer].nbytes // ALIGN) * ALIGN, ALIGN)

@@ -52,7 +52,7 @@ class BodyPrinter:
     ) -> None:
         self.kernel, self.names, self.stored, self.scope = kernel, names, stored, scope
         self.reduced: dict[Expr, str] = {}
-        self.late: list[str] = []  # stores to inputs: after everything in the loop body has read them
+        self.late: list[str] = []  # stores over values that others in the loop body read: after all of them
         self.here: dict[str, Store] = {}  # stores of this very loop body: loads of the same element take the value itself
         self.patches = Patches(kernel)
         self.scan_text = scan_text
@@ -155,7 +155,7 @@ class BodyPrinter:
         if patch is not None:
             return self.let(node.type, patch, len(self.scope.loops))
         position, depth = self.position(index, node.args, mask)
-        text = f"p_{buffer}[{position}]"
+        text = f"p_{self.kernel.home(buffer)}[{position}]"
         if mask is not None:
             depth = max(depth, mask[1])
             text = f"({mask[0]} ? {text} : 0)"
@@ -196,7 +196,7 @@ class BodyPrinter:
             else:
                 self.scope.lines[at].append(f"{target} += {value_text};")
             return
-        if store.buffer in self.kernel.updates:
+        if store.buffer in self.kernel.updates or store.buffer in self.kernel.over:
             self.late.append(f"{target} = {value_text};")
         else:
             self.scope.lines[at].append(f"{target} = {value_text};")

@@ -320,6 +320,8 @@ class KernelPrinter:
     def pointers(self) -> list[str]:
         out = []
         for buffer in (*self.kernel.reads, *self.kernel.writes):
+            if self.kernel.home(buffer) != buffer:
+                continue
             const = "" if buffer in self.kernel.writes else "const "
             kind = c_type(self.program.buffers[buffer].type)
             restrict = "" if self.aliased else "RESTRICT "

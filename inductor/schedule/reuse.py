@@ -1,0 +1,96 @@
+"""Results in place: a kernel writes over a value that nothing reads again, element by element as it reads it.
+
+The result takes over the memory: one allocation less, and the cache lines written are those just read. In: the steps of a plan,
+in order. Out: for every kernel the pairs (result, value it is written over), in `Kernel.over`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from dynamo.decisions import decide
+from inductor.ir.affine import Axis, Index
+from inductor.ir.aliasing import may_alias
+from inductor.ir.dims import Dim
+from inductor.ir.expr import Expr
+from inductor.ir.nest import Extern, Nest, Program, Store, views_of
+from inductor.schedule.batch import BatchKernel
+from inductor.schedule.kernel import Kernel, Stage
+
+
+def touched(step: Kernel | Extern) -> tuple[str, ...]:
+    """Every buffer that a step reads or writes, reads first."""
+    return (*step.reads, *step.writes) if isinstance(step, Kernel) else (*step.reads(), *step.writes())
+
+
+def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
+    """Choose the pairs of every kernel."""
+    last = {buffer: i for i, step in enumerate(steps) for buffer in touched(step)}
+    held = held_by_others(steps)
+    writers = Counter(b for step in steps for b in (step.writes if isinstance(step, Kernel) else step.writes()))
+
+    def dies(buffer: str, at: int) -> bool:
+        is_ours = program.buffers[buffer].kind in ("temp", "extern") and buffer not in program.output_buffers()
+        return is_ours and last[buffer] == at and buffer not in held
+
+    for i, step in enumerate(steps):
+        if not isinstance(step, Kernel) or isinstance(step, BatchKernel) or step.is_serial or step.crossing is not None:
+            continue
+        dying = [b for b in step.reads if dies(b, i)]
+        for result in step.writes:
+            if program.buffers[result].kind != "temp" or result in held or writers[result] > 1:
+                continue
+            value = next((b for b in dying if alike(program, result, b) and dies_where_written(step, result, b)), None)
+            if value is not None and decide("reuse", f"{step.name}: {result} over {value}", "nothing reads it again"):
+                dying.remove(value)
+                step.over[result] = value
+
+
+def held_by_others(steps: Iterable[Kernel | Extern]) -> frozenset[str]:
+    """Buffers whose memory another tensor may have: arguments and results of calls that can return their arguments."""
+    calls = [s for s in steps if isinstance(s, Extern) and may_alias(s)]
+    return frozenset(b for s in calls for b in (*s.writes(), *(v.buffer for v in views_of((s.args, dict(s.kwargs))))))
+
+
+def alike(program: Program, result: str, value: str) -> bool:
+    """One's memory does for the other. Results that are handed out are no views of something else, so they need the very layout."""
+    a, b = program.buffers[result], program.buffers[value]
+    if a.dtype != b.dtype or a.size != b.size:
+        return False
+    return (a.shape, a.strides) == (b.shape, b.strides) or result not in program.output_buffers()
+
+
+def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
+    """Every element of `value` is read for the last time at the point of the loops, or in the outer iteration, that stores over it."""
+    stores = [(k, m, s) for k, stage in enumerate(kernel.stages) for m in stage.members for s in m.stores if s.buffer == result]
+    if len(stores) != 1:
+        return False
+    at, nest, store = stores[0]
+    if not is_stored_per_point(nest, store, kernel.stages[at]):
+        return False
+    for k, stage in enumerate(kernel.stages):
+        loads = [e for m in stage.members for e in m.loads() if e.attr[0] == value]
+        if loads and (k > at or stage.interior is not None):
+            return False
+        if not all(is_same_place(e, store.index, kernel.outer, in_body=k == at) for e in loads):
+            return False
+    return True
+
+
+def is_stored_per_point(nest: Nest, store: Store, stage: Stage) -> bool:
+    return nest.is_pointwise and store.mode == "set" and not store.indirect and store.index.is_affine and stage.interior is None
+
+
+def is_same_place(load: Expr, target: Index, outer: Sequence[Axis], *, in_body: bool) -> bool:
+    """The load reads the element that is stored at this point; in an earlier stage, one that is stored in this outer iteration."""
+    index = load.attr[1]
+    if load.args or not index.is_affine:
+        return False
+    return index == target or (not in_body and footprint(index, outer) == footprint(target, outer))
+
+
+def footprint(index: Index, outer: Sequence[Axis]) -> tuple[Dim, list[Dim], list[tuple[Dim, Dim]]]:
+    """What an affine access touches in one outer iteration, by (start, steps of the outer loops, steps and lengths of the others)."""
+    inner = [(step, a.extent) for a, step in index.terms if isinstance(a, Axis) and a not in outer]
+    return index.const, [index.coef(a) for a in outer], sorted(inner)
