@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
+from torch.utils._pytree import tree_leaves
 
 from dynamo import _C, config, marks
 from dynamo.backends.registry import Backend, is_own, lookup_backend
@@ -27,6 +29,7 @@ from dynamo.collector import paused
 from dynamo.debug_output import attach
 from dynamo.decisions import compiling
 from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
+from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
 from dynamo.skipped import skip_file, user_place
@@ -234,10 +237,19 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
     with stage("codegen", compile_id):
         entry_fn, text = finished.make(graph_fn)
     with stage("install", compile_id):
+        _forget_constants(finished.gm)
         info = EntryInfo(compile_id, guards, finished.gm, text, _kept(captured.reason) if captured.result is None else None)
         entry = _C.Entry(guards.tree, entry_fn, info)
     report_entry(captured, guards, text, compile_id)
     return entry
+
+
+def _forget_constants(gm: GraphModule | None) -> None:
+    """The graph is kept for people to look at. The values of `torch.tensor(data)` were for the capture only."""
+    for node in gm.graph.nodes if gm is not None else ():
+        for fake in tree_leaves(node.meta.get("val")):
+            if isinstance(fake, FakeTensor):
+                fake.forget_constant()
 
 
 def _kept(reason: BreakError | None) -> BreakError | None:

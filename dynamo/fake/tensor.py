@@ -118,6 +118,10 @@ class FakeTensor(torch.Tensor):
         if value.numel() <= CONSTANT_NUMEL and not self.is_inference():
             self._constant = (value, self._version)
 
+    def forget_constant(self) -> None:
+        """Let go of the real value: the tensor lives on as shape and dtype."""
+        self._constant = None
+
     def tolist(self) -> Any:
         if self.constant is not None:
             return self.constant.tolist()

@@ -131,3 +131,18 @@ def test_peak_memory_is_about_that_of_eager(name: str) -> None:
     """Bytes given out by the allocator, which are the same in every run."""
     peaks = {engine: (run_worker("memory", name, "--engine", engine) or {})["peak"] for engine in ("eager", "ours")}
     assert peaks["ours"] <= 1.03 * peaks["eager"], peaks
+
+
+def test_constants_of_the_capture_do_not_outlive_it() -> None:
+    graphs: list[torch.fx.GraphModule] = []
+
+    def backend(gm: torch.fx.GraphModule, _: list[torch.Tensor]) -> torch.fx.GraphModule:
+        graphs.append(gm)
+        assert any(v is not None for v in constants(gm))
+        return gm
+
+    def constants(gm: torch.fx.GraphModule) -> list[torch.Tensor | None]:
+        return [getattr(n.meta.get("val"), "constant", None) for n in gm.graph.nodes]
+
+    dynamo.compile(lambda x: x + torch.tensor([1.0, 2.0, 3.0]), backend=backend)(torch.ones(3))
+    assert not any(v is not None for v in constants(graphs[0]))
