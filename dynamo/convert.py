@@ -241,6 +241,7 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
         info = EntryInfo(compile_id, guards, finished.gm, text, _kept(captured.reason) if captured.result is None else None)
         entry = _C.Entry(guards.tree, entry_fn, info)
     report_entry(captured, guards, text, compile_id)
+    captured.tx.forget()
     return entry
 
 

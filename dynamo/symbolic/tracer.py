@@ -115,6 +115,10 @@ class Tracer:
         self.names: set[str] = set()
         self.next_name: dict[str, int] = {}  # where the search for a free name begins
 
+    def forget(self) -> None:
+        """Drop everything once the entry is made: values refer to their tracer, so only the collector would free them and the inputs."""
+        vars(self).clear()
+
     # ---- where we are -------------------------------------------------------------------------------------
 
     @property

@@ -12,7 +12,7 @@ import torch
 import torch._dynamo
 
 from tests.benchmarks import calls, captures
-from tests.benchmarks.measuring import Result
+from tests.benchmarks.measuring import Result, precompile
 
 BENCHMARKS: dict[str, Callable[[int], list[Result]]] = {
     "overhead": calls.overhead,
@@ -35,6 +35,7 @@ def main() -> int:
         parser.error(f"unknown benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     warnings.simplefilter("ignore")
 
+    precompile()
     results: list[Result] = []
     for name in options.names or BENCHMARKS:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from tests.benchmarks.measuring import precompile
 from tests.benchmarks.workloads import WORKLOADS, Workload
 
 PARTS = ("first", "steady", "memory")
@@ -179,6 +180,7 @@ def main() -> int:
     if not workloads:
         parser.error(f"no row matches --only {options.only!r} --kinds {options.kinds!r}")
     print(machine())
+    precompile()
     table = Table()
     parts = options.parts.split(",")
     if "first" in parts:

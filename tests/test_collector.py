@@ -1,0 +1,103 @@
+"""What a compile leaves to Python's cycle collector."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import dynamo
+from dynamo.collector import paused
+
+
+class Knot:
+    def __init__(self) -> None:
+        self.self = self
+
+
+@pytest.fixture
+def uncollected():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_nothing_is_collected_inside_or_right_after():
+    runs = []
+    gc.callbacks.append(lambda phase, info: runs.append(info["generation"]) if phase == "start" else None)
+    try:
+        with paused():
+            before = len(runs)
+            made = [Knot() for _ in range(5000)]
+            assert len(runs) == before
+        more = [[] for _ in range(100)]
+        assert len(runs) == before
+        assert gc.isenabled()
+        del made, more
+    finally:
+        gc.callbacks.pop()
+
+
+def test_the_programs_own_garbage_goes_first():
+    knot = Knot()
+    alive = weakref.ref(knot)
+    del knot
+    with paused():
+        assert alive() is None
+
+
+def test_a_switched_off_collector_stays_off(uncollected):
+    with paused():
+        pass
+    assert not gc.isenabled()
+
+
+def test_frozen_objects_stay_frozen():
+    gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        with paused():
+            pass
+        assert gc.get_freeze_count() == count
+    finally:
+        gc.unfreeze()
+
+
+def with_break(x):
+    y = x.sin()
+    dynamo.graph_break()
+    return y.cos()
+
+
+def with_closure(x):
+    held = [x, x * 2]
+
+    def inner():
+        return held[0] + held[1]
+
+    return inner()
+
+
+FUNCTIONS = {
+    "function": lambda x: x.sin() + 1,
+    "break": with_break,
+    "closure": with_closure,
+    "module": nn.Sequential(nn.Linear(8, 8), nn.ReLU()),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["plain", "with gradients"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_inputs_are_freed_without_the_collector(name, backend, grad, uncollected):
+    x = torch.randn(4, 8, requires_grad=grad)
+    out = dynamo.compile(FUNCTIONS[name], backend=backend)(x)
+    if out.requires_grad:
+        out.sum().backward()
+    seen = weakref.ref(x), weakref.ref(out)
+    del x, out
+    assert [ref() for ref in seen] == [None, None]
