@@ -9,6 +9,7 @@ from dynamo.symbolic import (  # noqa: F401  # imported for their rows
     dicts,
     exception_groups,
     exception_rows,
+    frame_opcodes,
     functools_rows,
     generators,
     iterators,

@@ -94,10 +94,12 @@ def callable_object(fn: Value) -> Callable[[Tracer, Any, Args, Kwargs], Value] |
 def _marked(tx: Tracer, fn: Value, obj: Any, args: Args, kwargs: Kwargs) -> Value | None:
     """What the user said about the function, through this package or through `torch.compiler`."""
     name = getattr(obj, "__qualname__", repr(obj))
-    if marks.disabled(obj) is None and (inner := _kept_from_peer(obj)) is not None:
+    own = marks.disabled(obj)
+    if own is not None or getattr(obj, "_torchdynamo_disable", False) is True:
+        inner = _optimizer_under_mark(obj)
+        if own is not None or inner is None:
+            raise tx.break_("DD021", f"{name} is disabled")
         return tx_call(tx, tx.wrap(inner, const_source(inner, name)), args, kwargs)
-    if marks.disabled(obj) is not None or getattr(obj, "_torchdynamo_disable", False) is True:
-        raise tx.break_("DD021", f"{name} is disabled")
     say = marks.allowed(obj)
     if say is None:
         say = _said_to_peer(obj)
@@ -115,19 +117,14 @@ def _marked(tx: Tracer, fn: Value, obj: Any, args: Args, kwargs: Kwargs) -> Valu
     return None
 
 
-def _kept_from_peer(obj: Any) -> types.FunctionType | None:
+def _optimizer_under_mark(obj: Any) -> types.FunctionType | None:
     """The function of `torch.optim` under a mark that torch's own compiler put there for its own sake when it was first used.
 
     What a script gets from this compiler doesn't depend on whether it uses that one too.
     """
     inner = getattr(obj, "_torchdynamo_orig_callable", None)
-    if getattr(obj, "_torchdynamo_disable", False) is not True or not isinstance(inner, types.FunctionType):
-        return None
-    return inner if _is_in(inner.__module__, "torch.optim") else None
-
-
-def _is_in(module: str | None, package: str) -> bool:
-    return module is not None and (module == package or module.startswith(package + "."))
+    is_optimizer = isinstance(inner, types.FunctionType) and f"{inner.__module__}.".startswith("torch.optim.")
+    return inner if is_optimizer else None
 
 
 def _said_to_peer(obj: Any) -> bool | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 
 from inductor.ir.nest import Extern
@@ -22,3 +24,9 @@ def may_alias(step: Extern) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(
         schema.name + ("." + schema.overload_name if schema.overload_name else ""), "CompositeImplicitAutograd"
     )
+
+
+def held_by_others(calls: Iterable[Extern]) -> frozenset[str]:
+    """Buffers whose memory another tensor may have: arguments and results of calls that can return their arguments."""
+    aliasing = [c for c in calls if may_alias(c)]
+    return frozenset(b for c in aliasing for b in (*c.writes(), *c.reads()))

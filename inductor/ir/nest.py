@@ -47,6 +47,9 @@ class Buffer:
         """Element type of the IR; KeyError for dtypes that only extern calls touch."""
         return types.of_torch(self.dtype)
 
+    def is_laid_out_as(self, other: Buffer) -> bool:
+        return (self.shape, self.strides) == (other.shape, other.strides)
+
     @property
     def size(self) -> Dim:
         """Elements of storage."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from inductor.ir.aliasing import may_alias
+from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
@@ -52,7 +52,7 @@ class HostWriter:
         self.n_slots = len(self.slots) + 1
         self.steps: list[tuple[Any, ...]] = []
         self.outputs = self.recipe.output_buffers()
-        self.pinned = {v.buffer for s in recipe.steps if isinstance(s, Extern) and may_alias(s) for v in views_of((s.args, dict(s.kwargs)))}
+        self.pinned = held_by_others(s for s in recipe.steps if isinstance(s, Extern))
         self.arena_views: list[View] = []
         self.constant_views: list[View] = []
         self.made: set[str] = set()

@@ -92,12 +92,12 @@ def place(plan: Plan) -> None:
     first: dict[str, str] = {}  # the buffer that had the memory first
     for new, old in ((new, old) for kernel in plan.kernels for new, old in kernel.over.items()):
         first[new] = first.get(old, old)
-        if (buffers[new].shape, buffers[new].strides) == (buffers[old].shape, buffers[old].strides):
+        if buffers[new].is_laid_out_as(buffers[old]):
             plan.slots[new] = plan.slots[old]
     life: dict[str, tuple[int, int]] = {}
     for i, step in enumerate(plan.steps):
-        for buffer in touched(step):
-            life[first.get(buffer, buffer)] = (life.get(first.get(buffer, buffer), (i, i))[0], i)
+        for buffer in (first.get(b, b) for b in touched(step)):
+            life[buffer] = (life.get(buffer, (i, i))[0], i)
     outputs = {first.get(b, b) for b in program.output_buffers()}
     temps = [b for b in life if buffers[b].kind == "temp"]
     limit = LARGE if sum(hint(buffers[b].nbytes) for b in temps) < LARGE_PROGRAM else 0

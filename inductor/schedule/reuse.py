@@ -7,14 +7,14 @@ in order. Out: for every kernel the pairs (result, value it is written over), in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index
-from inductor.ir.aliasing import may_alias
+from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr
-from inductor.ir.nest import Extern, Nest, Program, Store, views_of
+from inductor.ir.nest import Extern, Nest, Program, Store
 from inductor.schedule.batch import BatchKernel
 from inductor.schedule.kernel import Kernel, Stage
 
@@ -27,7 +27,7 @@ def touched(step: Kernel | Extern) -> tuple[str, ...]:
 def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
     """Choose the pairs of every kernel."""
     last = {buffer: i for i, step in enumerate(steps) for buffer in touched(step)}
-    held = held_by_others(steps)
+    held = held_by_others(s for s in steps if isinstance(s, Extern))
     writers = Counter(b for step in steps for b in (step.writes if isinstance(step, Kernel) else step.writes()))
 
     def dies(buffer: str, at: int) -> bool:
@@ -47,18 +47,12 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
                 step.over[result] = value
 
 
-def held_by_others(steps: Iterable[Kernel | Extern]) -> frozenset[str]:
-    """Buffers whose memory another tensor may have: arguments and results of calls that can return their arguments."""
-    calls = [s for s in steps if isinstance(s, Extern) and may_alias(s)]
-    return frozenset(b for s in calls for b in (*s.writes(), *(v.buffer for v in views_of((s.args, dict(s.kwargs))))))
-
-
 def alike(program: Program, result: str, value: str) -> bool:
     """One's memory does for the other. Results that are handed out are no views of something else, so they need the very layout."""
     a, b = program.buffers[result], program.buffers[value]
     if a.dtype != b.dtype or a.size != b.size:
         return False
-    return (a.shape, a.strides) == (b.shape, b.strides) or result not in program.output_buffers()
+    return a.is_laid_out_as(b) or result not in program.output_buffers()
 
 
 def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
