@@ -43,6 +43,19 @@ NAMES: tuple[str, ...] = words(
 )
 
 
+# Of these the decomposition computes in float32 (or rounds every step) where the kernel rounds otherwise: 16-bit tensors keep the kernel.
+ROUND_THEIR_OWN_WAY: tuple[str, ...] = words("grid_sampler_2d upsample_linear1d upsample_trilinear3d upsample_bicubic2d")
+
+
+def except_halves(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition, declined where the first argument is a 16-bit tensor."""
+
+    def decompose(first: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if first.dtype.is_floating_point and first.dtype.itemsize == 2 else decomposition(first, *args, **kwargs)
+
+    return decompose
+
+
 def select(names: Container[str] | None = None, native: Container[Any] = ()) -> Decompositions:
     """Overload -> decomposition for the names of the table (or only those in `names`), minus the overloads in `native`."""
     table = torch._decomp.decomposition_table
@@ -56,5 +69,5 @@ def select(names: Container[str] | None = None, native: Container[Any] = ()) -> 
         for overload in packet.overloads():
             op = getattr(packet, overload)
             if op in table and op not in native and not op._schema.is_mutable:
-                chosen[op] = table[op]
+                chosen[op] = except_halves(table[op]) if name in ROUND_THEIR_OWN_WAY else table[op]
     return chosen

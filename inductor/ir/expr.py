@@ -8,7 +8,6 @@ Beside the pointwise ops of `ops.py` there are these node kinds; `attr` is what 
 | index | `Index`: its value as i64 | |
 | load | `(buffer name, Index)`; axes named `$k` in the index stand for the value of `args[k]` | indirect indices |
 | cast | | value; converts exactly as torch's `.to` |
-| narrow | | value; a rounding of eager's intermediate result that may be skipped where the result stays in registers |
 | check | extent | an index; must be in 0..extent-1, else the call raises IndexError after running with 0 in its place |
 | masked | | condition, value, other; `value` is not evaluated (loads included) where the condition is false |
 | reduce | `(kind, axes, output number)` | value |
@@ -17,12 +16,13 @@ Beside the pointwise ops of `ops.py` there are these node kinds; `attr` is what 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
 from inductor.ir.affine import Axis, Index
-from inductor.ir.ops import OPS
+from inductor.ir.ops import CHOOSING, OPS
 from inductor.ir.types import TYPES
 
 Key = tuple[str, str, tuple["Expr", ...], Any]
@@ -168,21 +168,32 @@ def _is_exact(source: str, target: str) -> bool:
     }
 
 
-def narrow(value: Expr, type: str) -> Expr:
-    """Round to a storage type where eager would; skippable (see the table above)."""
-    if value.type == type:
-        return value
-    if value.op == "cast" and value.args[0].type == type and _is_exact(type, value.type):
-        return value.args[0]
-    return Expr("narrow", type, (value,))
-
-
 def widen(value: Expr) -> Expr:
-    """The value in its compute type; undoes a skippable rounding."""
-    target = TYPES[value.type].compute
-    if value.op == "narrow" and value.args[0].type == target:
-        return value.args[0]
-    return cast(value, target)
+    """The value in its compute type."""
+    return cast(value, TYPES[value.type].compute)
+
+
+def _fits(number: float, half: str) -> bool:
+    """Whether a number is one of a half type."""
+    if number != number or abs(number) == float("inf"):
+        return True
+    try:
+        (stored,) = struct.unpack("e", struct.pack("e", number)) if half == "f16" else struct.unpack("f", struct.pack("f", number))
+    except OverflowError:
+        return False
+    return stored == number and (half == "f16" or struct.pack("<f", number)[:2] == b"\0\0")
+
+
+def holds(value: Expr, type: str) -> bool:
+    """Whether every number that `value` can be is one of `type`, so that rounding it to `type` changes nothing."""
+    if value.op == "cast":
+        return value.args[0].type == type or value.args[0].type == "bool"
+    number = const_value(value)
+    if number is not None:
+        return _fits(float(number), type)
+    if value.op == "masked":
+        return holds(value.args[1], type) and holds(value.args[2], type)
+    return value.op in CHOOSING and all(holds(a, type) for a in value.args if a.type == value.type)
 
 
 def masked(condition: Expr, value: Expr, other: Expr) -> Expr:
@@ -278,11 +289,7 @@ def rebuild(node: Expr, args: tuple[Expr, ...], attr: Any) -> Expr:
     if node.op == "index":
         return index_value(attr)
     if node.op == "cast":
-        if args[0].op == "narrow" and args[0].args[0].type == node.type:
-            return args[0].args[0]
         return cast(args[0], node.type)
-    if node.op == "narrow":
-        return narrow(args[0], node.type)
     if node.op == "masked":
         return masked(*args)
     if node.op in OPS:
@@ -296,4 +303,4 @@ def rebuild(node: Expr, args: tuple[Expr, ...], attr: Any) -> Expr:
 
 def cost(root: Expr) -> int:
     """Estimated cost of evaluating every distinct node below `root` once, in additions."""
-    return sum(OPS[n.op].cost if n.op in OPS else 1 if n.op in ("load", "cast", "narrow") else 0 for n in walk(root))
+    return sum(OPS[n.op].cost if n.op in OPS else 1 if n.op in ("load", "cast") else 0 for n in walk(root))

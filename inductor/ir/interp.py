@@ -133,7 +133,7 @@ class _NestRun:
         args = [self.value(a, mask) for a in node.args]
         if node.op == "check":
             return self.check(args[0], node.attr, mask)
-        if node.op in ("cast", "narrow"):
+        if node.op == "cast":
             result = args[0].to(dtype)
         elif node.op == "reduce":
             result = self.reduce(node, args[0])

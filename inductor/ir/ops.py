@@ -109,6 +109,9 @@ OPS: dict[str, Op] = {
     )
 }
 
+# Ops whose result is one of their operands, up to its sign.
+CHOOSING = frozenset({"max", "min", "where", "neg", "abs", "copysign"})
+
 REDUCTIONS: dict[str, int] = {
     # kind -> number of outputs
     "sum": 1,

@@ -58,8 +58,6 @@ class _Checker:
             kind, axes, output = node.attr
             if output >= REDUCTIONS[kind] or not axes:
                 self.fail(f"reduce {kind}.{output} over {axes}")
-        elif node.op == "narrow" and TYPES[node.args[0].type].kind != TYPES[node.type].kind:
-            self.fail(f"narrow from {node.args[0].type} to {node.type} is not a rounding")
 
     def store(self, store: Store, scope: frozenset[Axis]) -> None:
         self.access(store.buffer, store.index, store.indirect, scope)

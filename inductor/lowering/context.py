@@ -10,7 +10,7 @@ import torch
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, numel
-from inductor.ir.expr import Expr, cast, const, narrow, reduce
+from inductor.ir.expr import Expr, cast, const, holds, reduce, widen
 from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store
 from inductor.lowering.tensor import Tensor, of_strides
 
@@ -185,8 +185,14 @@ def element(operand: Operand, where: tuple[Index, ...], type_name: str) -> Expr:
 
 
 def to_storage(value: Expr, type_name: str) -> Expr:
-    """Convert a computed value to the type it is stored in."""
-    return narrow(cast(value, types.compute(type_name)), type_name) if value.type != type_name else value
+    """Convert a computed value to the type it is stored in, by way of the type it would be computed in."""
+    return cast(cast(value, types.compute(type_name)), type_name) if value.type != type_name else value
+
+
+def as_stored(value: Expr, dtype: torch.dtype) -> Expr:
+    """A computed value after it has been stored in a tensor of `dtype` and loaded again."""
+    kind = types.of_torch(dtype)
+    return widen(to_storage(value, kind)) if types.is_half(kind) and not holds(value, kind) else value
 
 
 def loop_axes(out: Tensor) -> tuple[tuple[Axis, ...], tuple[Index, ...]]:

@@ -6,6 +6,7 @@ import importlib
 
 FAMILIES = (
     "pointwise",
+    "pointwise_backward",
     "factory",
     "reduction",
     "view",

@@ -357,6 +357,6 @@ def constant_buffers(ctx: Context) -> dict[str, Expr]:
     for step in ctx.program.steps:
         if isinstance(step, Nest) and len(step.stores) == 1 and step.has_plain_stores:
             value = step.stores[0].value
-            if value.op == "const" or (value.op == "narrow" and value.args[0].op == "const"):
+            if value.op == "const" or (value.op == "cast" and value.args[0].op == "const"):
                 found[step.stores[0].buffer] = value
     return found

@@ -204,7 +204,7 @@ class Walker:
 
 def as_vectors(row: Row, args: Sequence[Any]) -> Lower | None:
     """Ops over a dim treat a tensor without dims as one of a single element. Pointwise ops do not: their dtype rules tell them apart."""
-    if row.family == "pointwise" or row.any_dtype or not args or not isinstance(args[0], Tensor) or args[0].ndim:
+    if row.family.startswith("pointwise") or row.any_dtype or not args or not isinstance(args[0], Tensor) or args[0].ndim:
         return None
 
     def vector(value: Any) -> Any:

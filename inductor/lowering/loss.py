@@ -9,7 +9,7 @@ import torch
 from inductor.ir.affine import Index
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, masked
-from inductor.lowering.context import Context, Decline
+from inductor.lowering.context import Context, Decline, as_stored
 from inductor.lowering.indexing import Indirect, affine, nonempty
 from inductor.lowering.pointwise import log_sigmoid, minus, number, over, plus, square, times
 from inductor.lowering.reduction import accumulate_type
@@ -27,7 +27,7 @@ def reduced(ctx: Context, fn: Fn, operands: list[Tensor], reduction: int) -> Ten
         return ctx.map(fn, operands, dtype)
     meta, ctx.meta = ctx.meta, None
     wide = accumulate_type(dtype)
-    each = ctx.map(fn, operands, wide)
+    each = ctx.map(lambda *values: as_stored(fn(*values), dtype), operands, wide)
     ctx.meta = meta
     scale = 1.0 / max(numel(each.shape), 1)
     if each.ndim == 0:
@@ -50,7 +50,7 @@ def scaled_gradient(ctx: Context, fn: Fn, grad: Tensor, operands: list[Tensor], 
 
 @lowers("mse_loss")
 def _mse(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> Tensor:
-    return reduced(ctx, lambda a, b: square(minus(a, b)), [x, y], reduction)
+    return reduced(ctx, lambda a, b: square(as_stored(minus(a, b), x.dtype)), [x, y], reduction)
 
 
 @lowers("mse_loss_backward")
@@ -63,9 +63,10 @@ def _l1(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> Tensor:
     return reduced(ctx, lambda a, b: call("abs", minus(a, b)), [x, y], reduction)
 
 
-def _smooth(beta: float) -> Fn:
+def _smooth(beta: float, dtype: torch.dtype) -> Fn:
     def fn(a: Expr, b: Expr) -> Expr:
-        d = call("abs", minus(a, b))
+        # ATen's kernel for float16 (not the one for bfloat16) rounds the distance.
+        d = call("abs", as_stored(minus(a, b), dtype) if dtype is torch.float16 else minus(a, b))
         return call("where", call("lt", d, number(d, beta)), times(square(d), 0.5 / beta), minus(d, 0.5 * beta))
 
     return fn if beta else (lambda a, b: call("abs", minus(a, b)))
@@ -73,7 +74,7 @@ def _smooth(beta: float) -> Fn:
 
 @lowers("smooth_l1_loss")
 def _smooth_l1(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
-    return reduced(ctx, _smooth(beta), [x, y], reduction)
+    return reduced(ctx, _smooth(beta, x.dtype), [x, y], reduction)
 
 
 @lowers("huber_loss")
@@ -108,10 +109,13 @@ def _bce_logits(
     if pos_weight is not None:
         raise Decline
 
+    dtype = ctx.meta.dtype
+
     def fn(a: Expr, t: Expr, *w: Expr) -> Expr:
-        log_sigmoid = minus(call("min", a, number(a, 0)), call("log1p", call("exp", call("neg", call("abs", a)))))
-        value = minus(times(minus(number(a, 1), t), a), log_sigmoid)
-        return times(value, w[0]) if w else value
+        """ATen makes it of smaller operators, each of which rounds to the type of the result."""
+        off = as_stored(times(as_stored(minus(number(a, 1), t), dtype), a), dtype)
+        value = minus(off, as_stored(log_sigmoid(a), dtype))
+        return times(as_stored(value, dtype), w[0]) if w else value
 
     return reduced(ctx, fn, [x, y] + ([weight] if weight is not None else []), reduction)
 

@@ -13,7 +13,7 @@ from inductor.ir.affine import Index
 from inductor.ir.dims import as_shape
 from inductor.ir.expr import Expr, call, cast, const, index_value
 from inductor.lowering.concat import padded_load
-from inductor.lowering.context import Context, Decline, Operand, normal_dims
+from inductor.lowering.context import Context, Decline, Operand, as_stored, normal_dims
 from inductor.lowering.pointwise import minus, number, over, plus, times, unary
 from inductor.lowering.reduction import Dims, accumulate_type, simple
 from inductor.lowering.registry import lowers
@@ -179,11 +179,32 @@ def _isin_scalar(ctx: Context, x: Tensor, value: float, *, assume_unique: bool =
 
 @lowers("addr")
 def _addr(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    if ctx.meta.dtype == torch.bool or beta == 0:
+    """`beta * x + alpha * a * b`, from left to right; ATen computes in the type of the result, 16-bit ones included."""
+    dtype = ctx.meta.dtype
+    if dtype == torch.bool or beta == 0:
         raise Decline
-    column = reshape(a, (a.shape[0], 1))
+
+    def step(value: Expr) -> Expr:
+        return as_stored(value, dtype)
 
     def scaled(value: Expr, factor: float) -> Expr:
-        return value if factor == 1 else times(value, factor)
+        return value if factor == 1 else step(times(value, step(number(value, factor))))
 
-    return ctx.map(lambda v, p, q: plus(scaled(v, beta), scaled(times(p, q), alpha)), [x, column, b], ctx.meta.dtype)
+    column = reshape(a, (a.shape[0], 1))
+    return ctx.map(lambda v, p, q: plus(scaled(v, beta), step(times(scaled(p, alpha), q))), [x, column, b], dtype)
+
+
+@lowers("linalg_cross")
+def _cross(ctx: Context, x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """Component i is `x[i+1] * y[i+2] - x[i+2] * y[i+1]`, numbers modulo 3; ATen rounds the products to the type of the result."""
+    shape, dtype = as_shape(ctx.meta.shape), ctx.meta.dtype
+    at = dim % len(shape)
+
+    def turned(t: Tensor, where: tuple[Index, ...], by: int) -> Expr:
+        return t.broadcast_load([(w + by) % 3 if k == at else w for k, w in enumerate(where)])
+
+    def body(where: tuple[Index, ...]) -> Expr:
+        first, second = (as_stored(times(turned(x, where, i), turned(y, where, 3 - i)), dtype) for i in (1, 2))
+        return minus(first, second)
+
+    return ctx.make(shape, dtype, body)

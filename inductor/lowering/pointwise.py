@@ -11,7 +11,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.expr import Expr, call, cast, const, const_value
-from inductor.lowering.context import Context, Decline, Operand, broadcast_shape, promote
+from inductor.lowering.context import Context, Decline, Operand, as_stored, broadcast_shape, promote
 from inductor.lowering.registry import add, lowers
 from inductor.lowering.tensor import Tensor
 
@@ -146,9 +146,11 @@ def xlogy(a: Expr, b: Expr, log: str = "log") -> Expr:
     return call("where", call("isnan", b), b, value)
 
 
-def power(a: Expr, b: Expr) -> Expr:
-    """pow with the small constant exponents as arithmetic, as eager does."""
-    exponent = const_value(b)
+def power(a: Expr, b: Expr, dtype: torch.dtype) -> Expr:
+    """pow with the small constant exponents as arithmetic, as eager does: of bfloat16 it rounds the squares."""
+    exponent, squared = const_value(b), square(a)
+    if dtype is torch.bfloat16:
+        squared = as_stored(squared, dtype)
     if exponent == 2:
         return square(a)
     if exponent == 1:
@@ -156,7 +158,7 @@ def power(a: Expr, b: Expr) -> Expr:
     if exponent == 0:
         return number(a, 1)
     if exponent == 3:
-        return times(square(a), a)
+        return times(squared, a)
     if types.is_float(a.type):
         if exponent == 0.5:
             return call("sqrt", a)
@@ -165,8 +167,8 @@ def power(a: Expr, b: Expr) -> Expr:
         if exponent == -1:
             return over(1.0, a)
         if exponent == -2:
-            return over(1.0, square(a))
-        return call("pow", a, b)
+            return over(1.0, squared)
+        return call("pow", a, as_stored(b, dtype))
     raise Decline
 
 
@@ -307,14 +309,24 @@ for _name in PREDICATES:
     add(_name, partial(_predicate, _name), "native", "pointwise")
 
 
-def binary(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
-    """Operands are promoted to the result's dtype."""
-    return ctx.map(fn, [a, b], ctx.meta.dtype)
+def binary(fn: Fn, ctx: Context, a: Operand, b: Operand, exact_numbers: bool = False) -> Tensor:
+    """Operands are converted to the result's dtype first; with `exact_numbers` numbers only to the type it is computed in."""
+    dtype = ctx.meta.dtype
+    kept = [exact_numbers and not (isinstance(o, Tensor) and o.ndim) for o in (a, b)]
+
+    def body(*values: Expr) -> Expr:
+        return fn(*(v if keep else as_stored(v, dtype) for v, keep in zip(values, kept, strict=True)))
+
+    return ctx.map(body, [a, b], dtype)
 
 
 def compare(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
     """Operands are promoted among themselves; bool out."""
-    return ctx.map(fn, [a, b], torch.bool, promote(a, b))
+    dtype = promote(a, b)
+    return ctx.map(lambda x, y: fn(as_stored(x, dtype), as_stored(y, dtype)), [a, b], torch.bool, dtype)
+
+
+product = partial(binary, exact_numbers=True)
 
 
 def float_only(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
@@ -331,22 +343,27 @@ def _arith(name: str, ctx: Context, a: Operand, b: Operand, *, alpha: float = 1)
         return binary(op("or" if name == "add" else "and"), ctx, a, b)
     if alpha == 1:
         return binary(op(name), ctx, a, b)
-    return binary(lambda x, y: call(name, x, times(y, alpha)), ctx, a, b)
+    return binary(lambda x, y: call(name, x, scaled(y, alpha, ctx.meta.dtype)), ctx, a, b)
+
+
+def scaled(value: Expr, alpha: float, dtype: torch.dtype) -> Expr:
+    """`alpha * value`, alpha in `dtype` as ATen's sums have it."""
+    return times(value, as_stored(number(value, alpha), dtype)) if alpha != 1 else value
 
 
 def _multiply(ctx: Context, a: Operand, b: Operand) -> Tensor:
-    return binary(op("and" if ctx.meta.dtype == torch.bool else "mul"), ctx, a, b)
+    return product(op("and" if ctx.meta.dtype == torch.bool else "mul"), ctx, a, b)
 
 
 add("add.Tensor add.Scalar", partial(_arith, "add"), "native", "pointwise")
 add("sub.Tensor sub.Scalar", partial(_arith, "sub"), "native", "pointwise")
 add("mul.Tensor mul.Scalar", _multiply, "native", "pointwise")
-add("div.Tensor div.Scalar true_divide.Tensor", partial(binary, op("div")), "native", "pointwise")
+add("div.Tensor div.Scalar true_divide.Tensor", partial(product, op("div")), "native", "pointwise")
 
 
 @lowers("rsub.Tensor rsub.Scalar")
 def _rsub(ctx: Context, a: Operand, b: Operand, alpha: float = 1) -> Tensor:
-    return binary(lambda x, y: call("sub", y, times(x, alpha) if alpha != 1 else x), ctx, a, b)
+    return binary(lambda x, y: call("sub", y, scaled(x, alpha, ctx.meta.dtype)), ctx, a, b)
 
 
 FLOAT_BINARY: dict[str, tuple[str, Fn]] = {
@@ -396,7 +413,7 @@ for _name in ("and", "or", "xor"):
 @lowers("div.Tensor_mode div.Scalar_mode")
 def _div_mode(ctx: Context, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
-        return binary(op("div"), ctx, a, b)
+        return product(op("div"), ctx, a, b)
     rounded: dict[str, Fn] = {"floor": op("floordiv"), "trunc": lambda x, y: call("trunc", over(x, y))}
     return float_only(rounded[rounding_mode], ctx, a, b)
 
@@ -407,7 +424,7 @@ def _pow(ctx: Context, a: Operand, b: Operand) -> Tensor:
         raise Decline
     if a == 2 and not isinstance(a, Tensor) and ctx.meta.dtype.is_floating_point:
         return ctx.map(op("exp2"), [b], ctx.meta.dtype)
-    return binary(power, ctx, a, b)
+    return binary(lambda x, y: power(x, y, ctx.meta.dtype), ctx, a, b)
 
 
 @lowers("where.self")
@@ -596,103 +613,3 @@ def _lerp(ctx: Context, a: Tensor, b: Tensor, weight: Operand) -> Tensor:
         return call("where", call("lt", call("abs", w), number(w, 0.5)), from_start, from_end)
 
     return ctx.map(fn, [a, b, weight], ctx.meta.dtype)
-
-
-# ---- backward rows ----
-
-
-@lowers("sigmoid_backward")
-def _sigmoid_backward(ctx: Context, grad: Tensor, y: Tensor) -> Tensor:
-    return binary(lambda g, v: times(g, times(call("sub", number(v, 1), v), v)), ctx, grad, y)
-
-
-@lowers("tanh_backward")
-def _tanh_backward(ctx: Context, grad: Tensor, y: Tensor) -> Tensor:
-    return binary(lambda g, v: times(g, call("sub", number(v, 1), square(v))), ctx, grad, y)
-
-
-@lowers("threshold_backward")
-def _threshold_backward(ctx: Context, grad: Tensor, x: Tensor, threshold: float) -> Tensor:
-    return binary(lambda g, v: call("where", call("le", v, number(v, threshold)), number(g, 0), g), ctx, grad, x)
-
-
-@lowers("gelu_backward")
-def _gelu_backward(ctx: Context, grad: Tensor, x: Tensor, *, approximate: str = "none") -> Tensor:
-    def exact(g: Expr, v: Expr) -> Expr:
-        cdf = times(plus(call("erf", times(v, math.sqrt(0.5))), 1.0), 0.5)
-        pdf = times(call("exp", times(square(v), -0.5)), 1 / math.sqrt(2 * math.pi))
-        return times(g, plus(cdf, times(v, pdf)))
-
-    def tanh(g: Expr, v: Expr) -> Expr:
-        beta, kappa = math.sqrt(2 / math.pi), 0.044715
-        cubed = times(square(v), v)
-        t = call("tanh", times(plus(v, times(cubed, kappa)), beta))
-        left = times(plus(t, 1.0), 0.5)
-        inner = times(plus(times(square(v), 3 * kappa), 1.0), beta)
-        right = times(times(times(v, 0.5), call("sub", number(t, 1), square(t))), inner)
-        return times(g, plus(left, right))
-
-    return binary(tanh if approximate == "tanh" else exact, ctx, grad, x)
-
-
-@lowers("silu_backward")
-def _silu_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        s = sigmoid(v)
-        return times(times(g, s), plus(times(v, call("sub", number(s, 1), s)), 1.0))
-
-    return binary(fn, ctx, grad, x)
-
-
-@lowers("leaky_relu_backward")
-def _leaky_relu_backward(ctx: Context, grad: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
-    return binary(lambda g, v: call("where", call("gt", v, number(v, 0)), g, times(g, slope)), ctx, grad, x)
-
-
-@lowers("elu_backward")
-def _elu_backward(ctx: Context, grad: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, x: Tensor) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        if is_result:
-            negative = times(times(g, input_scale), plus(v, alpha * scale))
-        else:
-            negative = times(times(g, input_scale * alpha * scale), call("exp", times(v, input_scale)))
-        return call("where", call("le", v, number(v, 0)), negative, times(g, scale))
-
-    return binary(fn, ctx, grad, x)
-
-
-@lowers("hardtanh_backward")
-def _hardtanh_backward(ctx: Context, grad: Tensor, x: Tensor, low: float, high: float) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        outside = call("or", call("le", v, number(v, low)), call("ge", v, number(v, high)))
-        return call("where", outside, number(g, 0), g)
-
-    return binary(fn, ctx, grad, x)
-
-
-@lowers("hardsigmoid_backward")
-def _hardsigmoid_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        inside = call("and", call("gt", v, number(v, -3)), call("lt", v, number(v, 3)))
-        return call("where", inside, times(g, 1 / 6), number(g, 0))
-
-    return binary(fn, ctx, grad, x)
-
-
-@lowers("hardswish_backward")
-def _hardswish_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        middle = times(g, plus(over(v, number(v, 3)), 0.5))
-        upper = call("where", call("le", v, number(v, 3)), middle, g)
-        return call("where", call("lt", v, number(v, -3)), number(g, 0), upper)
-
-    return binary(fn, ctx, grad, x)
-
-
-@lowers("softplus_backward")
-def _softplus_backward(ctx: Context, grad: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
-    def fn(g: Expr, v: Expr) -> Expr:
-        z = call("exp", times(v, beta))
-        return call("where", call("gt", times(v, beta), number(v, threshold)), g, over(times(g, z), plus(z, 1.0)))
-
-    return binary(fn, ctx, grad, x)

@@ -12,7 +12,7 @@ import torch
 from inductor.ir import types
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast
-from inductor.lowering.context import Context, Decline, normal_dims
+from inductor.lowering.context import Context, Decline, as_stored, normal_dims
 from inductor.lowering.pointwise import minus, number, over, plus, square, times
 from inductor.lowering.registry import add, lowers
 from inductor.lowering.tensor import Tensor
@@ -178,12 +178,13 @@ def _std_mean(
 def _logsumexp(ctx: Context, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
         raise Decline
-    wide, dims = accumulate_type(x.dtype), normal_dims(dim, x.ndim)
-    high = ctx.reduce("max", x, dims, True, wide)
-    finite = ctx.map(lambda v: call("where", call("isinf", v), number(v, 0), v), [high], wide)
-    shifted = ctx.map(lambda v, m: call("exp", minus(v, m)), [x, finite], wide)
-    total = ctx.reduce("sum", shifted, dims, True, wide)
-    result = ctx.map(lambda s, m: plus(call("log", s), m), [total, finite], ctx.meta.dtype)
+    dtype, dims = ctx.meta.dtype, normal_dims(dim, x.ndim)
+    high = ctx.reduce("max", x, dims, True, dtype)
+    finite = ctx.map(lambda v: call("where", call("isinf", v), number(v, 0), v), [high], dtype)
+    # As ATen does: a tensor of every step, in the type of the result.
+    shifted = ctx.map(lambda v, m: call("exp", as_stored(minus(v, m), dtype)), [x, finite], dtype)
+    total = ctx.reduce("sum", shifted, dims, True, dtype, accumulate_type(dtype))
+    result = ctx.map(lambda s, m: plus(as_stored(call("log", s), dtype), m), [total, finite], dtype)
     return result if keepdim else drop_dims(dims, result)
 
 
@@ -228,7 +229,13 @@ def _log_softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tens
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
     shifted = ctx.map(minus, [x, high], wide)
-    total = ctx.reduce("sum", shifted, [dim], True, wide, pre=lambda v: call("exp", v), post=lambda v: call("log", v))
+    # ATen's kernel for the last dim keeps the sums and their logarithms in the type of the result.
+    kept = ctx.meta.dtype if dim % x.ndim == x.ndim - 1 else wide
+
+    def log(total: Expr) -> Expr:
+        return as_stored(call("log", as_stored(total, kept)), kept)
+
+    total = ctx.reduce("sum", shifted, [dim], True, wide, pre=lambda v: call("exp", v), post=log)
     return ctx.map(minus, [shifted, total], ctx.meta.dtype)
 
 

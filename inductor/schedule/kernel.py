@@ -288,7 +288,7 @@ class Builder:
             found = self.tile_map(store.index, [e.attr[1] for _, e in uses])
             if found is not None:
                 size, indices = found
-                type_name = store.value.args[0].type if store.value.op == "narrow" else store.value.type
+                type_name = store.value.type
                 if size * TYPES[type_name].size * (MIN_BLOCK if self.block else 1) <= TILE_BYTES:
                     tiles[buffer] = Tile(buffer, type_name, size)
                     tile_index.update({(buffer, old): new for old, new in indices.items()})

@@ -86,7 +86,7 @@ nest n1 (i0:4, i1:8) ; sub.Tensor model.py:4 | gather.default model.py:5
   %2 = load a0[8*$0 + i1 | $0:4=%1] : f32
   %3 = load b0[i0] : f32
   %4 = sub(%2, %3) : f32
-  %5 = narrow(%4) : bf16
+  %5 = cast(%4) : bf16
   store b1[8*i0 + i1] = %5
 return b1[4, 8](8, 1)+0
 """

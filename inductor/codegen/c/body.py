@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from inductor.codegen.c.exprs import c_type, cast_text, const_text, index_text, op_text
 from inductor.codegen.c.patches import Patches
 from inductor.ir.affine import Axis, Index
-from inductor.ir.expr import Expr
+from inductor.ir.expr import Expr, holds
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
-from inductor.ir.types import TYPES
+from inductor.ir.types import TYPES, is_half
 from inductor.schedule.kernel import Kernel
 
 Placed = tuple[str, int]  # C text and the loop depth where it is known (0: before all loops of the stage)
@@ -91,16 +91,16 @@ class BodyPrinter:
         if node.op == "scan":
             inner, depth = self.value(node.args[0], mask)
             return self.scan_text(node, inner, depth)
-        if node.op == "cast" and node.args[0].op == "load":
-            direct = self.unrounded(node.args[0], node.type, mask)
-            if direct is not None:
-                return direct
+        if node.op == "cast" and is_half(node.args[0].type):
+            kept = self.kept(node.args[0], node.type)
+            if kept is not None:
+                return self.rounded(kept, node.args[0].type, mask)
         placed = [self.value(a, mask) for a in node.args]
         depth = max((d for _, d in placed), default=0)
         texts = [t for t, _ in placed]
         if node.op == "check":
             return self.check(texts[0], depth, node.attr, mask)
-        if node.op in ("cast", "narrow"):
+        if node.op == "cast":
             return self.let(node.type, cast_text(texts[0], node.args[0].type, node.type), depth)
         assert node.op in OPS, node.op
         return self.let(node.type, op_text(node, texts), depth)
@@ -119,22 +119,22 @@ class BodyPrinter:
         body = self.value(node.args[1], inner)
         return self.let(node.type, f"({condition[0]} ? {body[0]} : {other[0]})", max(condition[1], other[1], body[1]))
 
-    def unrounded(self, load: Expr, wanted: str, mask: Placed | None) -> Placed | None:
-        """A half value that never left the kernel, in the precision it was computed in."""
-        buffer = load.attr[0]
-        if buffer in self.kernel.registers or buffer in self.here:
-            value = self.stored[buffer].value
-            if value.op == "narrow" and value.args[0].type == wanted:
-                return self.value(value.args[0], mask)
-        if buffer in self.kernel.tiles and self.kernel.tiles[buffer].type == wanted:
-            return self.tile(load, wanted)
-        return None
+    def kept(self, half: Expr, wanted: str) -> Expr | None:
+        """What a half value was rounded from, where that is of the type wanted and at hand."""
+        while half.op == "load" and (half.attr[0] in self.kernel.registers or half.attr[0] in self.here):
+            half = self.stored[half.attr[0]].value
+        return half.args[0] if half.op == "cast" and half.args[0].type == wanted else None
 
-    def tile(self, load: Expr, type_name: str) -> Placed:
+    def rounded(self, value: Expr, half: str, mask: Placed | None) -> Placed:
+        """A value rounded to a half type as eager's intermediate results are, without leaving the type it is computed in."""
+        text, depth = self.value(value, mask)
+        return (text, depth) if holds(value, half) else self.let(value.type, f"round_{half}({text})", depth)
+
+    def tile(self, load: Expr) -> Placed:
         buffer, index = load.attr
         where = self.kernel.tile_index[buffer, index]
         axes = where.axes | ({self.kernel.block} if self.kernel.block else frozenset())
-        return self.let(type_name, f"t_{buffer}[{self.tile_position(where)}]", self.scope.depth_of(frozenset(axes)))
+        return self.let(load.type, f"t_{buffer}[{self.tile_position(where)}]", self.scope.depth_of(frozenset(axes)))
 
     def tile_position(self, where: Index) -> str:
         text = index_text(where, self.axis_name)
@@ -148,9 +148,7 @@ class BodyPrinter:
         if buffer in self.kernel.registers or buffer in self.here:
             return self.value(self.stored[buffer].value, mask)
         if buffer in self.kernel.tiles:
-            tile = self.kernel.tiles[buffer]
-            text, depth = self.tile(node, tile.type)
-            return (text, depth) if tile.type == node.type else self.let(node.type, cast_text(text, tile.type, node.type), depth)
+            return self.tile(node)
         patch = self.patches.load(buffer, index, node.type) if mask is None and not node.args else None
         if patch is not None:
             return self.let(node.type, patch, len(self.scope.loops))
@@ -180,10 +178,8 @@ class BodyPrinter:
         if store.buffer in self.kernel.registers:
             return
         if store.buffer in self.kernel.tiles:
-            tile = self.kernel.tiles[store.buffer]
-            value = store.value.args[0] if store.value.op == "narrow" and store.value.args[0].type == tile.type else store.value
             where = self.kernel.tile_index[store.buffer, store.index]
-            self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(value)[0]};")
+            self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(store.value)[0]};")
             return
         patch = self.patches.store(store.buffer, store.index, store.value.type) if store.mode == "set" and not store.indirect else None
         target = patch or f"p_{store.buffer}[{self.position(store.index, store.indirect)[0]}]"

@@ -18,6 +18,12 @@ INLINE bf16 f32_to_bf16(float f) {
     uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
     return (bf16)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
+/* The number that f32_to_bf16 would store, as a float. */
+INLINE float round_bf16(float f) {
+    uint32_t u = f32_bits(f);
+    uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
+    return f != f ? f : bits_f32(rounded);
+}
 INLINE float f16_to_f32(f16 h) {
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;
     float scaled = bits_f32(rest) * 0x1p112f; /* moves the exponent bias; also right for subnormal halves */
@@ -33,6 +39,14 @@ INLINE f16 f32_to_f16(float f) {
     uint32_t special = u > 0x7f800000u ? 0x7e00u : 0x7c00u;
     uint32_t out = u >= 0x47800000u ? special : (u < 0x38800000u ? subnormal : normal);
     return (f16)(out | (sign >> 16));
+}
+INLINE float round_f16(float f) {
+    uint32_t u = f32_bits(f), sign = u & 0x80000000u;
+    u ^= sign;
+    uint32_t subnormal = f32_bits(bits_f32(u) + 0.5f - 0.5f); /* multiples of 2^-24 */
+    uint32_t normal = (u + 0xfffu + ((u >> 13) & 1u)) & 0xffffe000u;
+    uint32_t out = u < 0x38800000u ? subnormal : (normal > 0x477fe000u ? 0x7f800000u : normal);
+    return bits_f32((u > 0x7f800000u ? u : out) | sign);
 }
 
 /* NaN wins, as in torch. */
