@@ -13,6 +13,7 @@ from inductor.decompositions import SPLITS
 from inductor.runtime.graph_cache import DiskCache
 
 if TYPE_CHECKING:
+    from dynamo.aot.joint import Joint
     from inductor.compile import Compiled
     from inductor.runtime.pending import Pending
 
@@ -21,7 +22,14 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
     """Compile a captured graph, with its backward where gradients are needed. `options` (modes of the GPU) change nothing on CPUs."""
     cache = DiskCache(dict(options or {}))
     return aot_module(
-        gm, example_inputs, decompositions=SPLITS, fw_compiler=compile_one, bw_compiler=compile_one, cache=cache, prepare=prepare
+        gm,
+        example_inputs,
+        decompositions=SPLITS,
+        fw_compiler=compile_one,
+        bw_compiler=compile_one,
+        cache=cache,
+        prepare=prepare,
+        arrange=arrange,
     )
 
 
@@ -31,6 +39,13 @@ def prepare(gm: GraphModule) -> GraphModule:
     from inductor.passes.bags import gather_bags
 
     return gather_bags(fuse_attention(gm))
+
+
+def arrange(joint: Joint) -> None:
+    """Layouts that forward and backward have to agree on."""
+    from inductor.passes.training_layout import arrange
+
+    arrange(joint)
 
 
 def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:

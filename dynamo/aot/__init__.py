@@ -16,6 +16,7 @@ from dynamo.aot.facts import Facts, attribute
 from dynamo.decisions import compiling, current_compile
 
 if TYPE_CHECKING:
+    from dynamo.aot.joint import Joint
     from dynamo.aot.trace import Decompositions
 
 __all__ = ["AotError", "GraphCache", "GraphCompiler", "Lookup", "aot_eager", "aot_module", "interpret"]
@@ -60,6 +61,7 @@ class Compilers:
     decompositions: Decompositions | None
     cache: GraphCache | None
     prepare: Callable[[GraphModule], GraphModule] | None
+    arrange: Callable[[Joint], None] | None
 
 
 def aot_module(
@@ -74,16 +76,19 @@ def aot_module(
     compile_id: str = "",
     cache: GraphCache | None = None,
     prepare: Callable[[GraphModule], GraphModule] | None = None,
+    arrange: Callable[[Joint], None] | None = None,
 ) -> Callable[..., Any]:
     """Compile `gm` for inputs like `example_inputs` (real tensors and constants), with gradients where they are needed.
 
     The result is called like `gm.forward` and behaves like it, including writes to inputs and buffers, aliasing of outputs, and
     autograd history. Parameters and buffers are those of `gm`, by identity. `partition` is `min_cut` or `save_all`.
     A program that can't be made functional runs as it is, with a note in the record. `cache` belongs to these compilers and
-    options: it may answer instead of them. `prepare` rewrites the captured graph before it is traced and differentiated.
+    options: it may answer instead of them. `prepare` rewrites the captured graph before it is traced and differentiated, `arrange`
+    the joint graph before it is split.
     """
     compile_id = compile_id or current_compile() or f"aot{next(_numbers)}"
-    compilers = Compilers(fw_compiler, bw_compiler, inference_compiler or fw_compiler, partition, decompositions, cache, prepare)
+    inference = inference_compiler or fw_compiler
+    compilers = Compilers(fw_compiler, bw_compiler, inference, partition, decompositions, cache, prepare, arrange)
     call, depends = _compile(gm, example_inputs, compilers, compile_id)
     if not depends:
         return call

@@ -46,6 +46,8 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
         except (AotError, FakeError) as error:
             emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
             return None
+    if compilers.arrange is not None:
+        compilers.arrange(joint)
     with stage("partition", compile_id):
         parts = partitions.partition(joint, compilers.partition) if joint.needs_backward else partitions.inference(joint)
     facts, held = describe(joint, parts.saved_primals, gm)

@@ -16,6 +16,7 @@ FAMILIES = (
     "loss",
     "scan",
     "pooling",
+    "convolution",
     "upsample",
     "matmul",
     "misc",

@@ -215,15 +215,15 @@ def as_vectors(row: Row, args: Sequence[Any]) -> Lower | None:
         ctx.meta = tree_map(lambda m: torch.empty(1, dtype=m.dtype) if isinstance(m, torch.Tensor) and not m.dim() else m, metas)
         out = row.lower(ctx, *map(vector, args), **kwargs)
         ctx.meta = metas
-        return tree_map(lambda t: t.remap((), [ZERO]) if t.shape == (1,) else t, out, is_leaf=lambda t: isinstance(t, Tensor))
+        return tree_map(lambda t: t.remap((), [ZERO]) if t and t.shape == (1,) else t, out, is_leaf=lambda t: isinstance(t, Tensor))
 
     return lower
 
 
 def nothing_to_compute(ctx: Context, *args: Any, **kwargs: Any) -> Any:
     """Results without elements."""
-    metas = metas_of(ctx.meta)
-    if any(m.numel() for m in metas):
+    metas = as_list(ctx.meta)
+    if any(m is None or m.numel() for m in metas):
         raise Decline
 
     def empty(meta: torch.Tensor) -> Tensor:
@@ -257,11 +257,13 @@ def outputs_of(node: Node) -> Sequence[Any]:
 def supported(row: Row, args: Any, meta: Any) -> bool:
     """Rows compute on CPU tensors of the IR's types; view rows move indices of any type."""
     metas = meta if isinstance(meta, (tuple, list)) else (meta,)
-    if not all(isinstance(m, torch.Tensor) for m in metas):
+    if not all(m is None or isinstance(m, torch.Tensor) for m in metas):
         return False
     if row.any_dtype:
         return True
-    return all(types.known(m.dtype) and m.layout == torch.strided for m in metas) and all(types.known(t.dtype) for t in tensors_of(args))
+    if not all(types.known(m.dtype) and m.layout == torch.strided for m in metas_of(meta)):
+        return False
+    return all(types.known(t.dtype) for t in tensors_of(args))
 
 
 def tensors_of(tree: Any) -> list[Tensor]:

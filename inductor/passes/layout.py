@@ -25,6 +25,7 @@ FOLLOWING = frozenset(
         aten.native_batch_norm.default,
         aten._native_batch_norm_legit_functional.default,
         aten._native_batch_norm_legit_no_training.default,
+        aten.native_batch_norm_backward.default,
         aten.max_pool2d_with_indices.default,
         aten.avg_pool2d.default,
         aten._adaptive_avg_pool2d.default,

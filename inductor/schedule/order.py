@@ -32,7 +32,7 @@ def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int]) 
             users[w].append(i)
     for i in reversed(run(needs, users, [0] * len(steps))):
         if users[i]:
-            wanted[i] = min(wanted[u] for u in users[i])
+            wanted[i] = min(wanted[u] for u in users[i]) - 1  # nearer to the end of its chain: what that waits for comes later
     order = run(needs, users, wanted)
     assert len(order) == len(steps), "steps depend on each other in a circle"
     return [steps[i] for i in order]
