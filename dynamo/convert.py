@@ -32,6 +32,7 @@ from dynamo.errors import BackendError, CompileError, GraphBreakError, Recompile
 from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
+from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
 from dynamo.skipped import skip_file, user_place
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
 from dynamo.symbolic.tracer import Decisions
@@ -294,6 +295,8 @@ def _promoted(state: CodeState) -> set[str]:
 def run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[..., Any] | None:
     if finished.gm is None:
         return None
+    if not hasattr(ctx.backend, READS_GRAPHS_ONLY):
+        forward_of(finished.gm)
     try:
         with no_compile(), compiling(compile_id):
             compiled = ctx.backend(finished.gm, finished.example_inputs, **_backend_options(ctx))
@@ -303,7 +306,7 @@ def run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[.
         message = f"backend {ctx.backend_name!r} failed on graph {compile_id}, which runs in eager: {type(e).__name__}: {e} [DD091]"
         warnings.warn_explicit(message, UserWarning, *user_place())
         emit(events.Note("DD091", message, "error"))
-        return finished.gm.forward
+        return forward_of(finished.gm)
     if not callable(compiled):
         raise BackendError(ctx.backend_name, TypeError(f"returned {type(compiled).__name__}, which can't be called"))
     return compiled
@@ -446,7 +449,8 @@ def graph_nodes(gm: torch.fx.GraphModule) -> tuple[GraphNode, ...]:
 def report_capture(captured: Captured, finished: Finished, compile_id: str) -> None:
     if finished.gm is not None:
         ops = sum(n.op in ("call_function", "call_method", "call_module") for n in finished.gm.graph.nodes)
-        emit(events.GraphCaptured(compile_id, compile_id, "capture", ops, finished.gm.code.strip(), graph_nodes(finished.gm)))
+        code, nodes = (finished.gm.code.strip(), graph_nodes(finished.gm)) if is_watched() else ("", ())
+        emit(events.GraphCaptured(compile_id, compile_id, "capture", ops, code, nodes))
     reason = captured.reason
     if captured.result is None and reason is not None and reason.id not in PROGRAM_RAISES and not reason.consequence:
         emit(break_event(reason, compile_id))
@@ -460,7 +464,7 @@ def break_event(e: BreakError, compile_id: str) -> events.GraphBroke:
 
 
 def report_entry(captured: Captured, guards: BuiltGuards, text: str, compile_id: str) -> None:
-    for gid, (record, (source, check)) in enumerate(zip(guards.records, guards.texts(), strict=True)):
+    for gid, (record, (source, check)) in enumerate(zip(guards.records, guards.texts(), strict=True) if is_watched() else ()):
         emit(events.GuardInstalled(compile_id, gid, source, check, record.file, record.line))
     emit(events.CodeGenerated(compile_id, "codegen", "entry", "python", text))
     broke = captured.result is None

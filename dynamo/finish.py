@@ -20,6 +20,7 @@ from dynamo.bytecode.analyse import live_slots
 from dynamo.capture import Captured
 from dynamo.codegen import EntryWriter
 from dynamo.errors import GraphBreakError
+from dynamo.lazy import lazy_module
 from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError
 from dynamo.symbolic.frame import Frame
@@ -103,7 +104,7 @@ def _close_graph(captured: Captured, writer: EntryWriter) -> tuple[GraphModule |
             root.register_buffer(name, obj)
         else:
             setattr(root, name, obj)
-    gm = GraphModule(root, graph, class_name="GraphModule")
+    gm = lazy_module(root, graph)
     gm.train(any(p.requires_grad for p in root.parameters()) or root.training)
     return gm, placeholders, [v.obj for v in placeholders]
 

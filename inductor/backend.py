@@ -33,6 +33,9 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
     )
 
 
+inductor.reads_graphs_only = True  # type: ignore[attr-defined]  # see dynamo/lazy.py
+
+
 def prepare(gm: GraphModule) -> GraphModule:
     """Rewrites of the captured graph: those that have to come before differentiation."""
     from inductor.passes.attention import fuse_attention

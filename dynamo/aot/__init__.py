@@ -14,6 +14,7 @@ from dynamo.aot import runtime
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Facts, attribute
 from dynamo.decisions import compiling, current_compile
+from dynamo.lazy import forward_of
 
 if TYPE_CHECKING:
     from dynamo.aot.joint import Joint
@@ -115,7 +116,7 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
 
             made = make(gm, inputs, compilers, compile_id)
             if made is None:
-                return gm.forward, False
+                return forward_of(gm), False
             facts, held, forward, backward = made.facts, made.held, made.forward, made.backward
             if lookup is not None:
                 lookup.keep(facts, forward, backward)
@@ -127,7 +128,7 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
 
 def interpret(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:
     """A graph compiler that compiles nothing: ATen ops run one by one in eager's kernels."""
-    forward = gm.forward
+    forward = forward_of(gm)
 
     def call(inputs: list[Any]) -> Sequence[Any]:
         return forward(*inputs)

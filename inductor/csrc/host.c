@@ -243,9 +243,9 @@ done:
     return rc;
 }
 
-/* From this size on malloc maps fresh memory for every block, and the kernel would fault it in 4 KB at a time: that takes
- * longer than computing what is written there. */
-enum { FRESH_PAGES = 32 << 20 };
+/* From about this size on malloc often maps fresh memory for a block, and the kernel would fault it in 4 KB at a time: that
+ * takes longer than computing what is written there. */
+enum { FRESH_PAGES = 4 << 20 };
 
 static void ask_for_huge_pages(char *data, int64_t nbytes)
 {

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from inductor.ir.aliasing import held_by_others
-from inductor.ir.dims import is_dense, numel
+from inductor.ir.dims import contiguous_strides, is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
 from inductor.runtime.packed import PACKED, PackedConvolution
@@ -24,6 +24,11 @@ RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python thr
 DIRECT: dict[str, Callable[..., Any]] = {
     f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "addmv", "mv", "dot")
 }
+
+
+# Those of them that can write their result to memory they are given, and the size in bytes from which on they are.
+INTO: dict[str, Callable[..., Any]] = {f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm")}
+FRESH_PAGES = 4 << 20
 
 
 def callable_of(step: Extern) -> Any:
@@ -49,6 +54,7 @@ class HostWriter:
         self.library = library
         self.slots = dict(recipe.slots)
         self.view_slots: dict[View, int] = {}
+        self.slots_of_views: dict[str, list[int]] = {}
         self.n_slots = len(self.slots) + 1
         self.steps: list[tuple[Any, ...]] = []
         self.outputs = self.recipe.output_buffers()
@@ -58,6 +64,9 @@ class HostWriter:
         self.made: set[str] = set()
         self.handed_on = {old for new, old in recipe.over.items() if self.slots[new] == self.slots[old]}  # their slots live on
         self.last_use = self.find_last_uses()
+        self.dying: dict[int, list[str]] = {}
+        for name, position in self.last_use.items():
+            self.dying.setdefault(position, []).append(name)
         reads = (s.reads if isinstance(s, KernelCall) else s.reads() for s in recipe.steps)
         self.wanted = frozenset().union(self.outputs, *reads)
 
@@ -86,6 +95,7 @@ class HostWriter:
             return self.slots[view.buffer]
         if view not in self.view_slots:
             slot = self.view_slots[view] = self.new_slot()
+            self.slots_of_views.setdefault(view.buffer, []).append(slot)
             if self.in_arena(view.buffer):
                 self.arena_views.append(view)
             elif view.buffer in self.recipe.constants:
@@ -114,6 +124,9 @@ class HostWriter:
             self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
 
     def call(self, step: Extern) -> None:
+        if self.writes_large(step):
+            self.call_into(step)
+            return
         op = callable_of(step)
         keywords = [k for k, v in step.kwargs.items() if any(True for _ in views_of(v))]
         if keywords:
@@ -122,14 +135,30 @@ class HostWriter:
         outs = tuple(self.slots.get(o, -1) if o in self.wanted else -1 for o in step.outs)
         self.steps.append((CALL, op, args, outs, int(step.single)))
 
+    def writes_large(self, step: Extern) -> bool:
+        """Whether the result is large and its memory can be ours, which is faulted in by huge pages."""
+        (out, *rest) = step.outs
+        if rest or out is None or out not in self.wanted or step.kwargs or str(step.target) not in INTO:
+            return False
+        buffer = self.recipe.buffers[out]
+        return buffer.nbytes >= FRESH_PAGES and buffer.strides == contiguous_strides(buffer.shape)
+
+    def call_into(self, step: Extern) -> None:
+        out = step.outs[0]
+        assert out is not None
+        buffer, slot = self.recipe.buffers[out], self.slots[out]
+        args = tuple(self.template(a) for a in step.args)
+        self.steps.append((EMPTY, slot, buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
+        self.steps.append((CALL, with_keywords(INTO[str(step.target)], ("out",)), (*args, self.host.Ref(slot)), (-1,), 1))
+
     def drop_dead(self, position: int) -> None:
-        for name, last in self.last_use.items():
+        for name in self.dying.get(position, ()):
             kind = self.recipe.buffers[name].kind
             ours = kind == "extern" or name in self.made or (kind == "input" and self.recipe.owns_inputs)
-            if last == position and name not in self.outputs and ours and name in self.slots:
+            if name not in self.outputs and ours and name in self.slots:
                 if name not in self.handed_on:
                     self.steps.append((DROP, self.slots[name]))
-                self.steps.extend((DROP, slot) for view, slot in self.view_slots.items() if view.buffer == name)
+                self.steps.extend((DROP, slot) for slot in self.slots_of_views.get(name, ()))
 
     def run(self) -> Any:
         addresses = kernel_addresses(self.library, self.recipe.kernels)
