@@ -8,7 +8,7 @@ lowering writes them in the layout of their fake.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -65,15 +65,23 @@ def laid_out(val: Any) -> Any:
     return relaid(val, channels_last_strides(val.shape)) if is_image(val) else val
 
 
-def follows(node: Node, last: set[Node]) -> bool:
-    """Takes the layout of its operands: one image among them is channels last, and the result is an image."""
-    val = node.meta.get("val")
+def is_pointwise(node: Node) -> bool:
+    return torch.Tag.pointwise in getattr(node.target, "tags", ())
+
+
+def follow(node: Node, last: set[Node], pointwise: Callable[[Node], bool] = is_pointwise) -> None:
+    """Give a node the layout of its operands where one image among them is channels last, and the result is an image."""
+    val, source = node.meta.get("val"), node.args[0] if node.args else None
+    if node.target is operator.getitem and source in last:
+        assert isinstance(source, Node) and isinstance(node.args[1], int)
+        node.meta = {**node.meta, "val": source.meta["val"][node.args[1]]}
+        if is_image(node.meta["val"]):
+            last.add(node)
+        return
     image = val[0] if isinstance(val, (tuple, list)) and val else val
-    if not is_image(image) or any(user.op == "output" for user in node.users):
-        return False
-    if node.target not in FOLLOWING and torch.Tag.pointwise not in getattr(node.target, "tags", ()):
-        return False
-    return any(n in last for n in node.all_input_nodes)
+    if is_image(image) and (node.target in FOLLOWING or pointwise(node)) and any(n in last for n in node.all_input_nodes):
+        node.meta = {**node.meta, "val": laid_out(val)}
+        last.add(node)
 
 
 def channels_last(graph: Graph) -> None:
@@ -89,17 +97,8 @@ def channels_last(graph: Graph) -> None:
                 node.replace_input_with(source, copied(graph, node, source, copies))
             last.add(node)
             show_as_before(graph, node)
-        elif node.target is operator.getitem and node.args[0] in last:
-            source = node.args[0]
-            assert isinstance(source, Node) and isinstance(node.args[1], int)
-            if any(user.op == "output" for user in node.users):
-                continue
-            node.meta = {**node.meta, "val": source.meta["val"][node.args[1]]}
-            if is_image(node.meta["val"]):
-                last.add(node)
-        elif follows(node, last):
-            node.meta = {**node.meta, "val": laid_out(node.meta["val"])}
-            last.add(node)
+        elif all(user.op != "output" for user in node.users):
+            follow(node, last)
 
 
 def show_as_before(graph: Graph, node: Node) -> None:

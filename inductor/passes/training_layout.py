@@ -9,8 +9,7 @@ Other graphs stay as they are: the gradient of a dense weight would come channel
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +18,7 @@ from torch.fx import Graph, Node
 from dynamo.decisions import decide
 from inductor.lowering import families
 from inductor.lowering.registry import ROWS
-from inductor.passes.layout import FOLLOWING, copied, is_channels_last, is_image, laid_out
+from inductor.passes.layout import copied, follow, is_channels_last, is_image, laid_out
 
 if TYPE_CHECKING:
     from dynamo.aot.joint import Joint
@@ -64,17 +63,8 @@ def relay(joint: Joint) -> None:
             last.add(node)
             if node in shown:
                 show(joint, node, eager)
-        elif node in shown:
-            continue
-        elif node.target is operator.getitem and node.args[0] in last:
-            source = node.args[0]
-            assert isinstance(source, Node) and isinstance(node.args[1], int)
-            node.meta = {**node.meta, "val": source.meta["val"][node.args[1]]}
-            if is_image(node.meta["val"]):
-                last.add(node)
-        elif follows(node, last):
-            node.meta = {**node.meta, "val": laid_out(node.meta["val"])}
-            last.add(node)
+        elif node not in shown:
+            follow(node, last, has_pointwise_row)
 
 
 def images(node: Node) -> Iterator[Node]:
@@ -84,13 +74,10 @@ def images(node: Node) -> Iterator[Node]:
         yield source
 
 
-def follows(node: Node, last: Iterable[Node]) -> bool:
-    """Takes the layout of its operands: one image among them is channels last, and the result is an image."""
-    val = node.meta.get("val")
-    image = val[0] if isinstance(val, (tuple, list)) and val else val
+def has_pointwise_row(node: Node) -> bool:
+    """Not all derivatives of pointwise operators have torch's tag."""
     row = ROWS.get(node.target)
-    takes_any = node.target in FOLLOWING or (row is not None and row.family.startswith("pointwise"))
-    return takes_any and is_image(image) and any(n in last for n in node.all_input_nodes)
+    return row is not None and row.family.startswith("pointwise")
 
 
 def show(joint: Joint, node: Node, eager: Any) -> None:
