@@ -37,6 +37,7 @@ Inputs: TypeAlias = tuple[Any, ...]
 #     "tensor" TensorFacts   exact type, dtype, device, shape, stride, requires_grad, dispatch-key bits
 #     "pred" pyfunc          bool(pyfunc(obj)); an exception = fails
 #     "distinct" None        (any node) the objects of all nodes carrying this leaf are pairwise different objects
+#     "same" group           the objects of all nodes carrying this leaf with the same number are one object
 #     "state" GlobalState    (root only) grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
 #   Children are checked in the given order after the leaves. Nothing a guard does may run user Python code, except "attr", "call", "pred".
 #   check() remembers where it held: subtrees that run no user code are then held by comparing the memory they depend on (dict versions,

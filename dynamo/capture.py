@@ -4,6 +4,7 @@
 
 An attempt that meets something that can't be captured ends; the next one stops just before that instruction of the root
 frame, with everything earlier captured. Each attempt starts from nothing, so no half-done instruction is ever visible.
+A call that is sure to be a break needs no second attempt: the first one stops before it (`dynamo/symbolic/foresight.py`).
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, f
     try:
         result = frame.run()
         return Captured(tx, frame, result, None, state, restore, distinct_inputs(tx))
-    except StopHere:
+    except StopHere as stop:
+        if stop.reason is not None:
+            _learn(known, tx, frame, stop.reason, fullgraph)
+            if known.break_at != tx.root_step - 1:
+                return None  # some of the original instruction has run
+            tx.root_step, frame.ip = known.break_at, frame.current
         if not resumable(frame.program, frame.instr.orig):
             _earlier(known, tx.step_of_handler)
             return None

@@ -105,18 +105,6 @@ class Names:
         return name
 
 
-def path_function(source: Source) -> Callable[..., Any]:
-    """A function of the frame inputs that reads one source."""
-    names = Names()
-
-    def load(s: Source) -> str:
-        return s.code(load, names.const)
-
-    used = max((s.arg for s in source.path() if s.kind == "input"), default=-1)
-    params = ", ".join([*(f"i{i}" for i in range(used + 1)), "*rest"])
-    return eval(f"lambda {params}: {load(source)}", names.globals)
-
-
 class EntryWriter:
     """Writes one entry. `value(v)` gives an expression for a value, adding the statements that make it."""
 

@@ -6,7 +6,7 @@ const char *const dd_accessor_names[ACC_COUNT] = {
 };
 const char *const dd_leaf_names[LEAF_COUNT] = {
     "type", "is", "is_not", "weak_is", "eq", "len", "dict_keys", "has_key", "no_key", "no_inst_attr", "tensor", "pred", "distinct", "state",
-    "code",
+    "code", "same",
 };
 
 static int find(PyObject *name, const char *const *names, int count, const char *what)
@@ -55,6 +55,8 @@ static bool eq_runs_user_code(PyObject *value)
         return type->tp_richcompare != PyBaseObject_Type.tp_richcompare;
     return PyAnySet_Check(value) || PyList_Check(value) || PyDict_Check(value) || PySlice_Check(value);
 }
+
+enum { MOST_GROUPS = 1 << 24 };
 
 static int build_leaf(PyObject *spec, Leaf *leaf, bool *user)
 {
@@ -122,6 +124,13 @@ static int build_leaf(PyObject *spec, Leaf *leaf, bool *user)
             want = "a callable";
         break;
     case LEAF_DISTINCT:
+        break;
+    case LEAF_SAME:
+        leaf->n = PyLong_Check(arg) ? PyLong_AsSsize_t(arg) : -1;
+        if (leaf->n < 0 || leaf->n >= MOST_GROUPS) {
+            PyErr_Clear();
+            want = "the number of a group";
+        }
         break;
     case LEAF_STATE:
         if (!Py_IS_TYPE(arg, &dd_GlobalState_Type))
@@ -249,7 +258,7 @@ static bool reads_dicts(const GuardNode *node)
     return false;
 }
 
-static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, Py_ssize_t *distinct)
+static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, GuardCounts *counts)
 {
     if (!PyTuple_Check(spec) || PyTuple_GET_SIZE(spec) != 4 || !PyTuple_Check(PyTuple_GET_ITEM(spec, 2)) || !PyTuple_Check(PyTuple_GET_ITEM(spec, 3))) {
         PyErr_Format(PyExc_TypeError, "guard tree: a node is (accessor, arg, leaves, children), got %R", spec);
@@ -276,7 +285,9 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, P
         Leaf *leaf = &node->leaves[node->nleaves];
         if (build_leaf(PyTuple_GET_ITEM(leaves, node->nleaves), leaf, &node->user) < 0)
             return -1;
-        *distinct += leaf->kind == LEAF_DISTINCT;
+        counts->distinct += leaf->kind == LEAF_DISTINCT;
+        if (leaf->kind == LEAF_SAME && leaf->n >= counts->groups)
+            counts->groups = leaf->n + 1;
         if (leaf->kind == LEAF_STATE && !is_root) {
             node->nleaves++;
             PyErr_SetString(PyExc_ValueError, "guard tree: leaf \"state\" belongs to the root");
@@ -287,7 +298,7 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, P
         GuardNode *kid = &node->kids[node->nkids++];
         if (Py_EnterRecursiveCall(" while building a guard tree"))
             return -1;
-        int bad = build(kid, PyTuple_GET_ITEM(kids, i), optimise, false, distinct);
+        int bad = build(kid, PyTuple_GET_ITEM(kids, i), optimise, false, counts);
         Py_LeaveRecursiveCall();
         if (bad < 0)
             return -1;
@@ -305,13 +316,13 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, P
     return 0;
 }
 
-GuardNode *dd_build(PyObject *spec, bool optimise, Py_ssize_t *distinct)
+GuardNode *dd_build(PyObject *spec, bool optimise, GuardCounts *counts)
 {
     GuardNode *root = PyMem_Calloc(1, sizeof(GuardNode));
-    *distinct = 0;
+    *counts = (GuardCounts){0, 0};
     if (!root)
         return (GuardNode *)PyErr_NoMemory();
-    if (build(root, spec, optimise, true, distinct) < 0) {
+    if (build(root, spec, optimise, true, counts) < 0) {
         dd_free_node(root);
         return NULL;
     }

@@ -14,11 +14,16 @@ enum { DD_STANCE_DEFAULT = 0, DD_STANCE_FROZEN = 1, DD_STANCE_EAGER = 2 };
 
 struct GuardNode;
 
+/* What a check of a tree needs room for: "distinct" leaves, and groups of "same" leaves. */
+typedef struct {
+    Py_ssize_t distinct, groups;
+} GuardCounts;
+
 typedef struct {
     PyObject_HEAD
     PyObject *spec;          /* the node tuples it was made from; explain() walks them in their own order */
     struct GuardNode *root;
-    Py_ssize_t distinct;     /* how many nodes carry the "distinct" leaf */
+    GuardCounts counts;
     PyObject **distinct_ok;  /* the last object addresses found pairwise different; compared, never followed */
 } GuardTree;
 

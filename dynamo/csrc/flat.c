@@ -202,7 +202,7 @@ static void add_type(Draft *d, const GuardNode *node, Place *p)
     bool needed = node->nkids, named = false;
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
         LeafKind kind = node->leaves[i].kind;
-        needed |= kind != LEAF_IS && kind != LEAF_IS_NOT && kind != LEAF_DISTINCT;
+        needed |= kind != LEAF_IS && kind != LEAF_IS_NOT && kind != LEAF_DISTINCT && kind != LEAF_SAME;
         named |= kind == LEAF_TYPE;
     }
     if (!needed || (p->strong && fixed_type(type)))
@@ -289,7 +289,7 @@ static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
             d->n = n;
         break;
     }
-    case LEAF_NO_INST_ATTR: case LEAF_PRED: case LEAF_STATE: case LEAF_COUNT:
+    case LEAF_NO_INST_ATTR: case LEAF_PRED: case LEAF_STATE: case LEAF_SAME: case LEAF_COUNT:
         break;
     }
     if (!done)

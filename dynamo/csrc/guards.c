@@ -89,6 +89,10 @@ int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
     case LEAF_DISTINCT:
         w->distinct[w->ndistinct++] = obj;
         return 1;
+    case LEAF_SAME:
+        if (!w->same[leaf->n])
+            w->same[leaf->n] = obj;
+        return w->same[leaf->n] == obj;
     case LEAF_STATE:
         return dd_state_check(arg);
     case LEAF_CODE:
@@ -198,7 +202,7 @@ static int address_order(const void *a, const void *b)
 static int all_distinct(GuardTree *tree, Walk *w)
 {
     size_t bytes = (size_t)w->ndistinct * sizeof(PyObject *);
-    if (w->ndistinct == tree->distinct && memcmp(w->distinct, tree->distinct_ok, bytes) == 0)
+    if (w->ndistinct == tree->counts.distinct && memcmp(w->distinct, tree->distinct_ok, bytes) == 0)
         return 1;
     PyObject **sorted = PyMem_Malloc(bytes + 1);
     if (!sorted) {
@@ -210,7 +214,7 @@ static int all_distinct(GuardTree *tree, Walk *w)
     int ok = 1;
     for (Py_ssize_t i = 1; ok && i < w->ndistinct; i++)
         ok = sorted[i] != sorted[i - 1];
-    if (ok && w->ndistinct == tree->distinct)
+    if (ok && w->ndistinct == tree->counts.distinct)
         memcpy(tree->distinct_ok, w->distinct, bytes);
     PyMem_Free(sorted);
     return ok;
@@ -234,19 +238,30 @@ static int check_root(GuardTree *tree, Walk *w)
     return w->ndistinct > 1 ? all_distinct(tree, w) : 1;
 }
 
-int dd_guards_check(GuardTree *tree, PyObject *const *inputs, Py_ssize_t n)
+/* Room for what "same" and "distinct" leaves note down: where `w->same` points already if that is enough, else to be freed there. */
+static int make_room(Walk *w, GuardCounts counts, Py_ssize_t have)
 {
-    PyObject *small[64];
-    Walk w = {.inputs = inputs, .n = n, .distinct = small};
-    if (tree->distinct > 64 && !(w.distinct = PyMem_New(PyObject *, tree->distinct))) {
+    if (counts.groups + counts.distinct > have && !(w->same = PyMem_New(PyObject *, counts.groups + counts.distinct))) {
         PyErr_NoMemory();
         return -1;
     }
+    if (counts.groups)
+        memset(w->same, 0, (size_t)counts.groups * sizeof(PyObject *));
+    w->distinct = w->same + counts.groups;
+    return 0;
+}
+
+int dd_guards_check(GuardTree *tree, PyObject *const *inputs, Py_ssize_t n)
+{
+    PyObject *small[64];
+    Walk w = {.inputs = inputs, .n = n, .same = small};
+    if (make_room(&w, tree->counts, 64) < 0)
+        return -1;
     int ok = check_root(tree, &w);
     if (ok < 0 && dd_swallow())
         ok = 0;
-    if (w.distinct != small)
-        PyMem_Free(w.distinct);
+    if (w.same != small)
+        PyMem_Free(w.same);
     Py_XDECREF(w.tuple);
     if (w.garbage)
         dd_flat_free(w.garbage);
@@ -334,30 +349,30 @@ static PyObject *GuardTree_explain(GuardTree *self, PyObject *inputs)
 {
     if (!PyTuple_Check(inputs))
         return PyErr_Format(PyExc_TypeError, "GuardTree.explain: inputs must be a tuple, not %.100s", Py_TYPE(inputs)->tp_name);
-    Py_ssize_t count;
-    GuardNode *plain = dd_build(self->spec, false, &count);
+    GuardCounts counts;
+    GuardNode *plain = dd_build(self->spec, false, &counts);
     if (!plain)
         return NULL;
-    PyObject **distinct = PyMem_New(PyObject *, count + 1), *result = NULL;
-    long long *ids = PyMem_New(long long, count + 1);
-    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs, .distinct = distinct};
+    PyObject *result = NULL;
+    long long *ids = PyMem_New(long long, counts.distinct + 1);
+    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs};
     Failure failure = {-1, NULL};
     int ok = -1;
-    if (distinct && ids)
-        ok = explain_node(&w, plain, inputs, &failure, ids);
-    else
+    if (!ids)
         PyErr_NoMemory();
+    else if (make_room(&w, counts, -1) == 0)
+        ok = explain_node(&w, plain, inputs, &failure, ids);
     for (Py_ssize_t i = 1; ok == 1 && i < w.ndistinct; i++)
         for (Py_ssize_t j = 0; ok == 1 && j < i; j++)
-            if (distinct[i] == distinct[j]) {
-                failure = (Failure){ids[i], Py_NewRef(distinct[i])};
+            if (w.distinct[i] == w.distinct[j]) {
+                failure = (Failure){ids[i], Py_NewRef(w.distinct[i])};
                 ok = 0;
             }
     if (ok == 0)
         result = Py_BuildValue("(LN)", failure.id, failure.seen);
     else if (ok == 1)
         result = Py_NewRef(Py_None);
-    PyMem_Free(distinct);
+    PyMem_Free(w.same);
     PyMem_Free(ids);
     dd_free_node(plain);
     return result;
@@ -419,19 +434,20 @@ static int cost_node(Walk *w, GuardNode *node, PyObject *obj, long n, PyObject *
 static PyObject *GuardTree_cost(GuardTree *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"inputs", "n", NULL};
-    PyObject *inputs, *seen;
+    PyObject *inputs;
     long n = 1000;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|l:cost", names, &PyTuple_Type, &inputs, &n))
         return NULL;
     if (n < 1)
         return PyErr_Format(PyExc_ValueError, "GuardTree.cost: n must be at least 1, not %ld", n);
-    Py_ssize_t count;
-    GuardNode *plain = dd_build(self->spec, false, &count);
+    GuardCounts counts;
+    GuardNode *plain = dd_build(self->spec, false, &counts);
     PyObject *out = plain ? PyList_New(0) : NULL;
-    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs, .distinct = &seen};
+    Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs};
     double carried = 0;
-    if (out && cost_node(&w, plain, inputs, n, out, &carried) < 0 && !dd_swallow())
+    if (out && (make_room(&w, counts, -1) < 0 || (cost_node(&w, plain, inputs, n, out, &carried) < 0 && !dd_swallow())))
         Py_CLEAR(out);
+    PyMem_Free(w.same);
     dd_free_node(plain);
     return out;
 }
@@ -448,8 +464,8 @@ static PyObject *GuardTree_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     if (!self)
         return NULL;
     self->spec = Py_NewRef(spec);
-    self->root = dd_build(spec, true, &self->distinct);
-    self->distinct_ok = PyMem_Calloc((size_t)self->distinct + 1, sizeof(PyObject *));
+    self->root = dd_build(spec, true, &self->counts);
+    self->distinct_ok = PyMem_Calloc((size_t)self->counts.distinct + 1, sizeof(PyObject *));
     if (self->root && self->distinct_ok)
         return (PyObject *)self;
     if (!PyErr_Occurred())

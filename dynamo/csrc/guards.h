@@ -11,7 +11,7 @@ typedef enum {
 
 typedef enum {
     LEAF_TYPE, LEAF_IS, LEAF_IS_NOT, LEAF_WEAK_IS, LEAF_EQ, LEAF_LEN, LEAF_DICT_KEYS, LEAF_HAS_KEY, LEAF_NO_KEY, LEAF_NO_INST_ATTR,
-    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_COUNT
+    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_SAME, LEAF_COUNT
 } LeafKind;
 
 extern const char *const dd_accessor_names[ACC_COUNT];
@@ -21,7 +21,7 @@ typedef struct {
     LeafKind kind;
     bool fixed;         /* "eq" with a value that can't change */
     long long id;
-    Py_ssize_t n;       /* "len" */
+    Py_ssize_t n;       /* "len"; the group of "same" */
     PyObject *arg;
 } Leaf;
 
@@ -52,6 +52,7 @@ typedef struct {
     PyObject *tuple;        /* the inputs as a tuple, made only if a guard looks at it as an object */
     PyObject **distinct;    /* addresses collected by "distinct" leaves */
     Py_ssize_t ndistinct;
+    PyObject **same;        /* per group of "same" leaves the object first met, or NULL */
     bool covered;           /* a node above is about to get a flat form: those below need none */
     Flat *garbage;          /* flat forms to free when the evaluation is over, as freeing may run user code */
 } Walk;
@@ -72,7 +73,7 @@ void dd_flat_free(Flat *flat);
 int dd_flat_visit(Flat *flat, visitproc visit, void *arg);
 
 /* Builds the compiled form of a node tuple. `optimise`: merge instance-dict reads and remember successes; else exactly the given order. */
-GuardNode *dd_build(PyObject *spec, bool optimise, Py_ssize_t *distinct);
+GuardNode *dd_build(PyObject *spec, bool optimise, GuardCounts *counts);
 void dd_free_node(GuardNode *root);
 int dd_visit_node(GuardNode *node, visitproc visit, void *arg);
 

@@ -30,7 +30,14 @@ class _Node:
         return (self.kind, self.arg, leaves, tuple(c.freeze() for c in self.children.values()))
 
 
-_COST = {"type": 0, "is": 0, "code": 0, "state": 1, "len": 1, "eq": 2, "tensor": 2, "no_key": 3, "has_key": 3, "dict_keys": 4, "pred": 9}
+_COST = {
+    **dict.fromkeys(("type", "is", "code", "same"), 0),
+    **dict.fromkeys(("state", "len"), 1),
+    **dict.fromkeys(("eq", "tensor"), 2),
+    **dict.fromkeys(("no_key", "has_key"), 3),
+    "dict_keys": 4,
+    "pred": 9,
+}
 
 
 @dataclass
@@ -53,10 +60,16 @@ def build(records: Sequence[GuardRecord], distinct: Sequence[Source], state: _C.
     kept: list[GuardRecord] = [GuardRecord(None, "state", state)]
     root.leaves.append((0, "state", state))
     nodes: dict[Source, _Node] = {}
+    groups: dict[Source, int] = {}  # source of an object -> number of the group of those that lead to it as well
     for record in records:
         gid = len(kept)
         kept.append(record)
         node, kind, arg = _leaf(root, nodes, record)
+        if kind == "same":
+            if arg not in groups:
+                groups[arg] = len(groups)
+                _find(root, nodes, arg).leaves.append((gid, kind, groups[arg]))
+            arg = groups[arg]
         node.leaves.append((gid, kind, arg))
     if len(distinct) > 1:
         for source in distinct:
@@ -82,23 +95,9 @@ def _leaf(root: _Node, nodes: dict[Source, _Node], record: GuardRecord) -> tuple
         # The record must not keep the caller's tensor alive.
         record.arg = KeptFacts(_C.TensorFacts(arg), describe_tensor(arg))
         return _find(root, nodes, source), kind, record.arg.facts
-    if kind == "same":
-        return root, "pred", _same(source, arg)
     if kind in _PREDICATES:
         return _find(root, nodes, source), "pred", _PREDICATES[kind](arg)
     return _find(root, nodes, source), kind, arg
-
-
-def _same(a: Source, b: Source) -> Callable[[Any], bool]:
-    """A predicate over the frame inputs: two paths lead to one object."""
-    from dynamo.codegen import path_function
-
-    read_a, read_b = path_function(a), path_function(b)
-
-    def same(inputs: tuple[Any, ...]) -> bool:
-        return read_a(*inputs) is read_b(*inputs)
-
-    return same
 
 
 def _length(n: int) -> Callable[[Any], bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.bytecode import facts
@@ -13,7 +12,7 @@ from dynamo.symbolic.containers import bool_, list_of, steps
 from dynamo.symbolic.hashing import dict_del, dict_has, dict_set, hash_key
 from dynamo.symbolic.lists import sort_values
 from dynamo.symbolic.operators import binary, compare, iter_, len_, special, truth, unpack_iterable
-from dynamo.symbolic.registry import FUNCTIONS
+from dynamo.symbolic.registry import breaks
 from dynamo.symbolic.rows import on_function
 from dynamo.symbolic.values import (
     FALSE,
@@ -213,17 +212,8 @@ def _dir(tx: Tracer, v: Value | None) -> Value:
 # ---- the outside world ------------------------------------------------------------------------------------
 
 
-def _breaks(id: str, *fns: Callable[..., Any]) -> None:
-    for fn in fns:
-
-        def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value], name: str = fn.__name__) -> Value:
-            raise tx.break_(id, name)
-
-        FUNCTIONS.add(fn)(row)
-
-
-_breaks("DD004", print, input, open, breakpoint)
-_breaks("DD005", exec, eval, compile, globals, __import__)
-_breaks("DD018", *(getattr(builtins, n) for n in ("aiter", "anext")))
+breaks("DD004", print, input, open, breakpoint)
+breaks("DD005", exec, eval, compile, globals, __import__)
+breaks("DD018", *(getattr(builtins, n) for n in ("aiter", "anext")))
 
 __all__ = ["FALSE", "NONE", "TRUE", "TupleValue", "hash_", "list_of"]

@@ -34,7 +34,10 @@ class Yield(Exception):
 
 
 class StopHere(Exception):
-    """The root frame reached the step where earlier attempts found a break."""
+    """The root frame reached the step where earlier attempts found a break, or one that is certain to be a break (`reason`)."""
+
+    def __init__(self, reason: BreakError | None = None) -> None:
+        self.reason = reason
 
 
 class Frame:
@@ -103,7 +106,7 @@ class Frame:
 
         tx = self.tx
         tx.frames.append(self)
-        is_root = self.parent is None and len(tx.frames) == 1
+        is_root = self.is_root
         code = self.program.normal
         try:
             while True:
@@ -128,6 +131,11 @@ class Frame:
             raise
         finally:
             tx.frames.pop()
+
+    @property
+    def is_root(self) -> bool:
+        """Whether this is the frame being captured, and it runs itself: nothing it called is under way."""
+        return self.parent is None and len(self.tx.frames) == 1
 
     def unwind(self, e: Raised, is_root: bool) -> None:
         """Go to the handler of an exception, or let it leave the frame."""

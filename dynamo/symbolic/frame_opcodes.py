@@ -9,7 +9,8 @@ from dynamo.symbolic import containers, exception_groups, operators
 from dynamo.symbolic.attributes import MISSING, find_attr, lookup
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.errors import Raised
-from dynamo.symbolic.frame import Frame, Return, Yield
+from dynamo.symbolic.foresight import certain_break
+from dynamo.symbolic.frame import Frame, Return, StopHere, Yield
 from dynamo.symbolic.generators import discard, not_stop_iteration
 from dynamo.symbolic.opcodes import OPS, op, target_of, truth
 from dynamo.symbolic.values import (
@@ -42,11 +43,15 @@ def _kw_names(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("CALL")
 def _call(tx: Tracer, f: Frame, ins: Instr) -> None:
+    if f.is_root:
+        _stop_before_break(tx, f, ins.arg)
     _finish_call(tx, f, ins.arg, ins.argval if isinstance(ins.argval, tuple) else ())
 
 
 @op("CALL_KW")
 def _call_kw(tx: Tracer, f: Frame, ins: Instr) -> None:
+    if f.is_root:
+        _stop_before_break(tx, f, ins.arg + 1)
     _finish_call(tx, f, ins.arg, tx.as_python(f.pop()))
 
 
@@ -58,6 +63,14 @@ def _finish_call(tx: Tracer, f: Frame, nargs: int, names: tuple[Any, ...]) -> No
         args.insert(0, self_)
     split = len(args) - len(names)
     f.push(call(tx, fn, args[:split], dict(zip(names, args[split:], strict=True))))
+
+
+def _stop_before_break(tx: Tracer, f: Frame, above: int) -> None:
+    """Stop at a call that is sure to be a break. `above`: items on the stack above the callee and what stands beside it."""
+    fn, self_ = _callee(f.stack[-above - 2], f.stack[-above - 1])
+    reason = certain_break(tx, fn, self_ if self_ is not None or not above else f.stack[-above])
+    if reason is not None:
+        raise StopHere(reason)
 
 
 def _callee(first: Value, second: Value) -> tuple[Value, Value | None]:

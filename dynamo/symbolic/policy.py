@@ -94,27 +94,43 @@ def callable_object(fn: Value) -> Callable[[Tracer, Any, Args, Kwargs], Value] |
 def _marked(tx: Tracer, fn: Value, obj: Any, args: Args, kwargs: Kwargs) -> Value | None:
     """What the user said about the function, through this package or through `torch.compiler`."""
     name = getattr(obj, "__qualname__", repr(obj))
-    own = marks.disabled(obj)
-    if own is not None or getattr(obj, "_torchdynamo_disable", False) is True:
+    said = mark_of(obj)
+    if said in REFUSALS:
+        raise tx.break_(*refusal(obj, said))
+    if said == "optimizer":
         inner = _optimizer_under_mark(obj)
-        if own is not None or inner is None:
-            raise tx.break_("DD021", f"{name} is disabled")
         return tx_call(tx, tx.wrap(inner, const_source(inner, name)), args, kwargs)
-    say = marks.allowed(obj)
-    if say is None:
-        say = _said_to_peer(obj)
-    if say is False:
-        raise tx.break_("DD021", f"{name} is disallowed in graphs")
-    if say:
+    if said == "allowed":
         _same_object(tx, fn, obj)
         return tx.call_function(obj, args, kwargs)
-    if marks.constant(obj) or getattr(obj, "_dynamo_marked_constant", False) is True:
+    if said == "constant":
         _same_object(tx, fn, obj)
         known = tx.try_python(*args, *kwargs.values())
         if known is None:
             raise tx.break_("DD010", f"arguments of {name}, whose result is assumed constant")
         return tx.wrap(obj(*known[: len(args)], **dict(zip(kwargs, known[len(args) :], strict=True))), None)
     return None
+
+
+REFUSALS = {"disabled": "is disabled", "disallowed": "is disallowed in graphs"}
+
+
+def mark_of(obj: Any) -> str:
+    """What the user said about a function: disabled, disallowed, allowed, constant, or nothing ("")."""
+    own = marks.disabled(obj)
+    if own is not None or getattr(obj, "_torchdynamo_disable", False) is True:
+        return "disabled" if own is not None or _optimizer_under_mark(obj) is None else "optimizer"
+    say = marks.allowed(obj)
+    if say is None:
+        say = _said_to_peer(obj)
+    if say is not None:
+        return "allowed" if say else "disallowed"
+    return "constant" if marks.constant(obj) or getattr(obj, "_dynamo_marked_constant", False) is True else ""
+
+
+def refusal(obj: Any, mark: str) -> tuple[str, str]:
+    """Id of the break and the thing at hand, for a function that the user keeps out of graphs."""
+    return "DD021", f"{getattr(obj, '__qualname__', repr(obj))} {REFUSALS[mark]}"
 
 
 def _optimizer_under_mark(obj: Any) -> types.FunctionType | None:
@@ -166,6 +182,10 @@ def _tensor_function(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) 
     from dynamo.symbolic.torch_tensors import python_method
 
     return python_method(tx, fn, args, kwargs)
+
+
+def is_tensor_function(fn: FunctionValue) -> bool:
+    return _home_row(str(fn.globals.get("__name__", ""))) is _tensor_function
 
 
 def _jit_internal(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:

@@ -59,6 +59,21 @@ getset = GETSETS.add
 constructor = CONSTRUCTORS.add
 code_row = CODES.add
 
+# Functions that always break, as (id of the break, what), by id(): known before the call begins (see foresight.py).
+CERTAIN: dict[int, tuple[str, str]] = {}
+
+
+def breaks(id_: str, *fns: Callable[..., Any]) -> None:
+    """Declare functions that are a break whatever they are called with."""
+    for fn in fns:
+        certain = CERTAIN[id(fn)] = (id_, fn.__name__)
+
+        def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value], certain: tuple[str, str] = certain) -> Value:
+            raise tx.break_(*certain)
+
+        FUNCTIONS.add(fn)(row)
+
+
 # C functions without effects: folded when all arguments are known Python objects. Filled by the handler modules.
 PURE: set[int] = set()
 _pure_keep: list[object] = []

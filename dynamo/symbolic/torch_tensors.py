@@ -47,19 +47,28 @@ _WITH_CONSTANT = frozenset({"item", "tolist", "__bool__", "__int__", "__float__"
 def tensor_method(tx: Tracer, raw: Any, self_: Value, rest: Args, kwargs: Kwargs) -> Value | None:
     """A C method with a tensor as receiver or among the arguments; None = not a matter of tensors."""
     name = raw.__name__
-    owner = raw.__objclass__
     if not isinstance(self_, TensorValue):
         # `(3).__add__(tensor)`: the number steps back, so that the tensor's reflected method is asked.
         return NOT_IMPLEMENTED if isinstance(self_, Const) and name.startswith("__") and name.endswith("__") else None
-    if owner is object or not issubclass(Tensor, owner):
+    return call_tensor_method(tx, name, self_, rest, kwargs) if is_tensor_descriptor(raw) else None
+
+
+def is_tensor_descriptor(raw: Any) -> bool:
+    return raw.__objclass__ is not object and issubclass(Tensor, raw.__objclass__)
+
+
+def breaking_method(name: str, self_: TensorValue) -> tuple[str, str] | None:
+    """(id of the break, what) for a method that can't be captured."""
+    reason = _BREAKING.get(name)
+    if reason is None or (name in _WITH_CONSTANT and self_.fake.constant is not None):
         return None
-    return call_tensor_method(tx, name, self_, rest, kwargs)
+    return reason, f"Tensor.{name}"
 
 
 def call_tensor_method(tx: Tracer, name: str, self_: TensorValue, rest: Args, kwargs: Kwargs) -> Value:
-    reason = _BREAKING.get(name)
-    if reason is not None and not (name in _WITH_CONSTANT and self_.fake.constant is not None):
-        raise tx.break_(reason, f"Tensor.{name}")
+    certain = breaking_method(name, self_)
+    if certain is not None:
+        raise tx.break_(*certain)
     return tx.call_method(name, [self_, *rest], kwargs)
 
 

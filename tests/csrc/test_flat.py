@@ -61,6 +61,7 @@ class World:
         self.rng = random.Random(seed)
         self.root = Thing(**{name: self.make(4) for name in "abcd"})
         self.ids = 0
+        self.groups: dict[int, int] = {}  # id of an object -> the group of its "same" leaves
         self.distinct = True
 
     def scalar(self) -> Any:
@@ -110,6 +111,7 @@ class World:
                 parts.append(node(accessor, arg, *self.guards(value, depth - 1)))
 
         maybe("type", type(obj), 0.8)
+        maybe("same", self.groups.setdefault(id(obj), len(self.groups)), 0.3)
         maybe("is_not", self, 0.1)
         if isinstance(obj, torch.Tensor):
             dims = tuple(rng.random() < 0.8 for _ in range(obj.dim())) if rng.random() < 0.2 else None

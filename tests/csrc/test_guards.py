@@ -227,6 +227,35 @@ def test_distinct(n: int) -> None:
     assert guards.check(tuple(things))
 
 
+@pytest.mark.parametrize("n", [2, 5, 100])
+def test_same(n: int) -> None:
+    guards = tree(*(node("input", i, (i, "same", i % 2)) for i in range(n + 1)))
+    even, odd = Plain(), Plain()
+    things = [(even, odd)[i % 2] for i in range(n + 1)]
+    for _ in range(2):
+        assert guards.check(tuple(things))
+    other = [*things[:-1], Plain()]
+    assert not guards.check(tuple(other))
+    assert guards.explain(tuple(other)) == (n, other[-1])
+    assert guards.check(tuple([even] * (n + 1)))
+    assert guards.check(tuple(things))
+
+
+def test_same_across_subtrees_that_are_remembered() -> None:
+    one, two = Plain(), Plain()
+    path = lambda i: node("input", i, node("inst_attr", "a", node("inst_attr", "b", (i, "same", 0))))  # noqa: E731
+    guards = tree(path(0), path(1))
+    one.a, two.a = Plain(), Plain()
+    one.a.b = two.a.b = Plain()
+    for _ in range(40):
+        assert guards.check((one, two))
+    two.a.b = Plain()
+    assert not guards.check((one, two))
+    one.a.b = two.a.b
+    assert guards.check((one, two))
+    assert guards.explain((one, two)) is None
+
+
 def test_explain_gives_the_first_failure_in_the_given_order() -> None:
     guards = tree(
         node(
