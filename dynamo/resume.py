@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -126,7 +126,7 @@ def resume_function(code: CodeType, globals: dict[str, Any], index: int, stack_s
         made = _Frame(program, stack_shape, given, f"resume_at_{index}")
         jump = made.enter()
         made.append_body()
-        made.instrs[jump] = replace(made.instrs[jump], target=made.body_index[index])
+        made.instrs[jump] = made.instrs[jump]._replace(target=made.body_index[index])
         fn = _resume_functions[key] = made.function(globals, "resume", index)
     return fn
 
@@ -215,7 +215,7 @@ class _Frame:
                 self.emit("MAKE_CELL", self.slot_of[slot])
         first = self.program.code.co_firstlineno
         start = self.emit("RESUME")
-        self.instrs[start] = replace(self.instrs[start], line=first, end_line=first, col=0, end_col=0)
+        self.instrs[start] = self.instrs[start]._replace(line=first, end_line=first, col=0, end_col=0)
         item = 0
         for is_null in self.shape:
             if is_null:
@@ -250,20 +250,20 @@ class _Frame:
             if first < facts.SUPER_LIMIT and second < facts.SUPER_LIMIT:
                 return (instr.moved(first << 4 | second, None),)
             one, two = halves(instr)
-            return replace(one, arg=first), replace(two, arg=second)
+            return one._replace(arg=first), two._replace(arg=second)
         if op == "LOAD_SUPER_ATTR":
-            return (replace(instr, arg=instr.arg | facts.SUPER_TWO_ARGUMENTS),)
+            return (instr._replace(arg=instr.arg | facts.SUPER_TWO_ARGUMENTS),)
         if index in self.supers:
-            return self._super_arguments(instr) + (replace(instr, arg=2),)
+            return self._super_arguments(instr) + (instr._replace(arg=2),)
         if index - 1 in self.supers and op == "CALL" and facts.HAS_PRECALL:
-            return (replace(instr, arg=2),)
+            return (instr._replace(arg=2),)
         return (instr,)
 
     def _super_arguments(self, instr: Instr) -> tuple[Instr, ...]:
         slots = self.program.slots
         cls = next(i for i, slot in enumerate(slots) if slot.kind == "free" and slot.name == "__class__")
         first = "LOAD_FAST" if slots[0].kind == "local" else "LOAD_DEREF"
-        return replace(instr, op="LOAD_DEREF", arg=self.slot_of[cls]), replace(instr, op=first, arg=self.slot_of[0])
+        return instr._replace(op="LOAD_DEREF", arg=self.slot_of[cls]), instr._replace(op=first, arg=self.slot_of[0])
 
     def append_step(
         self, first: int, steps: Sequence[Instr], states: dict[int, After], exits: Mapping[int, Exit], tail: type, jump: int
@@ -271,13 +271,13 @@ class _Frame:
         """A copy of the step whose successors are exits, outside every range; the original follows only if the step has a handler there."""
         instrs = self.program.instrs
         ranges = []
-        self.instrs[jump] = replace(self.instrs[jump], target=len(self.instrs))
+        self.instrs[jump] = self.instrs[jump]._replace(target=len(self.instrs))
         jumps = None
         for i, instr in enumerate(steps, first):
             start = len(self.instrs)
             handler = self.program.handler(i)
             if handler is not None and facts.UNWINDS_FROM_PREVIOUS_UNIT:
-                self.instrs.append(replace(instr, op="NOP", arg=0, target=None))
+                self.instrs.append(instr._replace(op="NOP", arg=0, target=None))
             for part in _static(instr):
                 self.instrs += self.moved(i, part)
             jumps = len(self.instrs) - 1
@@ -293,7 +293,7 @@ class _Frame:
             self.exit(states[last + 1], exits[last + 1], tail, step)
         for index in landing:
             assert jumps is not None
-            self.instrs[jumps] = replace(self.instrs[jumps], target=len(self.instrs))
+            self.instrs[jumps] = self.instrs[jumps]._replace(target=len(self.instrs))
             for op in facts.FOR_ITER_LANDING if step.op == "FOR_ITER" else ():
                 self.emit(op, like=step)
             self.exit(states[index], exits[index], tail, step)
@@ -367,7 +367,7 @@ def _static(instr: Instr) -> tuple[Instr, ...]:
     """The instruction without forms that leave a NULL or a value depending on the object: a method load becomes a load and a NULL."""
     if not instr.method:
         return (instr,)
-    null = (replace(instr, op="PUSH_NULL", arg=0), *(() if facts.NULL_AFTER_CALLABLE else (replace(instr, op="SWAP", arg=2),)))
+    null = (instr._replace(op="PUSH_NULL", arg=0), *(() if facts.NULL_AFTER_CALLABLE else (instr._replace(op="SWAP", arg=2),)))
     if instr.op == "LOAD_METHOD":
-        return (replace(instr, op="LOAD_ATTR"), *null)
-    return (replace(instr, arg=instr.arg & ~1), *null)
+        return (instr._replace(op="LOAD_ATTR"), *null)
+    return (instr._replace(arg=instr.arg & ~1), *null)

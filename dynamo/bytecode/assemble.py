@@ -8,7 +8,6 @@ Out: the template with new code, line table, exception table and stack size. Pos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from types import CodeType
 from typing import Any, Final
@@ -76,7 +75,7 @@ def _directed(index: int, instr: Instr) -> Instr:
     backward = instr.target <= index
     if instr.op in _DIRECTIONS:
         op = _DIRECTIONS[instr.op][backward]
-        return instr if op == instr.op else replace(instr, op=op)
+        return instr if op == instr.op else instr._replace(op=op)
     if backward:
         raise ValueError(f"{instr.op} can't jump backward: from {index} to {instr.target}")
     return instr

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import CodeType
 from typing import Final, Literal, NamedTuple
 
@@ -49,8 +49,7 @@ class Range(NamedTuple):
     lasti: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Instr:
+class Instr(NamedTuple):
     """One instruction. `argval` by opcode: the constant, the name, the variable's name, the operator's symbol, the intrinsic's name,
     the target index of a jump, otherwise the bare argument."""
 
@@ -70,8 +69,7 @@ class Instr:
     to_bool: bool = False
 
     def moved(self, arg: int, target: int | None) -> Instr:
-        """The same with another argument and target; `dataclasses.replace` costs five times as much, and every instruction of a
-        continuation passes here."""
+        """The same with another argument and target, faster than `_replace`: every instruction of a continuation passes here."""
         where = self.line, self.end_line, self.col, self.end_col, self.offset
         flags = self.push_null, self.method, self.backward, self.to_bool
         return Instr(self.op, arg, self.argval, target, self.orig, *where, *flags)
@@ -228,10 +226,9 @@ def _decode(code: CodeType) -> Program:
         target = index_of[end + 2 * sign * arg] if sign else None
         argval = target if sign else read(code, slots, arg) if read else None
         line, end_line, col, end_col = positions[offset >> 1]
-        flags = _FLAGS[name](arg) if name in _FLAGS else {}
-        if sign < 0:
-            flags["backward"] = True
-        instrs.append(Instr(name, arg, argval, target, i, line, end_line, col, end_col, offset, **flags))
+        push_null, method, to_bool = _FLAGS[name](arg) if name in _FLAGS else _NO_FLAGS
+        flags = push_null, method, sign < 0, to_bool
+        instrs.append(Instr(name, arg, argval, target, i, line, end_line, col, end_col, offset, *flags))
     ranges = tuple(_ranges(code.co_exceptiontable, index_of))
     normal, normal_index = _normalise(instrs)
     return Program(
@@ -250,12 +247,14 @@ def _decode(code: CodeType) -> Program:
     )
 
 
-_FLAGS: Final[dict[str, Callable[[int], dict[str, bool]]]] = {
-    "LOAD_GLOBAL": lambda arg: {"push_null": bool(arg & 1)},
-    "LOAD_ATTR": lambda arg: {"method": bool(arg & facts.LOAD_ATTR_SHIFT)},
-    "LOAD_METHOD": lambda arg: {"method": True},
-    "LOAD_SUPER_ATTR": lambda arg: {"method": bool(arg & 1)},
-    "COMPARE_OP": lambda arg: {"to_bool": bool(arg & facts.COMPARE_TO_BOOL)},
+# Of each opcode that has any: push_null, method, to_bool.
+_NO_FLAGS: Final = (False, False, False)
+_FLAGS: Final[dict[str, Callable[[int], tuple[bool, bool, bool]]]] = {
+    "LOAD_GLOBAL": lambda arg: (bool(arg & 1), False, False),
+    "LOAD_ATTR": lambda arg: (False, bool(arg & facts.LOAD_ATTR_SHIFT), False),
+    "LOAD_METHOD": lambda arg: (False, True, False),
+    "LOAD_SUPER_ATTR": lambda arg: (False, bool(arg & 1), False),
+    "COMPARE_OP": lambda arg: (False, False, bool(arg & facts.COMPARE_TO_BOOL)),
 }
 
 
@@ -318,16 +317,16 @@ def halves(instr: Instr) -> tuple[Instr, Instr]:
     first, second = SPLIT[instr.op]
     names = instr.argval
     assert isinstance(names, tuple)
-    return replace(instr, op=first, arg=instr.arg >> 4, argval=names[0]), replace(instr, op=second, arg=instr.arg & 15, argval=names[1])
+    return instr._replace(op=first, arg=instr.arg >> 4, argval=names[0]), instr._replace(op=second, arg=instr.arg & 15, argval=names[1])
 
 
 def truth_test(instr: Instr) -> Instr:
     """The second half of a COMPARE_OP that also tests its result."""
-    return replace(instr, op="TO_BOOL", arg=0, argval=None, to_bool=False)
+    return instr._replace(op="TO_BOOL", arg=0, argval=None, to_bool=False)
 
 
 def _split_return(instr: Instr) -> tuple[Instr, Instr]:
-    return replace(instr, op="LOAD_CONST"), replace(instr, op="RETURN_VALUE", arg=0, argval=None)
+    return instr._replace(op="LOAD_CONST"), instr._replace(op="RETURN_VALUE", arg=0, argval=None)
 
 
 def _normalise(instrs: list[Instr]) -> tuple[list[Instr], list[int]]:
@@ -339,22 +338,22 @@ def _normalise(instrs: list[Instr]) -> tuple[list[Instr], list[int]]:
         index.append(len(normal))
         op = instr.op
         if op in RENAMED:
-            normal.append(replace(instr, op=RENAMED[op]))
+            normal.append(instr._replace(op=RENAMED[op]))
         elif op in SPLIT:
             normal.extend(halves(instr))
         elif op == "RETURN_CONST":
             normal.extend(_split_return(instr))
         elif instr.to_bool:
-            normal += replace(instr, to_bool=False), truth_test(instr)
+            normal += instr._replace(to_bool=False), truth_test(instr)
         elif op == "KW_NAMES":
             names, first = instr.argval, i
         elif op == "PRECALL":
             first = i if first is None else first
         elif op == "CALL":
-            normal.append(replace(instr, argval=names, orig=i if first is None else first))
+            normal.append(instr._replace(argval=names, orig=i if first is None else first))
             names, first = (), None
         elif op in ("CALL_INTRINSIC_1", "CALL_INTRINSIC_2") and instr.argval in INTRINSICS:
-            normal.append(replace(instr, op=INTRINSICS[str(instr.argval)]))
+            normal.append(instr._replace(op=INTRINSICS[str(instr.argval)]))
         else:
             normal.append(instr)
     index.append(len(normal))
@@ -362,7 +361,7 @@ def _normalise(instrs: list[Instr]) -> tuple[list[Instr], list[int]]:
         if instr.target is not None:
             target = index[landing(instr)]
             if target != instr.target:
-                normal[i] = replace(instr, target=target, argval=target)
+                normal[i] = instr._replace(target=target, argval=target)
     return normal, index
 
 

@@ -25,10 +25,9 @@ DIRECT: dict[str, Callable[..., Any]] = {
     f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm", "convolution", "addmv", "mv", "dot")
 }
 
-
-# Those of them that can write their result to memory they are given, and the size in bytes from which on they are.
+# Those of them that can write their result to memory they are given.
 INTO: dict[str, Callable[..., Any]] = {f"aten.{name}.default": getattr(torch, name) for name in ("mm", "bmm", "addmm", "baddbmm")}
-FRESH_PAGES = 4 << 20
+FRESH_PAGES = 4 << 20  # bytes from which on malloc mostly maps fresh memory, and a product is written to memory of ours
 
 
 def callable_of(step: Extern) -> Any:
@@ -121,7 +120,11 @@ class HostWriter:
                 if old != self.slots[name]:
                     self.steps.append((VIEW, self.slots[name], old, buffer.shape, buffer.strides, 0))
                 return
-            self.steps.append((EMPTY, self.slots[name], buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
+            self.allocate(buffer, self.slots[name])
+
+    def allocate(self, buffer: Buffer, slot: int) -> None:
+        huge = buffer.nbytes if buffer.nbytes >= FRESH_PAGES else 0
+        self.steps.append((EMPTY, slot, buffer.shape, buffer.strides, dtype_number(buffer.dtype), huge))
 
     def call(self, step: Extern) -> None:
         if self.writes_large(step):
@@ -148,7 +151,7 @@ class HostWriter:
         assert out is not None
         buffer, slot = self.recipe.buffers[out], self.slots[out]
         args = tuple(self.template(a) for a in step.args)
-        self.steps.append((EMPTY, slot, buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.nbytes))
+        self.allocate(buffer, slot)
         self.steps.append((CALL, with_keywords(INTO[str(step.target)], ("out",)), (*args, self.host.Ref(slot)), (-1,), 1))
 
     def drop_dead(self, position: int) -> None:
