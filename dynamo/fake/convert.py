@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import torch
@@ -51,11 +52,11 @@ class Converter:
     def _make(self, t: torch.Tensor, leaf: bool) -> FakeTensor:
         refuse_unusual(t)
         is_phantom(t.device)
-        with torch.utils._python_dispatch._disable_current_modes():
+        with _modes_off():
             if t.is_inference():
-                with torch.inference_mode():
+                with _inference(True):
                     return FakeTensor(self._meta_of(t), t.device)
-            with torch.inference_mode(False):
+            with _inference(False):
                 meta = self._meta_of(t)
                 if leaf or not t.requires_grad:
                     return FakeTensor(meta, t.device, t.requires_grad)
@@ -63,21 +64,39 @@ class Converter:
                     return torch.ops.aten._unsafe_view.default(FakeTensor(meta, t.device, True), t.shape)
 
     def _meta_of(self, t: torch.Tensor) -> torch.Tensor:
+        """The meta tensor of the same layout over the meta storage that stands for `t`'s. Modes must be off."""
         if t.device == META:
             return t.detach()
-        with torch.utils._python_dispatch._disable_current_modes(), torch.no_grad():
-            storage = t.untyped_storage()
-            known = self._storages.get(storage._cdata)
+        storage = t.untyped_storage()
+        known = self._storages.get(storage._cdata)
+        if known is None and t.is_contiguous() and storage.nbytes() == t.nbytes:
+            meta = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=META)
+            self._storages[storage._cdata] = (storage, meta.untyped_storage())
+        else:
             if known is None:
-                known = (storage, torch.UntypedStorage(storage.nbytes(), device=META))
-                self._storages[storage._cdata] = known
-            meta = torch.empty(0, dtype=t.dtype, device=META)
-            meta.set_(known[1], t.storage_offset(), t.shape, t.stride())
-            if t.is_conj():
-                torch._C._set_conj(meta, True)
-            if t.is_neg():
-                torch._C._set_neg(meta, True)
-            return meta
+                known = self._storages[storage._cdata] = (storage, torch.UntypedStorage(storage.nbytes(), device=META))
+            with torch.no_grad():
+                meta = torch.empty(0, dtype=t.dtype, device=META)
+                meta.set_(known[1], t.storage_offset(), t.shape, t.stride())
+        if t.is_conj():
+            torch._C._set_conj(meta, True)
+        if t.is_neg():
+            torch._C._set_neg(meta, True)
+        return meta
+
+
+# Entering a context costs as much as making a meta tensor, and mostly there is nothing to switch.
+_NOTHING = contextlib.nullcontext()
+
+
+def _modes_off() -> contextlib.AbstractContextManager[Any]:
+    if torch._C._len_torch_dispatch_stack() or torch._ops._len_torch_dispatch_stack_pre_dispatch():
+        return torch.utils._python_dispatch._disable_current_modes()
+    return _NOTHING
+
+
+def _inference(wanted: bool) -> contextlib.AbstractContextManager[Any]:
+    return torch.inference_mode(wanted) if torch.is_inference_mode_enabled() != wanted else _NOTHING
 
 
 def refuse_unusual(t: torch.Tensor) -> None:
