@@ -13,13 +13,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <structmember.h>
 #include <sys/mman.h>
 
 #include "fingerprint.h"
+#include "program.h"
 
 typedef void *Handle;
-typedef void (*Kernel)(char *const *, int);
 
 /* Addresses of libtorch functions, set once by configure(). */
 static struct {
@@ -37,56 +36,6 @@ static struct {
 static volatile int after_fork; /* the OpenMP pool does not survive fork: children run on one thread */
 
 static void in_child(void) { after_fork = 1; }
-
-enum { KERNEL, CALL, EMPTY, VIEW, DROP };
-
-typedef struct {
-    int kind, slot, from, ndim, dtype, n_out, single, release;
-    Kernel kernel;
-    PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
-    int *outs;
-    int64_t *sizes, *strides, offset, huge; /* huge: bytes that are worth huge pages, or 0 */
-} Step;
-
-typedef struct {
-    PyObject_HEAD
-    int slot;
-} Ref;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *items;
-    int is_list;
-} Build;
-
-/* ndim -1: whatever comes is right. */
-typedef struct {
-    int ndim, dtype, itemsize;
-    int64_t numel; /* 0: gaps between the elements */
-    int64_t *sizes, *strides;
-} Layout;
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects;
-    int has_torch_steps; /* some step runs an operator or makes a view */
-    int owns_inputs;     /* the list of inputs is emptied, so that DROP frees them */
-    int has_run;         /* The first run takes small pages: free blocks of 2 MB are those that nobody has used for longest, which a
-                          * virtual machine may have given back to its host: 2.4 ms a MB beside 0.6 for 4 KB at a time, once. */
-    int *inputs; /* slot of each input, -1 when nothing reads it */
-    Step *steps;
-    int *outputs; /* slot, or -1 for output_values[i] */
-    PyObject *output_values, *constants;
-    int *constant_slots, *temp_slots, *arena_object_slots;
-    int64_t *temp_offsets;
-    Layout *layouts; /* per slot: what results of calls, and the inputs of a backward, must look like */
-    int64_t arena_bytes;
-    PyObject *make_base, *make_views, *restride, *token; /* token: this program's key in the arenas */
-    PyObject *keep; /* the loaded library and whatever else must outlive the program */
-} Program;
-
-static PyTypeObject RefType, BuildType;
 
 /* Memory for temporaries, shared by all programs: the forward and backward of a step, or the graphs of a broken function, never
  * need it at the same time. An arena is (base tensor, its bytes, {token of a program: its tensors over the base}). */
@@ -125,9 +74,9 @@ static PyObject *wrap(Handle handle)
 
 static PyObject *materialise(PyObject *item, PyObject **objects)
 {
-    if (Py_TYPE(item) == &RefType)
+    if (Py_TYPE(item) == &host_RefType)
         return Py_NewRef(objects[((Ref *)item)->slot]);
-    if (Py_TYPE(item) != &BuildType)
+    if (Py_TYPE(item) != &host_BuildType)
         return Py_NewRef(item);
     Build *build = (Build *)item;
     Py_ssize_t n = PyTuple_GET_SIZE(build->items);
@@ -341,7 +290,7 @@ static int use_arena(Program *p, PyObject *arena, PyObject **objects, char **poi
 }
 
 /* A program that goes away takes its tensors out of the arenas. Those in use at this moment keep theirs until they are dropped. */
-static void forget_views(Program *p)
+void host_forget_views(Program *p)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -425,7 +374,7 @@ done:
     return result;
 }
 
-static PyObject *Program_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+PyObject *host_run_program(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Program *p = (Program *)self;
     if (PyVectorcall_NARGS(nargsf) != 1 || (kwnames && PyTuple_GET_SIZE(kwnames))) {
@@ -442,277 +391,6 @@ static PyObject *Program_call(PyObject *self, PyObject *const *args, size_t narg
     Py_DECREF(inputs);
     return result;
 }
-
-/* ---- building a program from Python tuples ---- */
-
-static int *ints_of(PyObject *tuple)
-{
-    Py_ssize_t n = PyTuple_Size(tuple);
-    int *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int));
-    for (Py_ssize_t i = 0; out && i < n; i++)
-        out[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
-    return out;
-}
-
-static int64_t *longs_of(PyObject *tuple)
-{
-    Py_ssize_t n = PyTuple_Size(tuple);
-    int64_t *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int64_t));
-    for (Py_ssize_t i = 0; out && i < n; i++)
-        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
-    return out;
-}
-
-static int read_step(Step *s, PyObject *spec)
-{
-    PyObject *a = NULL, *b = NULL;
-    unsigned long long address = 0;
-    s->kind = (int)PyLong_AsLong(PyTuple_GetItem(spec, 0));
-    switch (s->kind) {
-    case KERNEL:
-        if (!PyArg_ParseTuple(spec, "iKi", &s->kind, &address, &s->release))
-            return -1;
-        s->kernel = (Kernel)(uintptr_t)address;
-        return 0;
-    case CALL:
-        if (!PyArg_ParseTuple(spec, "iOO!O!i", &s->kind, &s->callable, &PyTuple_Type, &s->args, &PyTuple_Type, &a, &s->single))
-            return -1;
-        Py_INCREF(s->callable);
-        Py_INCREF(s->args);
-        s->n_out = (int)PyTuple_GET_SIZE(a);
-        s->outs = ints_of(a);
-        return 0;
-    case EMPTY:
-        if (!PyArg_ParseTuple(spec, "iiO!O!i|L", &s->kind, &s->slot, &PyTuple_Type, &a, &PyTuple_Type, &b, &s->dtype, (long long *)&s->huge))
-            return -1;
-        break;
-    case VIEW:
-        if (!PyArg_ParseTuple(spec, "iiiO!O!L", &s->kind, &s->slot, &s->from, &PyTuple_Type, &a, &PyTuple_Type, &b, (long long *)&s->offset))
-            return -1;
-        break;
-    case DROP:
-        return PyArg_ParseTuple(spec, "ii", &s->kind, &s->slot) ? 0 : -1;
-    default:
-        PyErr_SetString(PyExc_ValueError, "unknown kind of step");
-        return -1;
-    }
-    s->ndim = (int)PyTuple_GET_SIZE(a);
-    s->sizes = longs_of(a);
-    s->strides = longs_of(b);
-    return s->sizes && s->strides ? 0 : -1;
-}
-
-static int read_layout(Layout *layout, PyObject *spec)
-{
-    PyObject *sizes, *strides;
-    layout->ndim = -1;
-    if (spec == Py_None)
-        return 0;
-    if (!PyArg_ParseTuple(spec, "O!O!iiL", &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &layout->dtype, &layout->itemsize, (long long *)&layout->numel))
-        return -1;
-    layout->ndim = (int)PyTuple_GET_SIZE(sizes);
-    layout->sizes = longs_of(sizes);
-    layout->strides = longs_of(strides);
-    return layout->sizes && layout->strides ? 0 : -1;
-}
-
-static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    static long long tokens;
-    PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected;
-    PyObject *base, *views, *restride, *keep;
-    long long arena_bytes;
-    int n_slots, owns_inputs;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!LOOOpO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
-                          &PyTuple_Type, &values, &PyTuple_Type, &constants, &PyTuple_Type, &constant_slots, &PyTuple_Type, &temps,
-                          &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &arena_bytes,
-                          &base, &views, &restride, &owns_inputs, &keep))
-        return NULL;
-    Program *p = (Program *)type->tp_alloc(type, 0);
-    if (!p)
-        return NULL;
-    p->vectorcall = Program_call;
-    p->n_slots = n_slots;
-    p->n_inputs = (int)PyTuple_GET_SIZE(inputs);
-    p->inputs = ints_of(inputs);
-    p->n_outputs = (int)PyTuple_GET_SIZE(outputs);
-    p->outputs = ints_of(outputs);
-    p->output_values = Py_NewRef(values);
-    p->constants = Py_NewRef(constants);
-    p->n_constants = (int)PyTuple_GET_SIZE(constants);
-    p->constant_slots = ints_of(constant_slots);
-    p->n_temps = (int)PyTuple_GET_SIZE(temps);
-    p->temp_slots = ints_of(temps);
-    p->temp_offsets = longs_of(offsets);
-    p->n_arena_objects = (int)PyTuple_GET_SIZE(arena_slots);
-    p->arena_object_slots = ints_of(arena_slots);
-    p->arena_bytes = arena_bytes;
-    p->owns_inputs = owns_inputs;
-    p->make_base = Py_NewRef(base);
-    p->make_views = Py_NewRef(views);
-    p->restride = Py_NewRef(restride);
-    p->keep = Py_NewRef(keep);
-    p->token = PyLong_FromLongLong(tokens++);
-    p->layouts = PyMem_Calloc((size_t)n_slots + 1, sizeof(Layout));
-    p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
-    if (!p->inputs || !p->outputs || !p->token || !p->layouts || !p->steps) {
-        PyErr_NoMemory();
-        goto fail;
-    }
-    for (int i = 0; i < n_slots; i++)
-        if (read_layout(&p->layouts[i], PyTuple_GET_ITEM(expected, i)))
-            goto fail;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
-        p->n_steps++;
-        if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
-            goto fail;
-        p->has_torch_steps |= p->steps[i].kind == CALL || p->steps[i].kind == VIEW;
-    }
-    (void)kwargs;
-    if (!PyErr_Occurred())
-        return (PyObject *)p;
-fail:
-    Py_DECREF(p);
-    return NULL;
-}
-
-static int Program_traverse(Program *p, visitproc visit, void *arg)
-{
-    for (int i = 0; i < p->n_steps; i++) {
-        Py_VISIT(p->steps[i].callable);
-        Py_VISIT(p->steps[i].args);
-    }
-    Py_VISIT(p->output_values);
-    Py_VISIT(p->constants);
-    Py_VISIT(p->make_base);
-    Py_VISIT(p->make_views);
-    Py_VISIT(p->restride);
-    Py_VISIT(p->keep);
-    return 0;
-}
-
-static int Program_clear(Program *p)
-{
-    for (int i = 0; i < p->n_steps; i++) {
-        Py_CLEAR(p->steps[i].callable);
-        Py_CLEAR(p->steps[i].args);
-    }
-    Py_CLEAR(p->output_values);
-    Py_CLEAR(p->constants);
-    Py_CLEAR(p->make_base);
-    Py_CLEAR(p->make_views);
-    Py_CLEAR(p->restride);
-    Py_CLEAR(p->keep);
-    return 0;
-}
-
-static void Program_dealloc(Program *p)
-{
-    PyObject_GC_UnTrack(p);
-    forget_views(p);
-    Program_clear(p);
-    Py_CLEAR(p->token);
-    for (int i = 0; i < p->n_steps; i++) {
-        PyMem_Free(p->steps[i].outs);
-        PyMem_Free(p->steps[i].sizes);
-        PyMem_Free(p->steps[i].strides);
-    }
-    for (int i = 0; p->layouts && i < p->n_slots; i++) {
-        PyMem_Free(p->layouts[i].sizes);
-        PyMem_Free(p->layouts[i].strides);
-    }
-    PyMem_Free(p->layouts);
-    PyMem_Free(p->steps);
-    PyMem_Free(p->inputs);
-    PyMem_Free(p->outputs);
-    PyMem_Free(p->constant_slots);
-    PyMem_Free(p->temp_slots);
-    PyMem_Free(p->temp_offsets);
-    PyMem_Free(p->arena_object_slots);
-    Py_TYPE(p)->tp_free((PyObject *)p);
-}
-
-static PyObject *Program_is_below_autograd(PyObject *self, void *closure)
-{
-    (void)self, (void)closure;
-    Py_RETURN_TRUE;
-}
-
-static PyObject *Program_lays_out_inputs(PyObject *self, void *closure)
-{
-    (void)closure;
-    return PyBool_FromLong(((Program *)self)->owns_inputs);
-}
-
-static PyGetSetDef Program_getset[] = {
-    {"lays_out_inputs", Program_lays_out_inputs, NULL, "Inputs may come in any strides.", NULL},
-    {"is_below_autograd", Program_is_below_autograd, NULL, "Calls need no guard against autograd around them.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
-};
-
-static PyTypeObject ProgramType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Program",
-    .tp_basicsize = sizeof(Program),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "A host program; call it with the list of inputs.",
-    .tp_new = Program_new,
-    .tp_dealloc = (destructor)Program_dealloc,
-    .tp_traverse = (traverseproc)Program_traverse,
-    .tp_clear = (inquiry)Program_clear,
-    .tp_call = PyVectorcall_Call,
-    .tp_vectorcall_offset = offsetof(Program, vectorcall),
-    .tp_getset = Program_getset,
-};
-
-static PyObject *Ref_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    int slot;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "i", &slot))
-        return NULL;
-    Ref *ref = (Ref *)type->tp_alloc(type, 0);
-    if (ref)
-        ref->slot = slot;
-    return (PyObject *)ref;
-}
-
-static PyTypeObject RefType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Ref",
-    .tp_basicsize = sizeof(Ref),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Stands for the tensor of a slot in the arguments of a call.",
-    .tp_new = Ref_new,
-};
-
-static PyObject *Build_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *items;
-    int is_list;
-    (void)kwargs;
-    if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &items, &is_list))
-        return NULL;
-    Build *build = (Build *)type->tp_alloc(type, 0);
-    if (build) {
-        build->items = Py_NewRef(items);
-        build->is_list = is_list;
-    }
-    return (PyObject *)build;
-}
-
-static void Build_dealloc(Build *build)
-{
-    Py_XDECREF(build->items);
-    Py_TYPE(build)->tp_free((PyObject *)build);
-}
-
-static PyTypeObject BuildType = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Build",
-    .tp_basicsize = sizeof(Build),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Stands for a list or tuple that has Refs inside.",
-    .tp_new = Build_new,
-    .tp_dealloc = (destructor)Build_dealloc,
-};
 
 static PyObject *configure(PyObject *module, PyObject *args)
 {
@@ -798,13 +476,14 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "_host"
 
 PyMODINIT_FUNC PyInit__host(void)
 {
-    if (PyType_Ready(&ProgramType) < 0 || PyType_Ready(&RefType) < 0 || PyType_Ready(&BuildType) < 0)
+    if (PyType_Ready(&host_ProgramType) < 0 || PyType_Ready(&host_RefType) < 0 || PyType_Ready(&host_BuildType) < 0)
         return NULL;
     if (!free_arenas && !(free_arenas = PyList_New(0)))
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
-    if (!module || PyModule_AddObjectRef(module, "Program", (PyObject *)&ProgramType) || PyModule_AddObjectRef(module, "Ref", (PyObject *)&RefType) ||
-        PyModule_AddObjectRef(module, "Build", (PyObject *)&BuildType)) {
+    if (!module || PyModule_AddObjectRef(module, "Program", (PyObject *)&host_ProgramType) ||
+        PyModule_AddObjectRef(module, "Ref", (PyObject *)&host_RefType) ||
+        PyModule_AddObjectRef(module, "Build", (PyObject *)&host_BuildType)) {
         Py_XDECREF(module);
         return NULL;
     }

@@ -1,0 +1,272 @@
+/* Host programs from the tuples that host.py writes, and the Python types of a program and of the templates in its calls. */
+#include "program.h"
+#include <structmember.h>
+
+static int *ints_of(PyObject *tuple)
+{
+    Py_ssize_t n = PyTuple_Size(tuple);
+    int *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int));
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        out[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+    return out;
+}
+
+static int64_t *longs_of(PyObject *tuple)
+{
+    Py_ssize_t n = PyTuple_Size(tuple);
+    int64_t *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int64_t));
+    for (Py_ssize_t i = 0; out && i < n; i++)
+        out[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i));
+    return out;
+}
+
+static int read_step(Step *s, PyObject *spec)
+{
+    PyObject *a = NULL, *b = NULL;
+    unsigned long long address = 0;
+    s->kind = (int)PyLong_AsLong(PyTuple_GetItem(spec, 0));
+    switch (s->kind) {
+    case KERNEL:
+        if (!PyArg_ParseTuple(spec, "iKi", &s->kind, &address, &s->release))
+            return -1;
+        s->kernel = (Kernel)(uintptr_t)address;
+        return 0;
+    case CALL:
+        if (!PyArg_ParseTuple(spec, "iOO!O!i", &s->kind, &s->callable, &PyTuple_Type, &s->args, &PyTuple_Type, &a, &s->single))
+            return -1;
+        Py_INCREF(s->callable);
+        Py_INCREF(s->args);
+        s->n_out = (int)PyTuple_GET_SIZE(a);
+        s->outs = ints_of(a);
+        return 0;
+    case EMPTY:
+        if (!PyArg_ParseTuple(spec, "iiO!O!i|L", &s->kind, &s->slot, &PyTuple_Type, &a, &PyTuple_Type, &b, &s->dtype, (long long *)&s->huge))
+            return -1;
+        break;
+    case VIEW:
+        if (!PyArg_ParseTuple(spec, "iiiO!O!L", &s->kind, &s->slot, &s->from, &PyTuple_Type, &a, &PyTuple_Type, &b, (long long *)&s->offset))
+            return -1;
+        break;
+    case DROP:
+        return PyArg_ParseTuple(spec, "ii", &s->kind, &s->slot) ? 0 : -1;
+    default:
+        PyErr_SetString(PyExc_ValueError, "unknown kind of step");
+        return -1;
+    }
+    s->ndim = (int)PyTuple_GET_SIZE(a);
+    s->sizes = longs_of(a);
+    s->strides = longs_of(b);
+    return s->sizes && s->strides ? 0 : -1;
+}
+
+static int read_layout(Layout *layout, PyObject *spec)
+{
+    PyObject *sizes, *strides;
+    layout->ndim = -1;
+    if (spec == Py_None)
+        return 0;
+    if (!PyArg_ParseTuple(spec, "O!O!iiL", &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &layout->dtype, &layout->itemsize, (long long *)&layout->numel))
+        return -1;
+    layout->ndim = (int)PyTuple_GET_SIZE(sizes);
+    layout->sizes = longs_of(sizes);
+    layout->strides = longs_of(strides);
+    return layout->sizes && layout->strides ? 0 : -1;
+}
+
+static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static long long tokens;
+    PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected;
+    PyObject *base, *views, *restride, *keep;
+    long long arena_bytes;
+    int n_slots, owns_inputs;
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!LOOOpO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
+                          &PyTuple_Type, &values, &PyTuple_Type, &constants, &PyTuple_Type, &constant_slots, &PyTuple_Type, &temps,
+                          &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &arena_bytes,
+                          &base, &views, &restride, &owns_inputs, &keep))
+        return NULL;
+    Program *p = (Program *)type->tp_alloc(type, 0);
+    if (!p)
+        return NULL;
+    p->vectorcall = host_run_program;
+    p->n_slots = n_slots;
+    p->n_inputs = (int)PyTuple_GET_SIZE(inputs);
+    p->inputs = ints_of(inputs);
+    p->n_outputs = (int)PyTuple_GET_SIZE(outputs);
+    p->outputs = ints_of(outputs);
+    p->output_values = Py_NewRef(values);
+    p->constants = Py_NewRef(constants);
+    p->n_constants = (int)PyTuple_GET_SIZE(constants);
+    p->constant_slots = ints_of(constant_slots);
+    p->n_temps = (int)PyTuple_GET_SIZE(temps);
+    p->temp_slots = ints_of(temps);
+    p->temp_offsets = longs_of(offsets);
+    p->n_arena_objects = (int)PyTuple_GET_SIZE(arena_slots);
+    p->arena_object_slots = ints_of(arena_slots);
+    p->arena_bytes = arena_bytes;
+    p->owns_inputs = owns_inputs;
+    p->make_base = Py_NewRef(base);
+    p->make_views = Py_NewRef(views);
+    p->restride = Py_NewRef(restride);
+    p->keep = Py_NewRef(keep);
+    p->token = PyLong_FromLongLong(tokens++);
+    p->layouts = PyMem_Calloc((size_t)n_slots + 1, sizeof(Layout));
+    p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
+    if (!p->inputs || !p->outputs || !p->token || !p->layouts || !p->steps) {
+        PyErr_NoMemory();
+        goto fail;
+    }
+    for (int i = 0; i < n_slots; i++)
+        if (read_layout(&p->layouts[i], PyTuple_GET_ITEM(expected, i)))
+            goto fail;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(steps); i++) {
+        p->n_steps++;
+        if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
+            goto fail;
+        p->has_torch_steps |= p->steps[i].kind == CALL || p->steps[i].kind == VIEW;
+    }
+    (void)kwargs;
+    if (!PyErr_Occurred())
+        return (PyObject *)p;
+fail:
+    Py_DECREF(p);
+    return NULL;
+}
+
+static int Program_traverse(Program *p, visitproc visit, void *arg)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        Py_VISIT(p->steps[i].callable);
+        Py_VISIT(p->steps[i].args);
+    }
+    Py_VISIT(p->output_values);
+    Py_VISIT(p->constants);
+    Py_VISIT(p->make_base);
+    Py_VISIT(p->make_views);
+    Py_VISIT(p->restride);
+    Py_VISIT(p->keep);
+    return 0;
+}
+
+static int Program_clear(Program *p)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        Py_CLEAR(p->steps[i].callable);
+        Py_CLEAR(p->steps[i].args);
+    }
+    Py_CLEAR(p->output_values);
+    Py_CLEAR(p->constants);
+    Py_CLEAR(p->make_base);
+    Py_CLEAR(p->make_views);
+    Py_CLEAR(p->restride);
+    Py_CLEAR(p->keep);
+    return 0;
+}
+
+static void Program_dealloc(Program *p)
+{
+    PyObject_GC_UnTrack(p);
+    host_forget_views(p);
+    Program_clear(p);
+    Py_CLEAR(p->token);
+    for (int i = 0; i < p->n_steps; i++) {
+        PyMem_Free(p->steps[i].outs);
+        PyMem_Free(p->steps[i].sizes);
+        PyMem_Free(p->steps[i].strides);
+    }
+    for (int i = 0; p->layouts && i < p->n_slots; i++) {
+        PyMem_Free(p->layouts[i].sizes);
+        PyMem_Free(p->layouts[i].strides);
+    }
+    PyMem_Free(p->layouts);
+    PyMem_Free(p->steps);
+    PyMem_Free(p->inputs);
+    PyMem_Free(p->outputs);
+    PyMem_Free(p->constant_slots);
+    PyMem_Free(p->temp_slots);
+    PyMem_Free(p->temp_offsets);
+    PyMem_Free(p->arena_object_slots);
+    Py_TYPE(p)->tp_free((PyObject *)p);
+}
+
+static PyObject *Program_is_below_autograd(PyObject *self, void *closure)
+{
+    (void)self, (void)closure;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *Program_lays_out_inputs(PyObject *self, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(((Program *)self)->owns_inputs);
+}
+
+static PyGetSetDef Program_getset[] = {
+    {"lays_out_inputs", Program_lays_out_inputs, NULL, "Inputs may come in any strides.", NULL},
+    {"is_below_autograd", Program_is_below_autograd, NULL, "Calls need no guard against autograd around them.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject host_ProgramType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Program",
+    .tp_basicsize = sizeof(Program),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A host program; call it with the list of inputs.",
+    .tp_new = Program_new,
+    .tp_dealloc = (destructor)Program_dealloc,
+    .tp_traverse = (traverseproc)Program_traverse,
+    .tp_clear = (inquiry)Program_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Program, vectorcall),
+    .tp_getset = Program_getset,
+};
+
+static PyObject *Ref_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    int slot;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "i", &slot))
+        return NULL;
+    Ref *ref = (Ref *)type->tp_alloc(type, 0);
+    if (ref)
+        ref->slot = slot;
+    return (PyObject *)ref;
+}
+
+PyTypeObject host_RefType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Ref",
+    .tp_basicsize = sizeof(Ref),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Stands for the tensor of a slot in the arguments of a call.",
+    .tp_new = Ref_new,
+};
+
+static PyObject *Build_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *items;
+    int is_list;
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O!p", &PyTuple_Type, &items, &is_list))
+        return NULL;
+    Build *build = (Build *)type->tp_alloc(type, 0);
+    if (build) {
+        build->items = Py_NewRef(items);
+        build->is_list = is_list;
+    }
+    return (PyObject *)build;
+}
+
+static void Build_dealloc(Build *build)
+{
+    Py_XDECREF(build->items);
+    Py_TYPE(build)->tp_free((PyObject *)build);
+}
+
+PyTypeObject host_BuildType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Build",
+    .tp_basicsize = sizeof(Build),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Stands for a list or tuple that has Refs inside.",
+    .tp_new = Build_new,
+    .tp_dealloc = (destructor)Build_dealloc,
+};

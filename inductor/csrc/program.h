@@ -1,0 +1,61 @@
+/* A host program as data: made from Python tuples by program.c, run by host.c. */
+#pragma once
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+typedef void (*Kernel)(char *const *, int);
+
+enum { KERNEL, CALL, EMPTY, VIEW, DROP };
+
+typedef struct {
+    int kind, slot, from, ndim, dtype, n_out, single, release;
+    Kernel kernel;
+    PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
+    int *outs;
+    int64_t *sizes, *strides, offset, huge; /* huge: bytes that are worth huge pages, or 0 */
+} Step;
+
+typedef struct {
+    PyObject_HEAD
+    int slot;
+} Ref;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *items;
+    int is_list;
+} Build;
+
+/* ndim -1: whatever comes is right. */
+typedef struct {
+    int ndim, dtype, itemsize;
+    int64_t numel; /* 0: gaps between the elements */
+    int64_t *sizes, *strides;
+} Layout;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects;
+    int has_torch_steps; /* some step runs an operator or makes a view */
+    int owns_inputs;     /* the list of inputs is emptied, so that DROP frees them */
+    int has_run;         /* The first run takes small pages: free blocks of 2 MB are those that nobody has used for longest, which a
+                          * virtual machine may have given back to its host: 2.4 ms a MB beside 0.6 for 4 KB at a time, once. */
+    int *inputs; /* slot of each input, -1 when nothing reads it */
+    Step *steps;
+    int *outputs; /* slot, or -1 for output_values[i] */
+    PyObject *output_values, *constants;
+    int *constant_slots, *temp_slots, *arena_object_slots;
+    int64_t *temp_offsets;
+    Layout *layouts; /* per slot: what results of calls, and the inputs of a backward, must look like */
+    int64_t arena_bytes;
+    PyObject *make_base, *make_views, *restride, *token; /* token: this program's key in the arenas */
+    PyObject *keep; /* the loaded library and whatever else must outlive the program */
+} Program;
+
+extern PyTypeObject host_ProgramType, host_RefType, host_BuildType;
+
+/* host.c */
+PyObject *host_run_program(PyObject *program, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+void host_forget_views(Program *p);
