@@ -148,7 +148,9 @@ def _narrow_copy(ctx: Context, x: Tensor, d: int, start: int, length: int) -> Te
 
 @lowers("ldexp.Tensor")
 def _ldexp(ctx: Context, x: Operand, exponent: Operand) -> Tensor:
-    return ctx.map(lambda a, b: times(a, call("exp2", b)), [x, exponent], ctx.meta.dtype)
+    """`x * 2**exponent`, two operators in eager."""
+    kept = exponent.dtype if isinstance(exponent, Tensor) else ctx.meta.dtype
+    return ctx.map(lambda a, b: times(a, as_stored(call("exp2", b), kept)), [x, exponent], ctx.meta.dtype)
 
 
 @lowers("linspace")

@@ -16,6 +16,7 @@ from inductor.lowering.registry import add, lowers
 from inductor.lowering.tensor import Tensor
 
 Fn = Callable[..., Expr]
+Step = Callable[[Expr], Expr]
 
 
 def number(like: Expr, value: float) -> Expr:
@@ -122,10 +123,6 @@ def logical(x: Expr) -> Expr:
     return cast(x, "bool")
 
 
-def expit_inverse(x: Expr) -> Expr:
-    return call("log", over(x, call("sub", number(x, 1.0), x)))
-
-
 def log_add_exp(a: Expr, b: Expr) -> Expr:
     high, low = call("max", a, b), call("min", a, b)
     value = plus(high, call("log1p", call("exp", minus(low, high))))
@@ -140,9 +137,9 @@ def log_add_exp2(a: Expr, b: Expr) -> Expr:
     return call("where", same_infinity, a, value)
 
 
-def xlogy(a: Expr, b: Expr, log: str = "log") -> Expr:
+def xlogy(stored: Step, a: Expr, b: Expr, log: str = "log") -> Expr:
     zero = number(a, 0)
-    value = call("where", call("eq", a, zero), zero, times(a, call(log, b)))
+    value = call("where", call("eq", a, zero), zero, times(a, stored(call(log, b))))
     return call("where", call("isnan", b), b, value)
 
 
@@ -172,9 +169,9 @@ def power(a: Expr, b: Expr, dtype: torch.dtype) -> Expr:
     raise Decline
 
 
-def entropy(x: Expr) -> Expr:
+def entropy(stored: Step, x: Expr) -> Expr:
     zero = number(x, 0)
-    inside = call("where", call("eq", x, zero), zero, call("neg", times(x, call("log", x))))
+    inside = call("where", call("eq", x, zero), zero, call("neg", times(x, stored(call("log", x)))))
     value = call("where", call("lt", x, zero), number(x, -math.inf), inside)
     return call("where", call("isnan", x), x, value)
 
@@ -203,6 +200,15 @@ def fmin(a: Expr, b: Expr) -> Expr:
 def unary(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
     """The result has the dtype of the fake value; integers are promoted to it first."""
     return ctx.map(fn, [x], ctx.meta.dtype)
+
+
+def stepwise(fn: Callable[..., Expr], ctx: Context, *operands: Operand) -> Tensor:
+    """`fn(stored, values...)` where ATen rounds 16-bit values inside one operator: `stored` is such a rounding."""
+    dtype = ctx.meta.dtype
+    if not dtype.is_floating_point:
+        raise Decline
+    stored = partial(as_stored, dtype=dtype)
+    return ctx.map(lambda *values: fn(stored, *map(stored, values)), operands, dtype)
 
 
 def predicate(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
@@ -250,7 +256,6 @@ FLOAT_UNARY: dict[str, Fn] = {
     "deg2rad": lambda x: times(x, math.pi / 180),
     "rad2deg": lambda x: times(x, 180 / math.pi),
     "sinc": sinc,
-    "special_entr": entropy,
     "exponential_minus_one": op("expm1"),
 }
 
@@ -369,19 +374,24 @@ def _rsub(ctx: Context, a: Operand, b: Operand, alpha: float = 1) -> Tensor:
 FLOAT_BINARY: dict[str, tuple[str, Fn]] = {
     "fmod": ("fmod.Tensor fmod.Scalar", op("fmod")),
     "remainder": ("remainder.Tensor remainder.Scalar", op("remainder")),
-    "floor_divide": ("floor_divide.default floor_divide.Scalar", op("floordiv")),
     "atan2": ("atan2", op("atan2")),
     "hypot": ("hypot", op("hypot")),
     "copysign": ("copysign.Tensor copysign.Scalar", copy_sign),
     "logaddexp": ("logaddexp", log_add_exp),
     "logaddexp2": ("logaddexp2", log_add_exp2),
-    "xlogy": ("xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self", xlogy),
-    "special_xlog1py": ("special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar", partial(xlogy, log="log1p")),
     "fmax": ("fmax", fmax),
     "fmin": ("fmin", fmin),
 }
 for _names, _fn in FLOAT_BINARY.values():
     add(_names, partial(float_only, _fn), "native", "pointwise")
+
+STEPWISE: dict[str, Callable[..., Expr]] = {
+    "special_entr": entropy,
+    "xlogy.Tensor xlogy.Scalar_Other xlogy.Scalar_Self": xlogy,
+    "special_xlog1py special_xlog1py.other_scalar special_xlog1py.self_scalar": partial(xlogy, log="log1p"),
+}
+for _names, _step in STEPWISE.items():
+    add(_names, partial(stepwise, _step), "native", "pointwise")
 
 
 @lowers("nextafter")
@@ -414,8 +424,39 @@ for _name in ("and", "or", "xor"):
 def _div_mode(ctx: Context, a: Operand, b: Operand, *, rounding_mode: str | None = None) -> Tensor:
     if rounding_mode is None:
         return product(op("div"), ctx, a, b)
-    rounded: dict[str, Fn] = {"floor": op("floordiv"), "trunc": lambda x, y: call("trunc", over(x, y))}
-    return float_only(rounded[rounding_mode], ctx, a, b)
+    return rounded_quotient(rounding_mode, ctx, a, b)
+
+
+@lowers("floor_divide.default floor_divide.Scalar")
+def _floor_divide(ctx: Context, a: Operand, b: Operand) -> Tensor:
+    return rounded_quotient("floor", ctx, a, b)
+
+
+def rounded_quotient(mode: str, ctx: Context, a: Operand, b: Operand) -> Tensor:
+    """By a number ATen divides 16-bit values in float32, by a tensor it rounds each step."""
+    dtype = ctx.meta.dtype
+    if not dtype.is_floating_point:
+        raise Decline
+    by_number = not (isinstance(b, Tensor) and b.ndim)
+    if by_number or not types.is_half(types.of_torch(dtype)):
+        whole: dict[str, Fn] = {"floor": op("floordiv"), "trunc": lambda x, y: call("trunc", over(x, y))}
+        return ctx.map(lambda x, y: whole[mode](as_stored(x, dtype), y), [a, b], dtype)
+    steps: dict[str, Fn] = {"floor": floor_quotient, "trunc": lambda stored, x, y: call("trunc", stored(over(x, y)))}
+    return stepwise(steps[mode], ctx, a, b)
+
+
+def floor_quotient(stored: Step, a: Expr, b: Expr) -> Expr:
+    """Python's `a // b` as c10::div_floor_floating has it: (a - a fmod b) / b, one less where signs differ, to the nearest integer."""
+    one, zero = number(a, 1), number(a, 0)
+    left = call("fmod", a, b)
+    quotient = stored(over(stored(minus(a, left)), b))
+    below = call("and", call("ne", left, zero), call("xor", call("lt", b, zero), call("lt", left, zero)))
+    quotient = call("where", below, stored(minus(quotient, one)), quotient)
+    floor = call("floor", quotient)
+    nearest = call("where", call("gt", minus(quotient, floor), number(a, 0.5)), plus(floor, one), floor)
+    plain = stored(over(a, b))
+    value = call("where", call("eq", quotient, zero), call("copysign", zero, plain), nearest)
+    return call("where", call("eq", b, zero), plain, value)
 
 
 @lowers("pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar")
@@ -572,10 +613,13 @@ def _prelu(ctx: Context, x: Tensor, weight: Tensor) -> Tensor:
 
 @lowers("logit")
 def _logit(ctx: Context, x: Tensor, eps: float | None = None) -> Tensor:
-    def fn(v: Expr) -> Expr:
-        return expit_inverse(v if eps is None else hardtanh(v, eps, 1 - eps))
+    def fn(stored: Step, v: Expr) -> Expr:
+        if eps is not None:
+            low = stored(number(v, eps))
+            v = at_most(at_least(v, low), stored(minus(number(v, 1), low)))
+        return call("log", stored(over(v, stored(minus(number(v, 1), v)))))
 
-    return unary(fn, ctx, x)
+    return stepwise(fn, ctx, x)
 
 
 @lowers("nan_to_num")
