@@ -243,7 +243,9 @@ def test_same(n: int) -> None:
 
 def test_same_across_subtrees_that_are_remembered() -> None:
     one, two = Plain(), Plain()
-    path = lambda i: node("input", i, node("inst_attr", "a", node("inst_attr", "b", (i, "same", 0))))  # noqa: E731
+    def path(i: int) -> Any:
+        return node("input", i, node("inst_attr", "a", node("inst_attr", "b", (i, "same", 0))))
+
     guards = tree(path(0), path(1))
     one.a, two.a = Plain(), Plain()
     one.a.b = two.a.b = Plain()
