@@ -212,3 +212,19 @@ def _distinct(wanted: Residue, written: Residue) -> bool:
     """Two wanted terms never share one written term: their sum could then leave its range."""
     homes = [next((i for i, (cw, nw) in enumerate(written) if c % cw == 0 and (c // cw) * (n - 1) < nw), -1) for c, n in wanted]
     return len(set(homes)) == len(homes)
+
+
+def loops_apart(nest: Nest) -> tuple[Axis, ...]:
+    """Loops of a scatter whose iterations never store to the same element, whatever the indices are."""
+    return tuple(a for a in nest.axes if all(_keeps_apart(s.index, a) for s in nest.stores))
+
+
+def _keeps_apart(index: Index, axis: Axis) -> bool:
+    """Different values of the axis never store to the same element, whatever the other terms are."""
+    if not index.is_affine or index.coef(axis) == 0:
+        return False
+    step = abs(index.coef(axis))
+    below = [c for a, c in index.terms if a is not axis and abs(c) < step]
+    smaller = sum(abs(c) * (a.extent - 1) for a, c in index.terms if isinstance(a, Axis) and a is not axis and abs(c) < step)
+    larger = all(abs(c) >= step * axis.extent for a, c in index.terms if a is not axis and abs(c) >= step)
+    return larger and (not below or smaller < step)

@@ -14,12 +14,13 @@ from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
-from inductor.schedule.domain import align, fresh_axis, is_local, simplify
+from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
 from inductor.schedule.order import in_order
 
 MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
 FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
 SMALL_WORK = 16384  # points below which parallelism does not matter
+PIECE = 65536  # points that stay near between filling and scattering to them
 
 
 @dataclass
@@ -148,7 +149,7 @@ class Fuser:
 
     def candidates(self, group: Group) -> list[Group]:
         """Groups whose results this one reads, then groups that read the same data."""
-        producers = [self.writer.get(b) for b in sorted(group.reads())]
+        producers = [next((w for w in reversed(self.writers.get(b, ())) if w is not group), None) for b in sorted(group.reads())]
         found = {id(p): p for p in producers if isinstance(p, Group)}
         for buffer in sorted(group.reads()):
             for reader in self.readers.get(buffer, ())[-4:]:
@@ -177,12 +178,12 @@ class Fuser:
     def fused(self, first: Group, second: Group) -> Group:
         if len(first.members) + len(second.members) > MAX_MEMBERS:
             raise Refused("too many members")
+        self.check_cycle(first, second)
         if not all(m.has_plain_stores for g in (first, second) for m in g.members):
-            raise Refused("scatters keep their own loops")
+            return filled_where_scattered(first, second, self.mutated)
         shared = (first.writes() | second.writes()) & self.many_writers
         if shared & (first.reads() | second.reads()):
             raise Refused("a buffer written piece by piece is read")
-        self.check_cycle(first, second)
         base, other = (second, first) if second.has_reduction and not first.has_reduction else (first, second)
         merged = Fitter(base, other, self.mutated).run()
         check_write_back(merged, self.mutated)
@@ -348,6 +349,27 @@ def check_local(outer: Sequence[Axis], members: Sequence[Nest], mutated: set[str
                     raise Refused("an indirect read needs the whole buffer")
                 if not is_local(written[buffer], index, outer):
                     raise Refused(f"{buffer} is read across iterations")
+
+
+def filled_where_scattered(first: Group, second: Group, mutated: set[str]) -> Group:
+    """What fills a buffer and what is scattered onto it, where loops of the scatter keep to a piece each that stays near."""
+    (fill, *more), (scatter, *others) = first.members, second.members
+    outer = loops_apart(scatter)
+    plain = fill.is_pointwise and fill.has_plain_stores and len(fill.stores) == 1
+    if more or others or not outer or not plain or fill.writes() != scatter.writes() or fill.writes() & mutated:
+        raise Refused("scatters keep their own loops")
+    (base,), targets = fill.stores, [s.index for s in scatter.stores]
+    alignment = align(outer, targets[0], fill.axes, base.index)
+    if alignment is None or alignment.outer_map or any(t.coef(a) == 1 for t in targets for a in outer):
+        raise Refused("the scatter does not go piece by piece through what it adds to")
+    inner = dict.fromkeys(a for index in alignment.nest_map.values() for a in _axes_in_order(index) if a not in outer)
+    piece = fill.substitute(alignment.nest_map, (*outer, *inner))
+    if not all(is_local(piece.stores[0].index, t, outer) for t in targets):
+        raise Refused(f"{base.buffer} is scattered to across iterations")
+    iterations, points = hint(numel([a.extent for a in outer])), hint(fill.points)
+    if points > iterations * PIECE or (iterations < FEW_ITERATIONS and points > SMALL_WORK):
+        raise Refused("the pieces are too large, or too few to keep all threads busy")
+    return Group(outer, [piece, scatter])
 
 
 def check_profit(base: Group, other: Group, merged: Group) -> None:

@@ -18,7 +18,7 @@ from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
-from inductor.schedule.domain import simplify
+from inductor.schedule.domain import loops_apart, simplify
 from inductor.schedule.fuse import Group
 from inductor.schedule.interior import Interior, interior
 
@@ -141,7 +141,7 @@ class Builder:
         return best if best is not None and unit[best] >= max(m.points for m in self.members) else None
 
     def build(self) -> Kernel:
-        if len(self.members) == 1 and not self.members[0].has_plain_stores:
+        if not self.members[-1].has_plain_stores:
             return self.scatter()
         stages = self.stages()
         registers, tiles, tile_index = self.placement(stages)
@@ -150,8 +150,7 @@ class Builder:
         writes = {b for s in stages for m in s.members for b in m.writes()} - private
         block_size = self.block_size(tiles)
         for stage in stages:
-            stage.vector = self.vector_axis(stage)
-            stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
+            self.choose_vector(stage)
             if self.block is None or block_size >= self.block.extent:
                 stage.interior = self.interior(stage, frozenset(tiles))
         return Kernel(
@@ -172,28 +171,33 @@ class Builder:
         )
 
     def scatter(self) -> Kernel:
-        """Scattered stores may meet, so their loops run in order; only loops that the targets keep apart may be shared out."""
-        nest = self.members[0]
-        apart = tuple(a for a in nest.axes if all(_keeps_apart(s.index, a) for s in nest.stores))
-        stage = Stage(tuple(a for a in nest.axes if a not in apart), [nest])
+        """Scattered stores may meet, so their loops run in order; only loops that the targets keep apart may be shared out.
+
+        What fills the target comes first, a piece per iteration of those.
+        """
+        nest = self.members[-1]
+        apart = loops_apart(nest)
+        stages = [Stage(tuple(a for a in m.axes if a not in apart), [m]) for m in self.members]
+        for stage in stages[:-1]:
+            self.choose_vector(stage)
         block = next((a for a in apart if all(s.index.coef(a) == 1 for s in nest.stores)), None)
         width = max(MIN_BLOCK, min(256, hint(block.extent) // 2)) if block is not None else 1  # at least two for two threads
-        stage_kernel = Kernel(
+        kernel = Kernel(
             self.name,
             apart,
-            [stage],
+            stages,
             block,
             width,
             {},
             frozenset(),
             {},
-            tuple(sorted(nest.reads() - nest.writes())),
+            tuple(sorted(frozenset().union(*(m.reads() for m in self.members)) - nest.writes())),
             tuple(sorted(nest.writes())),
             self.work(),
-            nest.origins,
+            tuple(dict.fromkeys(o for m in self.members for o in m.origins)),
         )
-        stage_kernel.is_serial = not apart
-        return stage_kernel
+        kernel.is_serial = not apart
+        return kernel
 
     def work(self) -> Dim:
         total = 0
@@ -321,6 +325,11 @@ class Builder:
 
     # ---- loops ----
 
+    def choose_vector(self, stage: Stage) -> None:
+        """The vectorised loop goes innermost."""
+        stage.vector = self.vector_axis(stage)
+        stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
+
     def vector_axis(self, stage: Stage) -> Axis | None:
         if self.block is not None:
             return None
@@ -364,17 +373,6 @@ class Builder:
         while size > MIN_BLOCK and (size * per_lane > TILE_BYTES or numel([a.extent for a in self.outer]) // size < 8):
             size //= 2
         return min(size, extent)
-
-
-def _keeps_apart(index: Index, axis: Axis) -> bool:
-    """Different values of the axis never store to the same element, whatever the other terms are."""
-    if not index.is_affine or index.coef(axis) == 0:
-        return False
-    step = abs(index.coef(axis))
-    below = [c for a, c in index.terms if a is not axis and abs(c) < step]
-    smaller = sum(abs(c) * (a.extent - 1) for a, c in index.terms if isinstance(a, Axis) and a is not axis and abs(c) < step)
-    larger = all(abs(c) >= step * axis.extent for a, c in index.terms if a is not axis and abs(c) >= step)
-    return larger and (not below or smaller < step)
 
 
 def with_fewer_loops(kernel_group: Group) -> Group:

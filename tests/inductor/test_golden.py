@@ -22,6 +22,8 @@ PROGRAMS = {
     "embedding": (lambda w, i: F.embedding(i, w) * 2, [(16, 32), "index"]),
     "two_outputs": (lambda x: (x.exp() + 1, x.exp().sum(1)), [(32, 64)]),
     "linear_gelu": (lambda x, w, b: F.gelu(F.linear(x, w, b)), [(8, 16), (32, 16), (32,)]),
+    "row_sum": (lambda x: x.sum(1), [(256, 2048)]),
+    "scatter_rows": (lambda x, i: (x * 2).scatter_add(1, i.expand(64, 3), x), [(64, 16), "index"]),
     "cat": (lambda x, y: torch.cat([x * 2, y.relu()], 1), [(8, 16), (8, 16)]),
 }
 

@@ -123,3 +123,28 @@ def test_threads_change_nothing(name: str) -> None:
         torch.set_num_threads(before)
     assert torch.equal(alone[0], shared[0])
     torch.testing.assert_close(alone[0], fn(*inputs), rtol=1e-5, atol=1e-5)
+
+
+def filled_and_read(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    filled = x * 2
+    return filled + 1, filled.scatter_add(1, i, x), filled
+
+
+FILLED = {
+    "zeros": lambda x, i: torch.zeros_like(x).scatter_add(1, i, x),
+    "values": lambda x, i: x.exp().scatter_add(1, i, x).relu(),
+    "an input": lambda x, i: x.scatter_add(1, i, x),
+    "more rows than are scattered to": lambda x, i: torch.zeros(80, 300).scatter_add(1, i, x),
+    "a multiple of the rows": lambda x, i: torch.zeros(128, 300).scatter_add(1, i, x),
+    "columns": lambda x, i: torch.zeros_like(x).scatter_add(0, i % 64, x),
+    "twice": lambda x, i: torch.zeros_like(x).scatter_add(1, i, x).scatter_add(1, i.flip(1), x),
+    "set, not added": lambda x, i: x.exp().scatter(1, torch.arange(300).expand(64, 300).flip(1), x),
+    "a permuted target": lambda x, i: torch.zeros(300, 64).t().scatter_add(1, i, x),
+    "the filled values are read too": filled_and_read,
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_scatter_onto_what_was_filled(name: str) -> None:
+    """A piece may be filled right before something is scattered to it: never after, never twice, and all of it."""
+    check(FILLED[name], draw(64, 300), torch.randint(0, 300, (64, 300)), rtol=1e-5, atol=1e-5)

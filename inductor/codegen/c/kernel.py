@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
 from inductor.codegen.c.comments import origin_comment
 from inductor.codegen.c.exprs import c_type
+from inductor.codegen.c.prefetch import prefetches
 from inductor.codegen.c.reductions import Accumulator, accumulator
 from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
@@ -217,6 +218,7 @@ class StagePrinter:
         whole, rest = extent - extent % lanes, extent % lanes
         flush = self.flush() if any(r.totals for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
         step = [SIMD, f"for (int l = 0; l < {lanes}; l++) {{", f"    const long {axis.name} = {at} + l;", *indent(body), "}"]
+        step = prefetches(self.kernel, self.stage, axis, at, lanes) + step
         if flush and extent > ROW_CHUNK:
             block = self.names.fresh("from")
             end = f"({block} + {ROW_CHUNK} < {whole}L ? {block} + {ROW_CHUNK} : {whole}L)"

@@ -9,6 +9,11 @@
 typedef uint16_t bf16;
 typedef uint16_t f16;
 
+/* Asks for the lines of [p, p + bytes) a little ahead. Much further ahead is worse than not at all: lines are gone again. */
+INLINE void prefetch(const void *p, long bytes) {
+    for (long i = 0; i < bytes; i += 64) __builtin_prefetch((const char *)p + i + 256);
+}
+
 /* Half types are storage only: arithmetic happens in float. Written with integers so that loops over them vectorise. */
 INLINE float bits_f32(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 INLINE uint32_t f32_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
