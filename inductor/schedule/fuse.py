@@ -147,9 +147,13 @@ class Fuser:
             if isinstance(step, Group):
                 self.readers.setdefault(buffer, []).append(step)
 
+    def writer_besides(self, group: Group, buffer: str) -> Group | Opaque | None:
+        """What wrote a buffer last; a scatter, which reads what it adds to, is not its own producer."""
+        return next((w for w in reversed(self.writers.get(buffer, ())) if w is not group), None)
+
     def candidates(self, group: Group) -> list[Group]:
         """Groups whose results this one reads, then groups that read the same data."""
-        producers = [next((w for w in reversed(self.writers.get(b, ())) if w is not group), None) for b in sorted(group.reads())]
+        producers = [self.writer_besides(group, b) for b in sorted(group.reads())]
         found = {id(p): p for p in producers if isinstance(p, Group)}
         for buffer in sorted(group.reads()):
             for reader in self.readers.get(buffer, ())[-4:]:

@@ -191,7 +191,7 @@ class Builder:
             {},
             frozenset(),
             {},
-            tuple(sorted(frozenset().union(*(m.reads() for m in self.members)) - nest.writes())),
+            tuple(sorted({b for m in self.members for b in m.reads()} - nest.writes())),
             tuple(sorted(nest.writes())),
             self.work(),
             tuple(dict.fromkeys(o for m in self.members for o in m.origins)),

@@ -243,6 +243,7 @@ def test_same(n: int) -> None:
 
 def test_same_across_subtrees_that_are_remembered() -> None:
     one, two = Plain(), Plain()
+
     def path(i: int) -> Any:
         return node("input", i, node("inst_attr", "a", node("inst_attr", "b", (i, "same", 0))))
 
