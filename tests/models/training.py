@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from tests.models.zoo import Model
 
 STEPS = 5
 WORSE = 2.0  # a compiled run may be this much further from float64 than eager is
-FLOOR = 2e-5  # relative error that any order of float32 sums may have, however lucky eager's is
+FLOOR = 2e-6  # relative error that any order of float32 sums may have, however lucky eager's is
 
 Optimizer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -84,16 +85,48 @@ def distance(actual: Iterable[torch.Tensor], reference: Iterable[torch.Tensor]) 
     return math.sqrt(off / size) if size else math.sqrt(off)
 
 
-def check_training(model: Model, optimizer: Optimizer = adam) -> None:
-    """Compiled training stays as close to float64 as eager training does."""
-    torch.manual_seed(0)
+def check_training(model: Model, optimizer: Optimizer = adam, seeds: int = 1) -> None:
+    """Compiled training stays as close to float64 as eager training does.
+
+    Of several seeds the closest run counts, for either. That is for models with kinks: whether max(0, x) lets a
+    gradient through is the sign of x, so rounding next to zero moves a whole gradient, and takes eager itself up
+    to 1e-2 from float64. Which runs are hit is chance; what is wrong with a program moves all of them.
+    """
+    runs = [off_float64(model, optimizer, seed) for seed in range(seeds)]
+    compare(closest(actual for actual, _ in runs), closest(eager for _, eager in runs))
+
+
+def off_float64(model: Model, optimizer: Optimizer, seed: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Errors of the compiled and of the eager run."""
+    torch.manual_seed(seed)
     module = model.make()
     inputs = model.inputs()
     reference = train(*in_double((copy.deepcopy(module), inputs)), optimizer, compiled=False)
+    assert reference.losses.all(), "nothing is learnt from a loss of zero"
     eager = errors(train(copy.deepcopy(module), inputs, optimizer, compiled=False), reference)
     dynamo.reset()
-    actual = errors(train(module, inputs, optimizer, compiled=True), reference)
-    compare(actual, eager)
+    return errors(train(module, inputs, optimizer, compiled=True), reference), eager
+
+
+def closest(runs: Iterable[dict[str, float]]) -> dict[str, float]:
+    found = list(runs)
+    return {what: min(run[what] for run in found) for what in found[0]}
+
+
+def without_kinks(model: Model) -> Model:
+    """The model with smooth functions for max(0, x) and for maxima of windows; what chance moves is gone."""
+
+    def make() -> torch.nn.Module:
+        module = model.make()
+        for parent in list(module.modules()):
+            for name, child in list(parent.named_children()):
+                if isinstance(child, torch.nn.ReLU):
+                    setattr(parent, name, torch.nn.SiLU())
+                elif isinstance(child, torch.nn.MaxPool2d):
+                    setattr(parent, name, torch.nn.AvgPool2d(child.kernel_size, child.stride, child.padding))
+        return module
+
+    return dataclasses.replace(model, name=f"{model.name} without kinks", make=make)
 
 
 def check_forward(model: Model) -> None:
