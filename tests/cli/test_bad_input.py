@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -150,18 +152,29 @@ time.sleep(600)
 )
 
 
+@contextlib.contextmanager
+def children_hear_interrupts() -> Iterator[None]:
+    """A background job of a shell ignores SIGINT, and so would its children; a signal that has a handler is theirs again."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     """The command in a process group of its own, as a shell starts it; returns once the script is under way."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    with children_hear_interrupts():
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=cwd,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
     assert process.stderr is not None
     while "ready" not in process.stderr.readline():
         assert process.poll() is None
