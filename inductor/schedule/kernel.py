@@ -70,7 +70,8 @@ class Kernel:
 
     def home(self, buffer: str) -> str:
         """The buffer whose pointer reaches this one in the kernel."""
-        return next((new for new, old in self.over.items() if old == buffer), buffer)
+        new = next((new for new, old in self.over.items() if old == buffer), None)
+        return buffer if new is None else self.home(new)
 
 
 def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Results in place: a kernel writes over a value that nothing reads again, element by element as it reads it.
 
-The result takes over the memory: one allocation less, and the cache lines written are those just read. In: the steps of a plan,
-in order. Out: for every kernel the pairs (result, value it is written over), in `Kernel.over`.
+The result takes over the memory: one allocation less, and the cache lines written are those just read. The value may be one that an
+earlier stage of the kernel made, too large for a tile. In: the steps of a plan, in order. Out: for every kernel the pairs (result,
+value it is written over), in `Kernel.over`.
 """
 
 from __future__ import annotations
@@ -37,14 +38,21 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
     for i, step in enumerate(steps):
         if not isinstance(step, Kernel) or isinstance(step, BatchKernel) or step.is_serial or step.crossing is not None:
             continue
-        dying = [b for b in step.reads if dies(b, i)]
-        for result in step.writes:
+        dying = [b for b in step.reads if dies(b, i)] + [b for b in step.writes if writers[b] == 1 and dies(b, i)]
+        for result in by_stage(step):
             if program.buffers[result].kind != "temp" or result in held or writers[result] > 1:
                 continue
             value = next((b for b in dying if alike(program, result, b) and dies_where_written(step, result, b)), None)
             if value is not None and decide("reuse", f"{step.name}: {result} over {value}", "nothing reads it again"):
                 dying.remove(value)
                 step.over[result] = value
+        step.writes = (*(b for b in step.writes if b not in step.over), *step.over)  # memory is found in this order
+
+
+def by_stage(kernel: Kernel) -> list[str]:
+    """What a kernel writes, in the order in which it is made."""
+    made = {s.buffer: k for k, stage in enumerate(kernel.stages) for m in stage.members for s in m.stores}
+    return sorted(kernel.writes, key=lambda b: made[b])
 
 
 def alike(program: Program, result: str, value: str) -> bool:
@@ -56,12 +64,17 @@ def alike(program: Program, result: str, value: str) -> bool:
 
 
 def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
-    """Every element of `value` is read for the last time at the point of the loops, or in the outer iteration, that stores over it."""
-    stores = [(k, m, s) for k, stage in enumerate(kernel.stages) for m in stage.members for s in m.stores if s.buffer == result]
-    if len(stores) != 1:
+    """Every element of `value` is read for the last time at the point of the loops, or in the outer iteration, that stores over it.
+
+    Where the kernel makes the value itself, it does so in an earlier stage of that outer iteration.
+    """
+    stores = [(k, m, s) for k, stage in enumerate(kernel.stages) for m in stage.members for s in m.stores if s.buffer in (result, value)]
+    if [s.buffer for _, _, s in stores].count(result) != 1:
         return False
-    at, nest, store = stores[0]
+    at, nest, store = next(found for found in stores if found[2].buffer == result)
     if not is_stored_per_point(nest, store, kernel.stages[at]):
+        return False
+    if not all(k < at and fills(s, store.index, kernel.outer) for k, _, s in stores if s is not store):
         return False
     for k, stage in enumerate(kernel.stages):
         loads = [e for m in stage.members for e in m.loads() if e.attr[0] == value]
@@ -74,6 +87,12 @@ def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
 
 def is_stored_per_point(nest: Nest, store: Store, stage: Stage) -> bool:
     return nest.is_pointwise and store.mode == "set" and not store.indirect and store.index.is_affine and stage.interior is None
+
+
+def fills(store: Store, target: Index, outer: Sequence[Axis]) -> bool:
+    """Within an outer iteration the store sets the very elements that the target stands for."""
+    is_plain = store.mode == "set" and not store.indirect and store.index.is_affine
+    return is_plain and footprint(store.index, outer) == footprint(target, outer)
 
 
 def is_same_place(load: Expr, target: Index, outer: Sequence[Axis], *, in_body: bool) -> bool:

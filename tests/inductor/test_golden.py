@@ -24,6 +24,8 @@ PROGRAMS = {
     "linear_gelu": (lambda x, w, b: F.gelu(F.linear(x, w, b)), [(8, 16), (32, 16), (32,)]),
     "row_sum": (lambda x: x.sum(1), [(256, 2048)]),
     "scatter_rows": (lambda x, i: (x * 2).scatter_add(1, i.expand(64, 3), x), [(64, 16), "index"]),
+    "gather_rows": (lambda x: x.gather(1, x.argsort(1)), [(256, 1024)]),
+    "softmax_long": (lambda x: torch.softmax(x, -1), [(32, 20_000)]),
     "cat": (lambda x, y: torch.cat([x * 2, y.relu()], 1), [(8, 16), (8, 16)]),
 }
 

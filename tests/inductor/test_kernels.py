@@ -87,6 +87,22 @@ def test_gather_computes_only_what_it_reads() -> None:
     check(lambda a, t: F.cross_entropy(a, t, ignore_index=3), x, torch.randint(0, 5, (30,)), rtol=1e-5, atol=1e-5)
 
 
+GATHERED = {
+    "as many as the row has": lambda x, i: x.gather(1, i),
+    "a part of the row": lambda x, i: x[:, 3:].gather(1, i[:, :40].clamp(max=1000)),
+    "the same for every row": lambda x, i: x[:, i[0]],
+    "rows and sums": lambda x, i: x.gather(1, i).sum(1),
+    "every second row": lambda x, i: x[::2].gather(1, i[::2]),
+    "shifted rows": lambda x, i: x[1:].gather(1, i[:-1]),
+    "computed first": lambda x, i: (x * 2).gather(1, (i + 1) % 1024),
+}
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_gather_from_large_rows(name: str) -> None:
+    check(GATHERED[name], draw(300, 1024), torch.randint(0, 1024, (300, 1024)), rtol=1e-5, atol=1e-4)
+
+
 def test_gather_keeps_its_error() -> None:
     run = compiled(lambda a, k: a.exp()[k], (draw(5, 3), torch.tensor([0, 1])))
     with pytest.raises(IndexError):

@@ -17,6 +17,17 @@ from tests.inductor.helpers import assert_same, check, compiled
 
 A, B = torch.randn(64, 48), torch.randn(48, 64)
 SQUARE = torch.randn(48, 48)
+LONG, NARROW, WIDE = torch.randn(32, 20_000), torch.randn(32, 8), torch.randn(8, 20_000)  # rows that no tile holds
+
+
+def exponentials(x):
+    return (x - x.amax(1, keepdim=True)).exp()
+
+
+def shares(e):
+    return e / e.sum(1, keepdim=True)
+
+
 
 # name: (program, inputs, how many of its results are written in place)
 PROGRAMS = {
@@ -40,6 +51,12 @@ PROGRAMS = {
     "padded": (lambda a, b: F.pad(a @ b, (1, 1)), (A, B), 0),
     "indexed": (lambda a, b: (lambda v: v[torch.arange(63, -1, -1)] + v)(a @ b), (A, B), 0),
     "broadcast": (lambda a, b: (lambda v: v[:1] + v)(a @ b), (A, B), 0),
+    "made by the kernel itself": (lambda x: shares(exponentials(x)), (LONG,), 1),
+    "made by the kernel itself, over its operand": (lambda a, b: shares(exponentials(a @ b)), (NARROW, WIDE), 2),
+    "made by the kernel itself, a result too": (lambda x: (lambda e: (e, shares(e)))(exponentials(x)), (LONG,), 0),
+    "made by the kernel itself, two results": (lambda x: (lambda e: (shares(e), e / e.amax(1, keepdim=True)))(exponentials(x)), (LONG,), 1),
+    "made by the kernel itself, read shifted": (lambda x: (lambda e: shares(e) + e.roll(1, 1))(exponentials(x)), (LONG,), 0),
+    "made by the kernel itself, read in the next row": (lambda x: (lambda e: shares(e) + e.roll(1, 0))(exponentials(x)), (LONG,), 0),
     "a view lives on": (lambda a, b: (lambda v: (v.relu() + 1, torch.ops.aten.alias(v)))(a @ b), (A, B), 0),
 }
 

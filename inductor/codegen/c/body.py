@@ -182,7 +182,7 @@ class BodyPrinter:
             self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(store.value)[0]};")
             return
         patch = self.patches.store(store.buffer, store.index, store.value.type) if store.mode == "set" and not store.indirect else None
-        target = patch or f"p_{store.buffer}[{self.position(store.index, store.indirect)[0]}]"
+        target = patch or f"p_{self.kernel.home(store.buffer)}[{self.position(store.index, store.indirect)[0]}]"
         value_text = self.value(store.value)[0]
         if store.mode == "add":
             kind = store.value.type

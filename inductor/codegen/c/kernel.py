@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
 from inductor.codegen.c.comments import origin_comment
 from inductor.codegen.c.exprs import c_type
-from inductor.codegen.c.prefetch import prefetches
+from inductor.codegen.c.prefetch import prefetches, row_prefetches
 from inductor.codegen.c.reductions import Accumulator, accumulator
 from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
@@ -199,7 +199,7 @@ class StagePrinter:
             step = f"{name} = {name} + 1 == {border.start}L ? {border.stop}L : {name} + 1"
             head = [f"for (long {name} = {first}L; {name} < {axis.extent}L; {step}) {{"]
         if self.only_gathers(axis):
-            head = [head[-1], '    __asm__ volatile("");']  # keeps gcc from vectorising
+            head = ["#pragma GCC unroll 8", head[-1], '    __asm__ volatile("");']  # the latter keeps gcc from vectorising
         return [*head, *indent(body), "}"]
 
     def only_gathers(self, axis: Axis) -> bool:
@@ -293,7 +293,8 @@ class StagePrinter:
         comment = origin_comment(o for m in self.stage.members for o in m.origins)
         if not self.scope.loops:
             return comment + self.before + self.scope.lines[0]
-        return [*comment, "{", *indent([*self.before, *self.scope.lines[0], *self.loops(), *after]), "}"]
+        first = [*self.before, *row_prefetches(self.kernel, self.stage), *self.scope.lines[0]]
+        return [*comment, "{", *indent([*first, *self.loops(), *after]), "}"]
 
 
 def stage_text(kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> list[str]:

@@ -1,7 +1,8 @@
-"""Prefetching what a reduction along rows reads next.
+"""Asking for memory before it is needed, where the processor does not foresee the reads by itself.
 
-A loop that only adds up waits for memory. Asking for the lines a little ahead, a sum over 16 MB of integers takes 6 % less time on
-Zen 4, one over 8 MB of floats 1 % less.
+A reduction along rows only adds up and waits for memory. Asking for the lines a little ahead, a sum over 16 MB of integers takes 6 %
+less time on Zen 4, one over 8 MB of floats 1 % less. Indices drawn from a row meet its lines in any order, one miss after the other;
+asking for the whole row first, `gather` from 1,024 columns of 8 MB takes a third less.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from inductor.codegen.c.exprs import index_text
-from inductor.ir.affine import Axis, Index
-from inductor.ir.dims import hint, numel
+from inductor.ir.affine import Axis, Index, const
+from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
 from inductor.schedule.kernel import Kernel, Stage
 
 STREAM = 1 << 20  # bytes of a buffer from which on it is not expected in the cache next to the processor
+LINE = 64  # bytes
+ROW = 1 << 15  # most bytes of a row: it shares the first cache with what else the loop reads
 
 
 def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: int) -> list[str]:
@@ -31,13 +35,41 @@ def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: in
 
 
 def _streams(kernel: Kernel, stage: Stage, vector: Axis) -> Iterator[tuple[str, Index, int]]:
-    """(buffer, index, bytes of an element) of each contiguous access to large memory that no earlier stage has brought near."""
+    """(buffer, index, bytes of an element) of each contiguous access to large memory that nothing before it has brought near."""
     earlier = {e.attr[0] for s in takewhile(lambda s: s is not stage, kernel.stages) for m in s.members for e in m.loads()}
+    near = earlier.union(kernel.tiles, kernel.registers, *(m.writes() for m in stage.members))
     for nest in stage.members:
         for load in nest.loads():
             buffer, index = load.attr
-            size = TYPES[load.type].size
-            is_near = buffer in earlier or buffer in kernel.tiles or buffer in kernel.registers
             is_contiguous = not load.args and index.is_affine and index.coef(vector) == 1
-            if is_contiguous and not is_near and numel([hint(a.extent) for a in index.axes]) * size >= STREAM:
-                yield buffer, index, size
+            if is_contiguous and buffer not in near and is_stream(load):
+                yield buffer, index, TYPES[load.type].size
+
+
+def is_stream(load: Expr) -> bool:
+    return numel([hint(a.extent) for a in load.attr[1].axes]) * TYPES[load.type].size >= STREAM
+
+
+def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
+    """Statements before the loops of a stage: one per row of large memory from which the loops then take elements in any order."""
+    points = numel([hint(a.extent) for a in stage.axes]) * (kernel.block_size if kernel.block is not None else 1)
+    lines = []
+    for load in dict.fromkeys(e for m in stage.members for e in m.loads()):
+        row = _row(load, kernel)
+        size = row * TYPES[load.type].size
+        if LINE < size <= min(ROW, points * LINE) and is_stream(load):
+            buffer, index = load.attr
+            start = index.substitute({a: const(0) for a in index.axes if a.name.startswith("$")})
+            first = f"(const char *)(p_{kernel.home(buffer)} + {index_text(start, lambda a: a.name)})"
+            lines.append(f"for (long l = 0; l < {size}L; l += {LINE}) __builtin_prefetch({first} + l);")
+    return list(dict.fromkeys(lines))
+
+
+def _row(load: Expr, kernel: Kernel) -> Dim:
+    """How many neighbouring elements a load with an index from memory chooses from in one outer iteration; 0 where it does not."""
+    index = load.attr[1]
+    chosen = [a for a in index.axes if a.name.startswith("$")]
+    fixed = {a for a in kernel.outer if a is not kernel.block}
+    if len(chosen) != 1 or not index.is_affine or index.coef(chosen[0]) != 1 or not index.axes <= fixed | {*chosen}:
+        return 0
+    return hint(chosen[0].extent)
