@@ -27,23 +27,23 @@ def _tokens() -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 # Dropout would draw other numbers in float64 than in float32.
-SMOOTH = [
+STEADY = [
     _transformers("BertModel", BERT, True, _tokens),
     _transformers("GPT2LMHeadModel", GPT2, True, _tokens),
     _timm("convnext_tiny", 64, True),
     _torchvision("vit_b_16", 32, True, image_size=32),
+    _torchvision("mobilenet_v3_small", 64, True, batch=4, dropout=0.0),  # has kinks, which moved none of 32 runs
     without_kinks(_torchvision("resnet18", 64, True, batch=4)),
     without_kinks(_torchvision("densenet121", 64, True, batch=4)),
 ]
 # The more values a batch has, the less its normalisation makes of a gradient that came or did not come through.
 KINKED = [
     (_torchvision("resnet18", 32, True, batch=8), 8),
-    (_torchvision("mobilenet_v3_small", 64, True, batch=4, dropout=0.0), 3),
     (_torchvision("densenet121", 64, True, batch=16), 2),
 ]
 
 
-@pytest.mark.parametrize("model", SMOOTH, ids=lambda model: model.name)
+@pytest.mark.parametrize("model", STEADY, ids=lambda model: model.name)
 def test_training_with_adam(model: Model) -> None:
     check_training(model)
 

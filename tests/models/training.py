@@ -17,6 +17,7 @@ from tests.models.zoo import Model
 STEPS = 5
 WORSE = 2.0  # a compiled run may be this much further from float64 than eager is
 FLOOR = 2e-6  # relative error that any order of float32 sums may have, however lucky eager's is
+SPREAD = 10.0  # the worst of several seeds, where chance decides, may be this much further from float64 than eager's worst
 
 Optimizer = Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer]
 
@@ -87,12 +88,14 @@ def distance(actual: Iterable[torch.Tensor], reference: Iterable[torch.Tensor]) 
 def check_training(model: Model, optimizer: Optimizer = adam, seeds: int = 1) -> None:
     """Compiled training stays as close to float64 as eager training does.
 
-    Of several seeds the least error of each quantity counts, for either. That is for models with kinks: whether max(0, x)
-    lets a gradient through is the sign of x, so rounding next to zero moves a whole gradient, and takes eager itself
-    up to 3e-2 from float64. Which runs are hit is chance; what is wrong with a program at every seed is not hidden.
+    Several seeds are for models with kinks: whether max(0, x) lets a gradient through is the sign of x, so rounding next
+    to zero moves a whole gradient, and takes eager itself up to 3e-2 from float64. Which runs are hit is chance. So the least
+    error of each quantity is held to eager's least, and the worst to what chance does to eager.
     """
     runs = [off_float64(model, optimizer, seed) for seed in range(seeds)]
-    compare(closest(actual for actual, _ in runs), closest(eager for _, eager in runs))
+    actual, eager = [a for a, _ in runs], [e for _, e in runs]
+    compare(of_each(min, actual), of_each(min, eager))
+    compare(of_each(max, actual), of_each(max, eager), worse=WORSE if seeds == 1 else SPREAD)
 
 
 def off_float64(model: Model, optimizer: Optimizer, seed: int) -> tuple[dict[str, float], dict[str, float]]:
@@ -107,10 +110,9 @@ def off_float64(model: Model, optimizer: Optimizer, seed: int) -> tuple[dict[str
     return errors(train(module, inputs, optimizer, compiled=True), reference), eager
 
 
-def closest(runs: Iterable[dict[str, float]]) -> dict[str, float]:
-    """The least error of each quantity; different quantities may have it from different runs."""
-    found = list(runs)
-    return {what: min(run[what] for run in found) for what in found[0]}
+def of_each(choice: Callable[[Iterable[float]], float], runs: list[dict[str, float]]) -> dict[str, float]:
+    """The least or the worst error of each quantity; different quantities may have it from different runs."""
+    return {what: choice(run[what] for run in runs) for what in runs[0]}
 
 
 def without_kinks(model: Model) -> Model:
@@ -143,9 +145,9 @@ def check_forward(model: Model) -> None:
     compare({"outputs": found[0]}, {"outputs": found[1]})
 
 
-def compare(actual: dict[str, float], eager: dict[str, float]) -> None:
+def compare(actual: dict[str, float], eager: dict[str, float], worse: float = WORSE) -> None:
     for what, error in actual.items():
-        limit = WORSE * eager[what] + FLOOR
+        limit = worse * eager[what] + FLOOR
         assert error <= limit, f"{what}: compiled is {error:.2e} from float64, eager {eager[what]:.2e}"
 
 
