@@ -16,6 +16,7 @@ from torch import nn
 
 from tests.benchmarks.bench_inductor import CASES
 from tests.models import torchvision_ops
+from tests.models.zoo import awake
 
 Function = Callable[..., Any]
 Prepared = tuple[Function, Callable[[Function], Any]]
@@ -109,7 +110,7 @@ def _train(model: Callable[[], nn.Module], inputs: Callable[[], tuple[Any, ...]]
 
     def make() -> Prepared:
         torchvision_ops.declare()
-        module, values = model().train(), inputs()
+        module, values = awake(model().train()), inputs()
         optimizer = torch.optim.Adam(module.parameters(), lr=1e-4)
 
         def step(*values: Any) -> torch.Tensor:

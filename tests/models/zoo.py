@@ -24,7 +24,7 @@ class Model:
     required: bool
 
 
-def _awake(module: torch.nn.Module) -> torch.nn.Module:
+def awake(module: torch.nn.Module) -> torch.nn.Module:
     """Some weights start as zeros (heads, last layers of a branch); outputs or gradients would be zero whatever is computed."""
     for parameter in module.parameters():
         if parameter.dim() > 1 and not parameter.any():
@@ -41,7 +41,7 @@ def _torchvision(name: str, size: int, required: bool, batch: int = 2, **argumen
         torchvision_ops.declare()
         from torchvision import models
 
-        return _awake(models.get_model(name, weights=None, num_classes=10, **arguments))
+        return awake(models.get_model(name, weights=None, num_classes=10, **arguments))
 
     return Model(f"torchvision {name}", make, _image(size, batch), required)
 
@@ -51,7 +51,7 @@ def _timm(name: str, size: int, required: bool, **arguments: Any) -> Model:
         torchvision_ops.declare()
         import timm
 
-        return _awake(timm.create_model(name, pretrained=False, num_classes=10, **arguments))
+        return awake(timm.create_model(name, pretrained=False, num_classes=10, **arguments))
 
     return Model(f"timm {name}", make, _image(size), required)
 
@@ -93,7 +93,7 @@ def _transformers(
 
         cls = getattr(transformers, model)
         settings = getattr(transformers, config_class) if config_class else cls.config_class
-        return _awake(cls(settings(**config)))
+        return awake(cls(settings(**config)))
 
     return Model(f"transformers {model}", make, inputs or _tokens(), required)
 
