@@ -84,7 +84,7 @@ class Facts:
     tangents: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     wanted: tuple[int, ...] = ()
     saved_primals: tuple[int, ...] = ()
-    backward_error: str = ""
+    backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
     modes_after: tuple[tuple[int, Any], ...] = ()
     sharing_matters: bool = False
     asks_grad_mode: bool = False

@@ -68,7 +68,7 @@ class Joint:
     wanted: list[int] = field(default_factory=list)
     grads: list[Node | None] = field(default_factory=list)
     effects: list[Node] = field(default_factory=list)
-    backward_error: str = ""
+    backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
 
     @property
@@ -405,7 +405,7 @@ class Builder:
             if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
                 raise
             # eager would only notice when backward is called, so the forward must still run
-            joint.backward_error = str(error)
+            joint.backward_error = type(error).__name__, str(error)
             joint.grads = [None] * len(wanted)
             return
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]

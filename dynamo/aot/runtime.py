@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     primals = len(facts.primals)
     differentiable = [i for i, d in enumerate(facts.differentiable) if d]
     tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
-    broken = facts.backward_error
+    kind_of_error, error = facts.backward_error
 
     run_forward = guarded(forward)
     run_backward: Compiled | None = None
@@ -86,8 +87,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
             return given
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
-        if broken:
-            raise RuntimeError(broken)
+        if error:
+            raise getattr(builtins, kind_of_error, RuntimeError)(error)
         if not torch.is_grad_enabled():
             return tuple(differentiate(ctx, grads, releases=True))
         with torch.no_grad():
