@@ -42,7 +42,8 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
         for result in by_stage(step):
             if program.buffers[result].kind != "temp" or result in held or writers[result] > 1:
                 continue
-            value = next((b for b in dying if alike(program, result, b) and dies_where_written(step, result, b)), None)
+            others = (b for b in dying if b != result)
+            value = next((b for b in others if alike(program, result, b) and dies_where_written(step, result, b)), None)
             if value is not None and decide("reuse", f"{step.name}: {result} over {value}", "nothing reads it again"):
                 dying.remove(value)
                 step.over[result] = value

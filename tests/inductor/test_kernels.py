@@ -109,6 +109,17 @@ def test_gather_keeps_its_error() -> None:
         run(draw(5, 3), torch.tensor([0, 5]))
 
 
+@pytest.mark.parametrize("name", ["gather", "scatter_add"])
+@pytest.mark.parametrize("wrong", [-1, 1024, 2**40])
+def test_one_index_out_of_range_is_found(name: str, wrong: int) -> None:
+    x, i = draw(300, 1024), torch.randint(0, 1024, (300, 1024))
+    run = compiled((lambda a, k: a.gather(1, k)) if name == "gather" else (lambda a, k: torch.zeros_like(a).scatter_add(1, k, a)), (x, i))
+    run(x, i)
+    i[299, 1023] = wrong
+    with pytest.raises(IndexError):
+        run(x, i)
+
+
 def pooled_gradient(x: torch.Tensor) -> torch.Tensor:
     out, places = torch.ops.aten.max_pool2d_with_indices(x, [3, 3], [2, 2], [1, 1])
     return torch.ops.aten.max_pool2d_with_indices_backward(out, x, [3, 3], [2, 2], [1, 1], [1, 1], False, places)

@@ -54,6 +54,7 @@ class BodyPrinter:
         self.reduced: dict[Expr, str] = {}
         self.late: list[str] = []  # stores over values that others in the loop body read: after all of them
         self.here: dict[str, Store] = {}  # stores of this very loop body: loads of the same element take the value itself
+        self.is_scalar = False  # no loop around the values is vectorised
         self.patches = Patches(kernel)
         self.scan_text = scan_text
         self._has_loads: dict[Expr, bool] = {}
@@ -106,8 +107,17 @@ class BodyPrinter:
         return self.let(node.type, op_text(node, texts), depth)
 
     def check(self, value: str, depth: int, extent: int, mask: Placed | None) -> Placed:
-        """Note an index that is out of range and continue with 0: the call raises once the kernel is done."""
-        outside, depth = self.let("bool", f"((uint64_t){value} >= {extent}UL)", max(depth, mask[1] if mask else 0))
+        """Note an index that is out of range and continue with 0: the call raises once the kernel is done.
+
+        Lanes need a select. One at a time, a branch that is never taken costs less; the empty statement keeps gcc from undoing it.
+        """
+        depth = max(depth, mask[1] if mask else 0)
+        if self.is_scalar:
+            name = self.names.fresh()
+            noted = f'{{ __asm__ volatile(""); bad |= {mask[0] if mask else 1}; {name} = 0; }}'
+            self.scope.lines[depth] += [f"int64_t {name} = {value};", f"if (__builtin_expect((uint64_t){name} >= {extent}UL, 0)) {noted}"]
+            return name, depth
+        outside, depth = self.let("bool", f"((uint64_t){value} >= {extent}UL)", depth)
         self.scope.lines[depth].append(f"bad |= {outside}{f' & {mask[0]}' if mask else ''};")
         return self.let("i64", f"({outside} ? 0L : {value})", depth)
 

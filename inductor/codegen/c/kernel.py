@@ -54,10 +54,17 @@ class StagePrinter:
             [m for m in stage.members if m.is_pointwise and m.has_plain_stores and not m.writes() & kernel.updates]
         )
         self.lanes = self.lane_count()
+        self.printer.is_scalar = self.is_scalar()
 
     @property
     def is_block(self) -> bool:
         return self.kernel.block is not None
+
+    def is_scalar(self) -> bool:
+        """No loop of the stage is vectorised."""
+        if not self.is_block and self.stage.vector is None:
+            return True
+        return self.only_gathers(self.scope.loops[-1]) and not any(m.reduced for m in self.stage.members)
 
     def lane_count(self) -> int:
         if self.is_block:
