@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from inductor.codegen.c.exprs import index_text
 from inductor.ir.affine import Axis, Index, const
-from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
 from inductor.schedule.kernel import Kernel, Stage
@@ -54,22 +54,22 @@ def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
     """Statements before the loops of a stage: one per row of large memory from which the loops then take elements in any order."""
     points = numel([hint(a.extent) for a in stage.axes]) * (kernel.block_size if kernel.block is not None else 1)
     lines = []
-    for load in dict.fromkeys(e for m in stage.members for e in m.loads()):
-        row = _row(load, kernel)
-        size = row * TYPES[load.type].size
-        if LINE < size <= min(ROW, points * LINE) and is_stream(load):
+    for load in (e for m in stage.members for e in m.loads()):
+        chosen = _chosen(load, kernel)
+        size = hint(chosen.extent) * TYPES[load.type].size if chosen is not None else 0
+        if chosen is not None and LINE < size <= min(ROW, points * LINE) and is_stream(load):
             buffer, index = load.attr
-            start = index.substitute({a: const(0) for a in index.axes if a.name.startswith("$")})
-            first = f"(const char *)(p_{kernel.home(buffer)} + {index_text(start, lambda a: a.name)})"
+            start = index_text(index.substitute({chosen: const(0)}), lambda a: a.name)
+            first = f"(const char *)(p_{kernel.home(buffer)} + {start})"
             lines.append(f"for (long l = 0; l < {size}L; l += {LINE}) __builtin_prefetch({first} + l);")
     return list(dict.fromkeys(lines))
 
 
-def _row(load: Expr, kernel: Kernel) -> Dim:
-    """How many neighbouring elements a load with an index from memory chooses from in one outer iteration; 0 where it does not."""
+def _chosen(load: Expr, kernel: Kernel) -> Axis | None:
+    """The index from memory that picks among neighbours of one row in an outer iteration; None where a load is not of that kind."""
     index = load.attr[1]
     chosen = [a for a in index.axes if a.name.startswith("$")]
     fixed = {a for a in kernel.outer if a is not kernel.block}
     if len(chosen) != 1 or not index.is_affine or index.coef(chosen[0]) != 1 or not index.axes <= fixed | {*chosen}:
-        return 0
-    return hint(chosen[0].extent)
+        return None
+    return chosen[0]
