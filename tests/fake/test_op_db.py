@@ -40,12 +40,26 @@ KNOWN = frozenset(
         ("linalg.householder_product", "facts"),
     }
 )
+# the same of torch 2.11: quantile compares the range of q with aten.equal, the gradient of index_fill calls aten._unique, which
+# has no meta kernel, and that of _fft_c2c gives a contiguous result where the kernel keeps the strides of its input
+KNOWN_IN_2_11 = frozenset(
+    {
+        ("quantile", "data-dependent"),
+        ("nanquantile", "data-dependent"),
+        ("index_fill", "no-meta"),
+        ("fft.fft2", "facts"),
+        ("fft.fftn", "facts"),
+        ("fft.ifft2", "facts"),
+        ("fft.ifftn", "facts"),
+    }
+)
 
 
 def test_fakes_agree_with_eager() -> None:
+    known = KNOWN | KNOWN_IN_2_11 if torch.__version__ < (2, 12) else KNOWN
     wrong = [
         f
         for f in sweep()
-        if (f.op, f.kind) not in KNOWN and not (f.kind == "data-dependent" and f.op in DATA_DEPENDENT) and f.kind != "unsupported"
+        if (f.op, f.kind) not in known and not (f.kind == "data-dependent" and f.op in DATA_DEPENDENT) and f.kind != "unsupported"
     ]
     assert not wrong, "\n".join(f"{f.op} {f.dtype} {f.kind}: {f.detail}" for f in wrong)
