@@ -3,6 +3,9 @@
 In: `aten.convolution` of four-dimensional float32 tensors whose weights are held by the program (parameters and buffers), and the
 batch norm that follows. Out: `dynamo_debug.packed_convolution`, see `inductor/runtime/packed.py`, whose input and output are laid out
 channels last. Training graphs keep ATen's convolution: the weights change at every step, and the backward wants them as they are.
+
+Convolutions of one pixel come first: they are matrix products, whatever holds their weights. The call is what they cost: 4 images,
+96 to 24 channels, one thread of a Zen 4: 3 us as a product, 25 us prepared.
 """
 
 from __future__ import annotations
@@ -75,6 +78,44 @@ def pack(node: Node, norm: Node | None) -> Node:
     val = node.meta["val"]
     made.meta = {**node.meta, "val": relaid(val, channels_last_strides(val.shape)), "eager": val}
     return made
+
+
+def is_one_pixel(node: Node) -> bool:
+    """Images of one pixel, and filters of one."""
+    if node.target is not aten.convolution.default or not all(map(is_plain, (node, *node.args[:2]))):
+        return False
+    x, weight, _, _, padding, _, transposed, _, groups = node.args
+    sizes = (*x.meta["val"].shape[2:], *weight.meta["val"].shape[2:])  # type: ignore[union-attr]
+    return bool(not transposed and groups == 1 and not any(padding) and all(n == 1 for n in sizes))  # type: ignore[arg-type]
+
+
+def multiply_pixels(graph: Graph) -> None:
+    """`out[n, o, 0, 0] = sum over c of x[n, c, 0, 0] * weight[o, c, 0, 0] + bias[o]`."""
+    for node in list(graph.nodes):
+        if not is_one_pixel(node) or not decide("passes", f"multiply {node.name}"):
+            continue
+        x, weight, bias = node.args[:3]
+        with graph.inserting_before(node):
+            rows, filters = matrix(x), matrix(weight)
+            columns = graph.call_function(aten.permute.default, (filters, [1, 0]))
+            turned = filters.meta["val"]
+            columns.meta = {**filters.meta, "val": relaid(turned, turned.stride()[::-1], tuple(turned.shape[::-1]))}
+            factors = (rows, columns)
+            product = graph.call_function(*((aten.mm.default, factors) if bias is None else (aten.addmm.default, (bias, *factors))))
+            val = node.meta["val"]
+            product.meta = {**node.meta, "val": relaid(val, (val.shape[1], 1), tuple(val.shape[:2]))}
+            image = graph.call_function(aten.view.default, (product, list(val.shape)))
+        image.meta = node.meta
+        node.replace_all_uses_with(image)
+        graph.erase_node(node)
+
+
+def matrix(node: Any) -> Node:
+    """The images or filters of one pixel as the rows of a matrix."""
+    val = node.meta["val"]
+    rows: Node = node.graph.call_function(aten.view.default, (node, list(val.shape[:2])))
+    rows.meta = {**node.meta, "val": relaid(val, val.stride()[:2], tuple(val.shape[:2]))}
+    return rows
 
 
 def pack_convolutions(graph: Graph, static: frozenset[Node]) -> bool:

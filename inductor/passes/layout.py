@@ -44,9 +44,10 @@ def channels_last_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return (height * width * channels, 1, width * channels, channels)
 
 
-def relaid(val: Any, strides: tuple[int, ...]) -> FakeTensor:
-    """A fake like `val` with other strides."""
-    return FakeTensor(torch.empty_strided(tuple(val.shape), strides, dtype=val.dtype, device="meta"), torch.device(val.device))
+def relaid(val: Any, strides: tuple[int, ...], shape: tuple[int, ...] | None = None) -> FakeTensor:
+    """A fake like `val` with other strides, and another shape if one is given."""
+    shape = tuple(val.shape) if shape is None else shape
+    return FakeTensor(torch.empty_strided(shape, strides, dtype=val.dtype, device="meta"), torch.device(val.device))
 
 
 def is_image(val: Any) -> bool:

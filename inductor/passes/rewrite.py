@@ -15,7 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo.decisions import decide
 from inductor.passes import algebra, constants, redundant, views
-from inductor.passes.convolution import pack_convolutions
+from inductor.passes.convolution import multiply_pixels, pack_convolutions
 from inductor.passes.layout import channels_last
 from inductor.passes.redundant import drop_unused
 from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
@@ -43,8 +43,10 @@ def rewrite(gm: GraphModule) -> GraphModule:
         if node.op == "call_function":
             apply_rows(node, seen, attributes)
     drop_unused(graph)
-    if gm.meta.get("is_inference") and pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
-        channels_last(graph)
+    if gm.meta.get("is_inference"):
+        multiply_pixels(graph)
+        if pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
+            channels_last(graph)
     return GraphModule(attributes, graph)
 
 

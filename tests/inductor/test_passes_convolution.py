@@ -1,4 +1,4 @@
-"""Prepared convolutions: which ones are, that results and strides are eager's, and that a changed parameter is always seen."""
+"""Convolutions of inference: which are prepared or multiplied, that results and strides are eager's, that changed parameters are seen."""
 
 from __future__ import annotations
 
@@ -68,6 +68,52 @@ def test_folded_convolutions_compute_the_same(name, form):
         assert_same(compile_graph(gm, [x, *parameters])([x, *parameters]), fn(x, *parameters), rtol=1e-4, atol=1e-4)
 
 
+PIXEL = torch.randn(3, 6, 1, 1)
+FILTERS = torch.randn(8, 6, 1, 1)
+MULTIPLIED = {
+    "no bias": (lambda x, w: conv(x, w, padding=0), PIXEL, (FILTERS,)),
+    "bias": (lambda x, w, b: conv(x, w, b, padding=0), PIXEL, (FILTERS, B)),
+    "stride and dilation": (lambda x, w, b: conv(x, w, b, padding=0, stride=2, dilation=3).relu(), PIXEL, (FILTERS, B)),
+    "weights that the graph computes": (lambda x, w: conv(x, w * 2, padding=0), PIXEL, (FILTERS,)),
+    "norm": (lambda x, w, m, v: norm(conv(x, w, padding=0), m, v), PIXEL, (FILTERS, MEAN, VAR)),
+    "view of the result": (lambda x, w: conv(x, w, padding=0).squeeze(3), PIXEL, (FILTERS,)),
+    "expanded": (lambda x, w: conv(x.expand(4, 6, 1, 1), w, padding=0) + 1, PIXEL[:1], (FILTERS,)),
+    "strided": (lambda x, w: conv(x[:, :, :1, 3:4], w[::2].transpose(2, 3), padding=0), IMAGE, (FILTERS,)),
+    "squeeze and excite": (
+        lambda x, w, v: x * conv(conv(x.mean((2, 3), keepdim=True), w, padding=0).relu(), v, padding=0).sigmoid(),
+        IMAGE,
+        (FILTERS, torch.randn(6, 8, 1, 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MULTIPLIED)
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last])
+def test_convolutions_of_one_pixel_are_products(name, form):
+    fn, x, parameters = MULTIPLIED[name]
+    x, parameters = x.to(memory_format=form), [p.to(memory_format=form) if p.dim() == 4 else p for p in parameters]
+    found = targets(fn, x, parameters)
+    assert {"aten.mm.default", "aten.addmm.default"} & set(found)
+    assert not {PACKED, "aten.convolution.default"} & set(found)
+    with torch.no_grad():  # strides are those of our own fakes: torch's have others for relu and norms of one pixel
+        assert_same(dynamo.compile(fn, backend="inductor")(x, *parameters), fn(x, *parameters), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "fn, x, w",
+    [
+        (lambda x, w: conv(x, w, padding=1), PIXEL, FILTERS),  # eight pixels around it
+        (lambda x, w: conv(x, w, padding=1), PIXEL, W),
+        (lambda x, w: conv(x, w, padding=0), PIXEL.expand(3, 6, 1, 2), FILTERS),
+        (lambda x, w: conv(x, w, padding=0, groups=2), PIXEL, FILTERS[:, :3]),
+        (lambda x, w: conv(x, w, padding=0), PIXEL[:0], FILTERS),
+        (lambda x, w: conv(x, w, padding=0), PIXEL.double(), FILTERS.double()),
+    ],
+)
+def test_convolutions_that_are_no_products(fn, x, w):
+    assert not {"aten.mm.default", "aten.addmm.default"} & set(targets(fn, x, (w,)))
+
+
 @pytest.mark.parametrize(
     "fn, parameters",
     [
@@ -106,6 +152,9 @@ def test_fuel():
         assert PACKED not in targets(fn, IMAGE, parameters)
     with decisions.limited("passes:0"):
         assert "aten.native_batch_norm.default" in targets(fn, IMAGE, parameters)
+    fn, x, parameters = MULTIPLIED["bias"]
+    with decisions.limited("-passes"):
+        assert targets(fn, x, parameters) == ["aten.convolution.default"]
 
 
 def block():
