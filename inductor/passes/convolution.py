@@ -84,9 +84,10 @@ def is_one_pixel(node: Node) -> bool:
     """Images of one pixel, and filters of one."""
     if node.target is not aten.convolution.default or not all(map(is_plain, (node, *node.args[:2]))):
         return False
-    x, weight, _, _, padding, _, transposed, _, groups = node.args
-    sizes = (*x.meta["val"].shape[2:], *weight.meta["val"].shape[2:])  # type: ignore[union-attr]
-    return bool(not transposed and groups == 1 and not any(padding) and all(n == 1 for n in sizes))  # type: ignore[arg-type]
+    arguments: tuple[Any, ...] = node.args
+    x, weight, _, _, padding, _, transposed, _, groups = arguments
+    sizes = (*x.meta["val"].shape[2:], *weight.meta["val"].shape[2:])
+    return not transposed and groups == 1 and not any(padding) and all(n == 1 for n in sizes)
 
 
 def multiply_pixels(graph: Graph) -> None:
@@ -95,27 +96,30 @@ def multiply_pixels(graph: Graph) -> None:
         if not is_one_pixel(node) or not decide("passes", f"multiply {node.name}"):
             continue
         x, weight, bias = node.args[:3]
+        images, channels, *_ = node.meta["val"].shape
         with graph.inserting_before(node):
-            rows, filters = matrix(x), matrix(weight)
-            columns = graph.call_function(aten.permute.default, (filters, [1, 0]))
-            turned = filters.meta["val"]
-            columns.meta = {**filters.meta, "val": relaid(turned, turned.stride()[::-1], tuple(turned.shape[::-1]))}
-            factors = (rows, columns)
-            product = graph.call_function(*((aten.mm.default, factors) if bias is None else (aten.addmm.default, (bias, *factors))))
-            val = node.meta["val"]
-            product.meta = {**node.meta, "val": relaid(val, (val.shape[1], 1), tuple(val.shape[:2]))}
-            image = graph.call_function(aten.view.default, (product, list(val.shape)))
+            rows, filters = rows_of(x), rows_of(weight)
+            shape, strides = filters.meta["val"].shape, filters.meta["val"].stride()
+            factors = (rows, matrix(filters, aten.permute.default, (filters, [1, 0]), shape[::-1], strides[::-1]))
+            target, added = (aten.mm.default, ()) if bias is None else (aten.addmm.default, (bias,))
+            product = matrix(node, target, (*added, *factors), (images, channels), (channels, 1))
+            image = graph.call_function(aten.view.default, (product, list(node.meta["val"].shape)))
         image.meta = node.meta
         node.replace_all_uses_with(image)
         graph.erase_node(node)
 
 
-def matrix(node: Any) -> Node:
+def rows_of(node: Any) -> Node:
     """The images or filters of one pixel as the rows of a matrix."""
     val = node.meta["val"]
-    rows: Node = node.graph.call_function(aten.view.default, (node, list(val.shape[:2])))
-    rows.meta = {**node.meta, "val": relaid(val, val.stride()[:2], tuple(val.shape[:2]))}
-    return rows
+    return matrix(node, aten.view.default, (node, list(val.shape[:2])), val.shape[:2], val.stride()[:2])
+
+
+def matrix(source: Node, target: Any, args: tuple[Any, ...], shape: tuple[int, ...], strides: tuple[int, ...]) -> Node:
+    """A call with a matrix of this layout as result, in the name of `source`."""
+    made = source.graph.call_function(target, args)
+    made.meta = {**source.meta, "val": relaid(source.meta["val"], strides, tuple(shape))}
+    return made
 
 
 def pack_convolutions(graph: Graph, static: frozenset[Node]) -> bool:
