@@ -78,6 +78,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("cache_limit", 512, "megabytes it may hold; what was used longest ago goes first", "DYNAMO_CACHE_LIMIT", _megabytes),
     Option("force_disable_caches", False, "use no cache, whatever `cache` says", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", _flag),
     Option("freezing", False, "trust that parameters never change where no gradient is needed", "DYNAMO_FREEZING", _flag),
+    Option("keep_freed_memory", True, "let glibc keep 64 MB of freed memory; read at the first graph", "DYNAMO_KEEP_FREED_MEMORY", _flag),
     Option("compile_debug", False, "write a folder of graphs, IR, code and logs per compiled graph", "TORCH_COMPILE_DEBUG", _flag),
     Option("debug_dir", "", "where torch_compile_debug goes; empty: the current folder", "TORCH_COMPILE_DEBUG_DIR", str),
     Option("inductor_trace", False, "the same per graph, by content, in the cache folder", "TORCHINDUCTOR_TRACE", _flag),

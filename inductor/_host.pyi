@@ -44,5 +44,8 @@ def data_ptr(tensor: Any) -> int:
 def fingerprint(tensors: tuple[Any, ...], sizes: tuple[int, ...]) -> bytes:
     """16 bytes that tell the contents of tensors apart; `sizes` are bytes of each."""
 
+def keep_freed_memory() -> None:
+    """Raise the threshold from which on glibc gives freed memory back to the kernel, to 64 MB."""
+
 def object_word(obj: object, offset: int) -> int:
     """Eight bytes of an object at an offset."""

@@ -464,10 +464,24 @@ static PyObject *object_word(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(word);
 }
 
+/* glibc returns the free end of its heap to the kernel when that is larger than a threshold, and the next call faults its results
+ * in again, 4 KB at a time. The threshold is twice the largest mapped block that was freed so far, of blocks up to 32 MB: freeing
+ * one of that size, which nothing has touched, raises it at once. Thresholds that the user has set do not move; other allocators
+ * do nothing here. */
+static PyObject *keep_freed_memory(PyObject *module, PyObject *unused)
+{
+    enum { LARGEST = 32 << 20, HEADER = 1 << 16 };
+    void *volatile block = malloc(LARGEST - HEADER); /* volatile: compilers remove a pair of malloc and free */
+    (void)module, (void)unused;
+    free(block);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"configure", configure, METH_VARARGS, "Set the addresses of libtorch functions."},
     {"data_ptr", data_ptr, METH_O, "Data pointer of a tensor, read as programs read it."},
     {"fingerprint", (PyCFunction)(void (*)(void))fingerprint, METH_FASTCALL, "16 bytes that tell the contents of tensors apart."},
+    {"keep_freed_memory", keep_freed_memory, METH_NOARGS, "Raise the threshold from which on glibc gives freed memory back."},
     {"object_word", object_word, METH_VARARGS, "Eight bytes of an object at an offset, for finding the handle."},
     {NULL, NULL, 0, NULL},
 };

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dynamo import config
 from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import contiguous_strides, is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
@@ -252,7 +253,17 @@ def kernel_addresses(library: ctypes.CDLL | None, count: int) -> list[int]:
     return [address or 0 for address in (ctypes.c_void_p * count).in_dll(library, "dd_kernels")]
 
 
+@functools.cache
+def keep_freed_memory(host: Any) -> None:
+    """Once per process: results of several MB then lie in pages that the process already has."""
+    if config.keep_freed_memory:
+        host.keep_freed_memory()
+
+
 def make_host(recipe: Recipe, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The callable of a recipe: the C program, or the Python one where C cannot read tensors."""
     host = connect()
-    return PythonHost(recipe, library) if host is None else HostWriter(recipe, library, host).run()
+    if host is None:
+        return PythonHost(recipe, library)
+    keep_freed_memory(host)
+    return HostWriter(recipe, library, host).run()
