@@ -1,8 +1,8 @@
 """The compiler beside eager and torch.compile: `make bench-compiler`, or `python -m tests.benchmarks.compiler --help`.
 
 First calls are taken in new processes with empty caches (cold), then again with the caches those left (second). The peer's
-imports and probes are shown apart. Steady-state times are interleaved in one process per row; where memory for results comes to lie
-differs from process to process, and with it what a call costs in page faults, so `--repeats` takes the least of several.
+imports and probes are shown apart. Steady-state times are interleaved in one process per row; `faults` are the page faults of an average
+call of each engine. Where memory comes to lie differs from process to process, so `--repeats` takes the least of several.
 """
 
 from __future__ import annotations
@@ -96,18 +96,20 @@ def first_calls(workloads: Sequence[Workload], table: Table, repeats: int) -> No
 
 
 def steady_state(workloads: Sequence[Workload], table: Table, threads: int, seconds: float, engines: str, repeats: int) -> None:
-    table.heading("eager us", "ours us", "peer us", "eager/ours", "peer/ours")
+    table.heading("eager us", "ours us", "peer us", "eager/ours", "peer/ours", "faults")
     for workload in workloads:
         arguments = ("--threads", str(threads), "--seconds", str(seconds), "--engines", engines)
         seen = [found for _ in range(repeats) if (found := run_worker("steady", workload.name, *arguments)) is not None]
         if seen:
             row = {engine: min(found.get(engine, math.nan) for found in seen) for engine in ("eager", "ours", "peer")}
+            faults = [min(found[f"{engine} faults"] for found in seen) for engine in engines.split(",")]
             table.add(
                 part=f"{threads} thr",
                 name=workload.name,
                 **row,
                 over_eager=row["eager"] / row["ours"],
                 over_peer=row["peer"] / row["ours"],
+                faults="/".join(f"{count:.0f}" for count in faults),
             )
 
 

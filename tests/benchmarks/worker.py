@@ -1,7 +1,7 @@
 """One measurement in a process of its own; prints one JSON object. The driver is `compiler.py`.
 
 python -m tests.benchmarks.worker first NAME --engine ours    imports, one-time costs and the first call
-python -m tests.benchmarks.worker steady NAME                  microseconds per call of all engines, in turn
+python -m tests.benchmarks.worker steady NAME                  microseconds and page faults per call of all engines, in turn
 python -m tests.benchmarks.worker memory NAME --engine ours    peak bytes of a step, all tensors counted
 """
 
@@ -11,6 +11,7 @@ import argparse
 import gc
 import importlib
 import json
+import resource
 import sys
 import tempfile
 import time
@@ -65,8 +66,13 @@ def _trivial(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
+def page_faults() -> int:
+    """Pages that the kernel has given this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
 def steady(workload: Workload, engines: list[str], seconds: float) -> dict[str, float]:
-    """Least microseconds per call of each engine.
+    """Least microseconds per call of each engine, and under `ENGINE faults` the page faults of its average call.
 
     Each has its own copy of a model, so that steps don't disturb each other. Plain calls have the same inputs: what lies in which part
     of the processor's cache changes a sum over 8 MB by a tenth.
@@ -90,14 +96,18 @@ def steady(workload: Workload, engines: list[str], seconds: float) -> dict[str, 
     gc.collect()
     gc.disable()
     end, rounds = time.perf_counter() + seconds, 0
+    faults = dict.fromkeys(calls, 0)
     while time.perf_counter() < end or rounds < 7:
         rounds += 1
         for engine, call in calls.items():
+            faults[engine] -= page_faults()
             began = time.perf_counter()
             for _ in range(counts[engine]):
                 call()
             least[engine] = min(least[engine], (time.perf_counter() - began) / counts[engine])
-    return {engine: value * 1e6 for engine, value in least.items()}
+            faults[engine] += page_faults()
+    found = {engine: value * 1e6 for engine, value in least.items()}
+    return found | {f"{engine} faults": faults[engine] / (rounds * counts[engine]) for engine in calls}
 
 
 def memory(workload: Workload, engine: str) -> dict[str, float]:
