@@ -135,7 +135,7 @@ def pass_over(counts: Mapping[str, int]) -> int:
 
 @contextmanager
 def limited(text: str) -> Iterator[Fuel]:
-    """Other limits, counted from zero, for a while. For tests and the bisector."""
+    """Other limits, counted from zero, for a while. For tests and the bisector. What is compiled stays so until `dynamo.reset()`."""
     global _fuel
     before, _fuel = _fuel, parse(text)
     try:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
+import dynamo
 from dynamo import config
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
@@ -26,6 +27,12 @@ _not_run: dict[str, Counter[str]] = {}
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_compiled() -> None:
+    """What an earlier test of this worker compiled would be found again, though it may have been compiled with other fuel."""
+    dynamo.reset()
 
 
 @pytest.fixture(autouse=True)

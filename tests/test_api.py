@@ -16,10 +16,8 @@ from dynamo.trace import events, session
 
 
 @pytest.fixture(autouse=True)
-def fresh():
-    dynamo.reset()
+def no_options():
     yield
-    dynamo.reset()
     dynamo.config.reset()
 
 

@@ -25,9 +25,7 @@ Tensor = torch.Tensor
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    dynamo.reset()
-    torch.manual_seed(0)
+def _same_modes() -> Iterator[None]:
     yield
     assert torch.is_grad_enabled()
     assert not torch.is_inference_mode_enabled()
