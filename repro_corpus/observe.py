@@ -1,0 +1,140 @@
+"""What can be seen of a run of a program, as plain facts, and how two runs differ.
+
+Observed are the result (values, dtypes, shapes, strides, offsets, aliasing, gradients, types of containers), the exception, printed
+text, warnings of the program's own lines, and torch's global state afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from dynamo.modes import surroundings
+from repro_corpus.program import Compile, Program
+
+_OURS = re.compile(r"\[DD\d+\]")
+_FAILED = re.compile(r"\[DD09[01]\]|Internal error", re.IGNORECASE)
+
+
+@dataclass
+class Observation:
+    """`facts` maps a path in the result to a plain fact or a detached tensor. `internal` are failures of the compiler's own."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    internal: list[str] = field(default_factory=list)
+
+
+def observe(program: Program, compile: Compile) -> Observation:
+    """Run once from the same random state, and collect what is to be seen."""
+    seen = Observation()
+    torch.manual_seed(0)
+    random.seed(0)
+    before = surroundings()
+    printed = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
+        warnings.simplefilter("always")
+        try:
+            result = program.run(compile)
+        except Exception as e:  # noqa: BLE001  # what the program raises is an observation like any other
+            seen.facts["raised"] = type(e).__qualname__
+            seen.facts["raised: message"] = str(e)
+        else:
+            _Collector(seen.facts).collect(result, "result")
+    seen.facts["printed"] = printed.getvalue()
+    texts = [f"{w.category.__name__}: {w.message}" for w in caught if w.filename == program.run.__code__.co_filename]
+    seen.facts["warnings"] = [t for t in texts if not _OURS.search(t)]
+    seen.internal = [str(w.message) for w in caught if _FAILED.search(str(w.message))]
+    after = surroundings()
+    seen.facts["state afterwards"] = {k: v for k, v in after.items() if before[k] != v}
+    return seen
+
+
+class _Collector:
+    """Flattens a result into facts; memory seen twice is named by the path that showed it first."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts = facts
+        self.storages: dict[int, str] = {}
+        self.objects: dict[int, str] = {}
+        self.keep: list[Any] = []
+
+    def collect(self, value: Any, path: str) -> None:
+        self.facts[f"{path}: type"] = type(value).__qualname__
+        if isinstance(value, torch.Tensor):
+            self.tensor(value, path)
+        elif isinstance(value, Mapping):
+            self.facts[f"{path}: keys"] = [repr(k) for k in value]
+            for key, item in value.items():
+                self.collect(item, f"{path}[{key!r}]")
+        elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, range)):
+            self.facts[f"{path}: length"] = len(value)
+            for index, item in enumerate(value):
+                self.collect(item, f"{path}[{index}]")
+        elif isinstance(value, float):
+            self.facts[path] = torch.tensor(value, dtype=torch.float64)
+        elif isinstance(value, type):
+            self.facts[path] = value.__qualname__
+        elif isinstance(value, BaseException):
+            self.facts[f"{path}: message"] = str(value)
+        elif type(value).__repr__ is object.__repr__:
+            for name, item in vars(value).items() if hasattr(value, "__dict__") else ():
+                self.collect(item, f"{path}.{name}")
+        else:
+            self.facts[path] = repr(value)
+
+    def tensor(self, t: torch.Tensor, path: str) -> None:
+        if id(t) in self.objects:
+            self.facts[f"{path}: is"] = self.objects[id(t)]
+            return
+        self.objects[id(t)] = path
+        self.keep.append(t)
+        for name in ("dtype", "shape", "device", "layout", "requires_grad", "is_leaf"):
+            self.facts[f"{path}: {name}"] = getattr(t, name)
+        self.facts[f"{path}: inference"] = t.is_inference()
+        self.facts[f"{path}: conj, neg"] = (t.is_conj(), t.is_neg())
+        if t.layout == torch.strided and not torch.utils._python_dispatch.is_traceable_wrapper_subclass(t):
+            sizes = zip(t.stride(), t.shape, strict=True)
+            self.facts[f"{path}: strides"] = [s for s, n in sizes if n > 1] if t.numel() else None
+            storage = t.untyped_storage()._cdata if t.numel() else id(t)
+            first = self.storages.setdefault(storage, path)
+            self.facts[f"{path}: memory of"] = (first, t.storage_offset() if first != path else 0)
+        with torch.no_grad():
+            self.facts[f"{path}: values"] = t.detach().to_dense().as_subclass(torch.Tensor).clone()
+        if t.is_leaf and t.requires_grad:
+            self.collect(t.grad, f"{path}.grad")
+
+
+def differences(expected: Observation, found: Observation, tolerance: tuple[float, float] | None) -> list[str]:
+    """One line per fact that differs; a failure of the compiler's own is one too, whatever came out."""
+    lines = [f"internal error: {text}" for text in found.internal]
+    for key in [*expected.facts, *(k for k in found.facts if k not in expected.facts)]:
+        if key == "raised: message":
+            continue
+        e, f = (side.facts.get(key, "nothing") for side in (expected, found))
+        if key == "raised" and e != f:
+            e, f = (f"{v}: {side.facts.get('raised: message')}" for v, side in ((e, expected), (f, found)))
+            lines.append(f"raised: {f} instead of {e}")
+        elif isinstance(e, torch.Tensor) and isinstance(f, torch.Tensor):
+            lines += [f"{key}: {text}" for text in _values(e, f, tolerance)]
+        elif type(e) is not type(f) or e != f:
+            lines.append(f"{key}: {f} instead of {e}")
+    return lines
+
+
+def _values(e: torch.Tensor, f: torch.Tensor, tolerance: tuple[float, float] | None) -> Iterator[str]:
+    if e.dtype != f.dtype or e.shape != f.shape:
+        return  # a fact of its own
+    rtol, atol = tolerance if tolerance is not None else (None, None)
+    try:
+        torch.testing.assert_close(f, e, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
+    except AssertionError as error:
+        small = f"\n  {f.flatten()[:8]} instead of {e.flatten()[:8]}" if e.numel() else ""
+        yield " ".join(str(error).split()) + small
