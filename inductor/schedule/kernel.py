@@ -67,11 +67,28 @@ class Kernel:
     updates: frozenset[str] = frozenset()  # inputs it reads and then overwrites
     crossing: Axis | None = None  # the loop inside a block along which other accesses than the block's are contiguous
     over: dict[str, str] = field(default_factory=dict)  # result -> the value whose memory it takes over
+    skip: dict[str, int] = field(default_factory=dict)  # buffer -> elements at its start that no access of the kernel reaches
 
     def home(self, buffer: str) -> str:
         """The buffer whose pointer reaches this one in the kernel."""
         new = next((new for new, old in self.over.items() if old == buffer), None)
         return buffer if new is None else self.home(new)
+
+    def find_skips(self) -> None:
+        """Move the constant that all indices into a buffer have to its pointer: then kernels that differ in it alone have one text."""
+        least: dict[str, int] = {}
+        nests = [m for s in self.stages for m in (*s.members, *(s.interior.members if s.interior is not None else ()))]
+        for nest in nests:
+            accesses = [e.attr for e in nest.loads()] + [(s.buffer, s.index) for s in nest.stores]
+            for buffer, index in accesses:
+                home = self.home(buffer)
+                least[home] = min(least.get(home, index.const), index.const)
+        self.skip = {buffer: constant for buffer, constant in least.items() if constant > 0}
+
+    def beyond_skip(self, buffer: str, index: Index) -> Index:
+        """An index counted from where the kernel's pointer to the buffer points."""
+        skipped = self.skip.get(self.home(buffer), 0)
+        return index + const(-skipped) if skipped else index
 
 
 def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:

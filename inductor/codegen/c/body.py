@@ -55,6 +55,7 @@ class BodyPrinter:
         self.late: list[str] = []  # stores over values that others in the loop body read: after all of them
         self.here: dict[str, Store] = {}  # stores of this very loop body: loads of the same element take the value itself
         self.is_scalar = False  # no loop around the values is vectorised
+        self.opaque: tuple[Axis, frozenset[int]] | None = None  # steps of the vectorised loop that are variables
         self.patches = Patches(kernel)
         self.scan_text = scan_text
         self._has_loads: dict[Expr, bool] = {}
@@ -162,7 +163,7 @@ class BodyPrinter:
         patch = self.patches.load(buffer, index, node.type) if mask is None and not node.args else None
         if patch is not None:
             return self.let(node.type, patch, len(self.scope.loops))
-        position, depth = self.position(index, node.args, mask)
+        position, depth = self.position(self.kernel.beyond_skip(buffer, index), node.args, mask)
         text = f"p_{self.kernel.home(buffer)}[{position}]"
         if mask is not None:
             depth = max(depth, mask[1])
@@ -177,7 +178,7 @@ class BodyPrinter:
         def name(axis: Axis) -> str:
             return placed[int(axis.name[1:])][0] if axis.name.startswith("$") else self.axis_name(axis)
 
-        return index_text(index, name), depth
+        return index_text(index, name, self.opaque), depth
 
     def axis_name(self, axis: Axis) -> str:
         return axis.name
@@ -192,7 +193,8 @@ class BodyPrinter:
             self.scope.lines[at].append(f"t_{store.buffer}[{self.tile_position(where)}] = {self.value(store.value)[0]};")
             return
         patch = self.patches.store(store.buffer, store.index, store.value.type) if store.mode == "set" and not store.indirect else None
-        target = patch or f"p_{self.kernel.home(store.buffer)}[{self.position(store.index, store.indirect)[0]}]"
+        where = self.kernel.beyond_skip(store.buffer, store.index)
+        target = patch or f"p_{self.kernel.home(store.buffer)}[{self.position(where, store.indirect)[0]}]"
         value_text = self.value(store.value)[0]
         if store.mode == "add":
             kind = store.value.type

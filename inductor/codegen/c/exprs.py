@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from inductor.ir.affine import Axis, Div, Index
 from inductor.ir.expr import Expr, const_value
+from inductor.ir.nest import Nest
 from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES
 
+GROUPED_STEP = 8  # widest step between neighbours that several reads are taken from together
 UNSIGNED = {"i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t", "u8": "uint8_t", "bool": "uint8_t"}
 SUFFIX = {"f32": "f", "f64": ""}
 
@@ -19,12 +21,15 @@ def c_type(name: str) -> str:
     return TYPES[name].c
 
 
-def index_text(index: Index, name: Callable[[Axis], str]) -> str:
-    """An index as a C expression of type long."""
+def index_text(index: Index, name: Callable[[Axis], str], opaque: tuple[Axis, frozenset[int]] | None = None) -> str:
+    """An index as a C expression of type long. The coefficients of one axis may be variables (see `far_steps`)."""
     parts: list[str] = []
     for atom, coef in index.terms:
         if isinstance(atom, Axis):
             text = name(atom)
+            if opaque is not None and atom is opaque[0] and coef in opaque[1]:
+                parts.append(f"{step_name(coef)}*{text}")
+                continue
         else:
             inner = index_text(atom.of, name)
             never_negative = atom.of.bounds[0] >= 0
@@ -36,6 +41,31 @@ def index_text(index: Index, name: Callable[[Axis], str]) -> str:
     if index.const or not parts:
         parts.append(f"{index.const}L")
     return " + ".join(parts)
+
+
+def far_steps(axis: Axis, members: Iterable[Nest]) -> frozenset[int]:
+    """The steps along a loop in which the vectoriser must not see a constant.
+
+    Of several reads of one buffer that are a constant apart and take the same constant step, gcc makes one access to the whole step,
+    of which it picks the elements: up to a step of 4 that is the fastest way, at 8 it breaks even, at 16 it takes twice as long as
+    reading the elements one by one, and at 4,096 it is 400 KB of machine code that take minutes to compile.
+    """
+    reads: dict[tuple[str, int], set[Index]] = {}
+    for load in (e for m in members for e in m.loads()):
+        buffer, index = load.attr
+        step = index.coef(axis)
+        if abs(step) > GROUPED_STEP:
+            reads.setdefault((buffer, step), set()).add(index)
+    return frozenset(step for (_, step), indices in reads.items() if len(indices) > 1)
+
+
+def step_name(step: int) -> str:
+    return f"step{step}" if step > 0 else f"step_{-step}"
+
+
+def step_lines(steps: Iterable[int]) -> list[str]:
+    """Declarations of steps as variables whose value the compiler does not know."""
+    return [f'long {step_name(s)} = {s}; __asm__("" : "+r"({step_name(s)}));' for s in sorted(steps)]
 
 
 def float_text(value: float, type_name: str) -> str:

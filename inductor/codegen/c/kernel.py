@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
 from inductor.codegen.c.comments import origin_comment
-from inductor.codegen.c.exprs import c_type
+from inductor.codegen.c.exprs import c_type, far_steps, step_lines
 from inductor.codegen.c.prefetch import prefetches, row_prefetches
 from inductor.codegen.c.reductions import Accumulator, accumulator
 from inductor.ir.affine import Axis
@@ -55,6 +55,10 @@ class StagePrinter:
         )
         self.lanes = self.lane_count()
         self.printer.is_scalar = self.is_scalar()
+        far = far_steps(loops[-1], stage.members) if loops and not self.printer.is_scalar else frozenset()
+        if far:
+            self.printer.opaque = loops[-1], far
+            self.before += step_lines(far)
 
     @property
     def is_block(self) -> bool:
@@ -335,7 +339,8 @@ class KernelPrinter:
             const = "" if buffer in self.kernel.writes else "const "
             kind = c_type(self.program.buffers[buffer].type)
             restrict = "" if self.aliased else "RESTRICT "
-            out.append(f"{const}{kind} *{restrict}p_{buffer} = ({const}{kind} *)p[{self.slots[buffer]}];")
+            skip = f" + {self.kernel.skip[buffer]}L" if buffer in self.kernel.skip else ""
+            out.append(f"{const}{kind} *{restrict}p_{buffer} = ({const}{kind} *)p[{self.slots[buffer]}]{skip};")
         return out
 
     def tiles(self) -> list[str]:
@@ -369,6 +374,7 @@ class KernelPrinter:
 
     def text(self) -> str:
         kernel, names = self.kernel, Names()
+        kernel.find_skips()
         total, decode = self.outer()
         stored = stores_by_buffer([m for s in kernel.stages for m in s.members])
         body: list[str] = []

@@ -76,4 +76,4 @@ class Patches:
         def name(axis: Axis) -> str:
             return "first" if axis is crossing else "lo" if axis is block else axis.name
 
-        return f"p_{buffer} + {index_text(index, name)}", index.coef(block)
+        return f"p_{buffer} + {index_text(self.kernel.beyond_skip(buffer, index), name)}", index.coef(block)

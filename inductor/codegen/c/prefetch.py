@@ -29,7 +29,7 @@ def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: in
         return start if axis is vector else axis.name
 
     return [
-        f"prefetch(p_{kernel.home(buffer)} + {index_text(index, name)}, {lanes * size});"
+        f"prefetch(p_{kernel.home(buffer)} + {index_text(kernel.beyond_skip(buffer, index), name)}, {lanes * size});"
         for buffer, index, size in dict.fromkeys(_streams(kernel, stage, vector))
     ]
 
@@ -59,7 +59,7 @@ def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
         size = hint(chosen.extent) * TYPES[load.type].size if chosen is not None else 0
         if chosen is not None and LINE < size <= min(ROW, points * LINE) and is_stream(load):
             buffer, index = load.attr
-            start = index_text(index.substitute({chosen: const(0)}), lambda a: a.name)
+            start = index_text(kernel.beyond_skip(buffer, index).substitute({chosen: const(0)}), lambda a: a.name)
             first = f"(const char *)(p_{kernel.home(buffer)} + {start})"
             lines.append(f"for (long l = 0; l < {size}L; l += {LINE}) __builtin_prefetch({first} + l);")
     return list(dict.fromkeys(lines))

@@ -7,6 +7,7 @@ from pathlib import Path
 from inductor.codegen.c.batch import BatchPrinter
 from inductor.codegen.c.exprs import libm_used
 from inductor.codegen.c.kernel import KernelPrinter
+from inductor.codegen.c.shared import share
 from inductor.ir.nest import Program
 from inductor.runtime.mathlib import prototypes
 from inductor.schedule.batch import BatchKernel
@@ -28,7 +29,7 @@ def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], a
     functions = libm_used(nodes)
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
         functions |= {"exp"}
-    texts = [printer(k, program, slots, k.name in aliased).text() for k in kernels]
+    texts = share([(k, printer(k, program, slots, k.name in aliased).text()) for k in kernels])
     parts = [PRELUDE, prototypes(functions), *([TRANSPOSE] if any("transpose_" in t for t in texts) else []), *texts]
     names = ", ".join(k.name for k in kernels) or "0"
     parts.append(

@@ -1,0 +1,93 @@
+"""Kernels that differ only in the memory they work on are compiled once.
+
+A loop that was unrolled by the trace, and a model of equal blocks, give hundreds of kernels with one text but for the names of
+buffers, loops and the kernel itself. Names are replaced in the order in which the text uses them; kernels that are then
+equal share one function, which takes a table of their own pointers. What a C compiler needs grows with the kernels that differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from inductor.codegen.c.comments import without_comments
+from inductor.schedule.batch import BatchKernel
+from inductor.schedule.kernel import Kernel
+
+_POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)
+_NAME = re.compile(r"\b(?:(p|t|in\d+|out\d+)_)?([A-Za-z]\w*)\b")
+
+
+@dataclass(frozen=True)
+class Form:
+    """A kernel's text under canonical names, and the pointers it takes there: (slot, C type, elements to skip) in order of use."""
+
+    text: str
+    pointers: tuple[tuple[str, str, str], ...]
+    comment: str
+
+
+def form_of(kernel: Kernel, text: str) -> Form:
+    """What a printed kernel looks like when its own names are taken out."""
+    declared = {name: (declaration, cast, slot, skip or "0") for declaration, name, cast, slot, skip in _POINTER.findall(text)}
+    bare = without_comments(_POINTER.sub("", text))
+    loops = {a.name for s in kernel.stages for m in s.members for a in m.axes} | {a.name for a in kernel.outer}
+    for stage in kernel.stages:
+        loops.update(a.name for a in stage.axes)
+        if stage.interior is not None:
+            loops.add(stage.interior.axis.name)
+            loops.update(a.name for m in stage.interior.members for a in m.axes)
+    buffers = declared.keys() | kernel.tiles.keys() | kernel.registers | {*kernel.reads, *kernel.writes}
+    mine = {kernel.name: "NAME", f"{kernel.name}_part": "NAME_part"}
+    seen: dict[str, str] = {}
+
+    def rename(match: re.Match[str]) -> str:
+        prefix, name = match.group(1), match.group(2)
+        if prefix is not None:
+            if name in buffers:
+                return f"{prefix}_{seen.setdefault(f'buffer {name}', f'm{len(seen)}')}"
+            return match.group(0)
+        if name in loops:
+            return seen.setdefault(f"loop {name}", f"i{len(seen)}")
+        return mine.get(name, name)
+
+    renamed = _NAME.sub(rename, bare)
+    order = [(name, seen[f"buffer {name}"]) for name in declared if f"buffer {name}" in seen]
+    order.sort(key=lambda pair: int(pair[1][1:]))
+    pointers: list[tuple[str, str, str]] = []
+    lines: list[str] = []
+    for name, new in order:
+        declaration, cast, slot, skip = declared[name]
+        lines.append(f"    {declaration}p_{new} = {cast}p[{len(lines) + 1}];\n")
+        pointers.append((slot, cast, skip))
+    head, brace, body = renamed.partition("{\n")
+    comment = re.search(r"/\*.*?\*/", text)
+    return Form(head + brace + "".join(lines) + body, tuple(pointers), comment.group(0) if comment else "")
+
+
+def share(kernels: list[tuple[Kernel, str]]) -> list[str]:
+    """The texts of the kernels of a unit, those that are equal printed once before what calls it."""
+    forms = [None if isinstance(kernel, BatchKernel) else form_of(kernel, text) for kernel, text in kernels]  # a batch is a table already
+    users = Counter(form.text for form in forms if form is not None)
+    names: dict[str, str] = {}
+    out: list[str] = []
+    for (kernel, text), form in zip(kernels, forms, strict=True):
+        if form is None or users[form.text] == 1:
+            out.append(text)
+            continue
+        if form.text not in names:
+            name = names[form.text] = f"same{len(names)}"
+            body = form.text.replace("NAME", name).replace(f"static void {name}(", f"static __attribute__((noinline)) void {name}(")
+            out.append(f"{form.comment}\n{body}" if form.comment else body)
+        out.append(_call(kernel.name, names[form.text], form))
+    return out
+
+
+def _call(name: str, shared: str, form: Form) -> str:
+    entries = ["p[0]", *(f"p[{slot}]" if skip == "0" else f"(char *)({cast}p[{slot}] + {skip})" for slot, cast, skip in form.pointers)]
+    comment = f" {form.comment}" if form.comment else ""
+    return (
+        f"static void {name}(char *const *p, int threads) {{{comment}\n"
+        f"    char *const mine[] = {{{', '.join(entries)}}};\n    {shared}(mine, threads);\n}}\n"
+    )

@@ -1,0 +1,137 @@
+"""What the C compiler gets to do stays in proportion: machine code per kernel, and text for programs that repeat themselves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import dynamo
+from dynamo.trace import session
+from dynamo.trace.events import CodeGenerated
+from tests.inductor.code_size import built_sizes
+from tests.inductor.helpers import assert_same, check, compiled, texts
+
+CHANNELS_LAST = torch.channels_last
+
+
+def space_to_depth_mean(x: torch.Tensor) -> torch.Tensor:
+    n, c, h, w = x.shape
+    return x.view(n, c, h // 2, 2, w // 2, 2).mean((3, 5)).permute(0, 2, 3, 1).contiguous()
+
+
+def quarters(x: torch.Tensor) -> torch.Tensor:
+    """The patches of a window transformer's merging: four strided slices side by side."""
+    parts = [x[..., 0::2, 0::2], x[..., 1::2, 0::2], x[..., 0::2, 1::2], x[..., 1::2, 1::2]]
+    return (parts[0] + parts[1] * parts[2] - parts[3]).permute(0, 2, 3, 1).contiguous()
+
+
+TRANSPOSED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "2x2 average, stored transposed": lambda x: F.avg_pool2d(x, 2).permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format),
+    "2x2 average, channels last": lambda x: F.avg_pool2d(x, 2).to(memory_format=CHANNELS_LAST),
+    "4x4 average, stored transposed": lambda x: F.avg_pool2d(x, 4).permute(0, 2, 3, 1).contiguous(),
+    "3x3 average, overlapping": lambda x: F.avg_pool2d(x, 3, 2, 1).permute(0, 2, 3, 1).contiguous(),
+    "2x2 maximum, stored transposed": lambda x: F.max_pool2d(x, 2).permute(0, 2, 3, 1).contiguous(),
+    "mean over blocks": space_to_depth_mean,
+    "strided slices": quarters,
+    "neighbours in a row": lambda x: (x[..., 1:] - x[..., :-1]).transpose(1, 3).contiguous(),
+    "neighbours in a column": lambda x: (x[:, :, 1:] * x[:, :, :-1]).permute(0, 3, 2, 1).contiguous(),
+    "bilinear, channels last": lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear").to(memory_format=CHANNELS_LAST),
+}
+
+
+@pytest.mark.parametrize("size", [(1, 32, 64, 64), (2, 64, 32, 32)], ids=str)
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_reads_with_a_large_step(name: str, size: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """gcc joins reads a constant apart with one large constant step into an access of the whole step, 400 KB of code at 4,096."""
+    fn, x = TRANSPOSED[name], torch.randn(size)
+    with built_sizes(monkeypatch) as sizes:
+        found = compiled(fn, (x,))(x)
+    assert_same(found, fn(x), rtol=1e-5, atol=1e-5)
+    assert max(sizes.values()) < 8 * 1024, max(sizes.items(), key=lambda kv: kv[1])
+
+
+def test_steps_are_variables() -> None:
+    source = texts(lambda x: F.avg_pool2d(x, 2).permute(0, 2, 3, 1).contiguous(), (torch.randn(1, 32, 64, 64),))["kernels"]
+    assert 'long step4096 = 4096; __asm__("" : "+r"(step4096));' in source
+    assert "step4096*" in source and "4096L*" not in source
+
+
+def test_short_steps_stay_constant() -> None:
+    """Up to 8 apart, reading all and choosing is the faster way."""
+    source = texts(lambda x: x[:, 0::4] + x[:, 1::4], (torch.randn(64, 256),))["kernels"]
+    assert "__asm__" not in source[source.index("static void k") :]
+
+
+# programs that repeat themselves
+
+
+def c_of(fn: Callable[..., object], *args: object) -> list[str]:
+    with session() as store:
+        fn(*args)
+    return [e.code for e in store.of(CodeGenerated) if e.language == "c"]
+
+
+def functions(sources: list[str]) -> int:
+    return sum(len(re.findall(r"^static void \w+_part\(", source, re.MULTILINE)) for source in sources)
+
+
+class Unrolled(nn.Module):
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.cell, self.steps = nn.LSTMCell(8, 16), steps
+
+    def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+        out = []
+        for i in range(self.steps):
+            h, c = self.cell(x[i], (h, c))
+            out.append(h.tanh() * 2)
+        return torch.stack(out)
+
+
+def unrolled(steps: int, *, train: bool) -> int:
+    """How many loop functions the C compiler gets."""
+    model = Unrolled(steps)
+    x, state = torch.randn(steps, 4, 8), torch.zeros(4, 16)
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        with torch.set_grad_enabled(train):
+            out = dynamo.compile(model)(x, state, state)
+            if train:
+                out.sum().backward()
+            return out.detach()
+
+    with session() as store:
+        found = run(x)
+    sources = [e.code for e in store.of(CodeGenerated) if e.language == "c"]
+    torch.testing.assert_close(found, model(x, state, state).detach())
+    return functions(sources)
+
+
+@pytest.mark.parametrize("train", [False, True], ids=["eval", "train"])
+def test_a_longer_loop_needs_no_more_functions(train: bool) -> None:
+    assert unrolled(24, train=train) <= unrolled(12, train=train) + 2
+
+
+def test_equal_blocks_share_their_code() -> None:
+    model = nn.Sequential(*(nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.GELU(), nn.GroupNorm(2, 4)) for _ in range(6))).eval()
+    x = torch.randn(2, 4, 12, 12)
+    with torch.no_grad():
+        sources = c_of(dynamo.compile(model), x)
+        torch.testing.assert_close(dynamo.compile(model)(x), model(x))
+    assert functions(sources) <= 4
+
+
+def test_shared_code_keeps_places_apart() -> None:
+    """One body, run on other buffers, other offsets and other types."""
+    xs = [torch.randn(4, 33) for _ in range(4)]
+
+    def fn(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+        return torch.cat([a.sin(), b.sin(), c.sin(), d.sin(), (a + b).double().sin().float()], 1)
+
+    check(fn, *xs)
+
