@@ -120,11 +120,15 @@ class Compiled:
 @final
 class Direct:
     """An entry function without a Python frame: fn(*[inputs[i] for i in args]), then pick the result.
-    out: None = the result itself, int k = result[k], tuple of ints = tuple(result[k] ...)."""
-    def __init__(self, fn: Callable[..., Any], args: tuple[int, ...], out: int | tuple[int, ...] | None) -> None: ...
+    out: None = the result itself, int k = result[k], tuple of ints = tuple(result[k] ...).
+    When fn raises an Exception and there is a rescue, the result is Tail(rescue, (exception, None, *inputs))."""
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[int, ...], out: int | tuple[int, ...] | None, rescue: Callable[..., Any] | None = None
+    ) -> None: ...
     fn: Callable[..., Any]
     args: tuple[int, ...]
     out: int | tuple[int, ...] | None
+    rescue: Callable[..., Any] | None
     def __call__(self, *inputs: Any) -> Any: ...
 
 @final

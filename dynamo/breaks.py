@@ -213,6 +213,12 @@ _ROWS: tuple[Reason, ...] = (
         "return what the function changes instead of changing it.",
     ),
     Reason(
+        "DD095",
+        "compiled graph failed on its own",
+        "a compiled graph raised where the program does not; plain Python ran the frame instead, so the result is right.",
+        "report it with `dynamo-debug trace`; `dynamo.config.suppress_errors = False` raises the error itself.",
+    ),
+    Reason(
         "AOT001",
         "no ahead-of-time graph",
         "the captured graph can't be made functional, so it runs as it was captured.",

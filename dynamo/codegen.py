@@ -319,11 +319,11 @@ class EntryWriter:
 
     # ---- the whole ----------------------------------------------------------------------------------------
 
-    def source_text(self, name: str, result: str, graph_call: str | None) -> str:
+    def source_text(self, name: str, result: str, graph_call: list[str] | None) -> str:
         params = ", ".join(f"i{i}" for i in range(self.inputs))
         lines = [*self.loads, *self.first_effects]
         if graph_call is not None:
-            lines.append(graph_call)
+            lines += graph_call
         lines += [*self.body, *self.effects, f"return {result}"]
         return f"def {name}({params}):\n" + "".join(f"    {line}\n" for line in lines)
 

@@ -20,7 +20,7 @@ import torch
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
-from dynamo import _C, config, marks
+from dynamo import _C, config, internal_errors, marks
 from dynamo.backends.registry import Backend, is_own, lookup_backend
 from dynamo.bytecode.decode import decode
 from dynamo.capture import Captured, Uncapturable, capture
@@ -194,12 +194,8 @@ class Context:
                 raise
             state.cache.mode = _C.Cache.SKIP
             where = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-            message = (
-                f"compiling {where} failed, it runs in eager: {type(e).__name__}: {e}. "
-                "set dynamo.config.suppress_errors = False to raise [DD090]"
-            )
-            warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
             emit(events.Note("DD090", f"{where}: {type(e).__name__}: {e}", "error"))
+            internal_errors.report("DD090", e, where, compile_id, code.co_filename, code.co_firstlineno)
             return None
 
 
@@ -304,8 +300,8 @@ def run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[.
         if ctx.fullgraph or not config.suppress_errors or not is_own(ctx.backend):
             raise BackendError(ctx.backend_name, e) from e
         message = f"backend {ctx.backend_name!r} failed on graph {compile_id}, which runs in eager: {type(e).__name__}: {e} [DD091]"
-        warnings.warn_explicit(message, UserWarning, *user_place())
         emit(events.Note("DD091", message, "error"))
+        internal_errors.report("DD091", e, f"graph {compile_id}", compile_id, *user_place(), text=message.removesuffix(" [DD091]"))
         return forward_of(finished.gm)
     if not callable(compiled):
         raise BackendError(ctx.backend_name, TypeError(f"returned {type(compiled).__name__}, which can't be called"))

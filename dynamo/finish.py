@@ -21,6 +21,7 @@ from dynamo.capture import Captured
 from dynamo.codegen import EntryWriter
 from dynamo.errors import GraphBreakError
 from dynamo.lazy import lazy_module
+from dynamo.rescue import KEEPS_INPUTS, Rescue, can_fail, can_start_over, draws, undoing
 from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError
 from dynamo.symbolic.frame import Frame
@@ -42,24 +43,71 @@ class Finished:
     name: str
     placeholders: list[str] = field(default_factory=list)
     restore: Callable[[], None] | None = None
+    failing: Failing | None = None
 
     def make(self, graph_fn: Callable[..., Any] | None) -> tuple[Callable[..., Any], str]:
         call = None
+        failing = self.failing
         if self.gm is not None and graph_fn is not None:
+            if failing is not None:
+                graph_fn = failing.undone(graph_fn)
             if self.restore is not None:
                 graph_fn = restoring_modes(graph_fn, self.restore)
             self.writer.names.globals["graph"] = graph_fn
-            call = f"g = graph({', '.join(self.placeholders)})"
+            call = [f"g = graph({', '.join(self.placeholders)})"]
+            if failing is not None:
+                call = failing.around(call[0], self.writer)
         text = self.writer.source_text(self.name, self.result, call)
-        if self.direct is not None and graph_fn is not None:
+        if self.direct is not None and graph_fn is not None and not (failing is not None and failing.draws):
             args, out = self.direct
-            return _C.Direct(graph_fn, args, out), text
+            return _C.Direct(graph_fn, args, out, failing.rescue if failing is not None else None), text
         filename = f"<entry {self.name} {id(self):x}>"
         scope = self.writer.names.globals
         exec(compile(text, filename, "exec"), scope)
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         fn: types.FunctionType = scope.pop(self.name)
         return fn, text
+
+
+@dataclass(frozen=True)
+class Failing:
+    """What happens when the graph raises: see dynamo/rescue.py. `positions` and `held` are the tensors of others that it writes to."""
+
+    rescue: Rescue
+    draws: bool
+    positions: tuple[int, ...]
+    held: tuple[torch.Tensor, ...]
+
+    def undone(self, graph_fn: Callable[..., Any]) -> Callable[..., Any]:
+        if not (self.positions or self.held) or getattr(graph_fn, KEEPS_INPUTS, False):
+            return graph_fn
+        return undoing(graph_fn, self.positions, self.held)
+
+    def around(self, call: str, writer: EntryWriter) -> list[str]:
+        """The statements that call the graph."""
+        writer.names.globals |= {"rescue": self.rescue, "random_state": torch.get_rng_state}
+        state = "random" if self.draws else "None"
+        inputs = "".join(f", i{i}" for i in range(writer.inputs))
+        lines = ["random = random_state()"] if self.draws else []
+        return [*lines, "try:", f"    {call}", "except Exception as error:", f"    return Tail(rescue, (error, {state}{inputs}))"]
+
+
+def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[TensorValue], compile_id: str) -> Failing | None:
+    """None: the graph has done something that can't be done again."""
+    tx, ran = captured.tx, captured.tx.mode.ran
+    if not can_start_over(ran):
+        return None
+    fails = can_fail(ran)
+    written = [v for v in placeholders if is_written(v)] if fails else []
+    inside = [tx.by_id.get(id(obj)) for obj in tx.attributes.values() if isinstance(obj, torch.Tensor)] if fails else []
+    held = [v.obj for v in inside if isinstance(v, TensorValue) and is_written(v)]
+    code = captured.frame.code
+    rescue = Rescue(code, captured.frame.globals, compile_id)
+    return Failing(rescue, fails and draws(ran), tuple(placeholders.index(v) for v in written), tuple(held))
+
+
+def is_written(v: TensorValue) -> bool:
+    return v.fake._version > 0
 
 
 def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str) -> Finished:
@@ -75,7 +123,8 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
     direct = _direct(captured, writer, placeholders) if plain and gm is not None else None
     name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_name) or "entry"
     texts = [writer.load(p.source) for p in placeholders if p.source is not None]
-    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, captured.restore if tx.on_exit else None)
+    failing = failing_of(captured, writer, placeholders, compile_id) if gm is not None else None
+    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, captured.restore if tx.on_exit else None, failing)
 
 
 # ---- graph --------------------------------------------------------------------------------------------------

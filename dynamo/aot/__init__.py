@@ -15,6 +15,7 @@ from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Facts, attribute
 from dynamo.decisions import compiling, current_compile
 from dynamo.lazy import forward_of
+from dynamo.rescue import KEEPS_INPUTS, undoing
 
 if TYPE_CHECKING:
     from dynamo.aot.joint import Joint
@@ -98,9 +99,12 @@ def aot_module(
     def by_sharing(*args: Any) -> Any:
         key = runtime.sharing(args)
         if key not in variants:
-            variants[key] = _compile(gm, args, compilers, compile_id)[0]
+            made = _compile(gm, args, compilers, compile_id)[0]
+            positions = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+            variants[key] = made if hasattr(made, KEEPS_INPUTS) else undoing(made, positions, list(gm.buffers()))
         return variants[key](*args)
 
+    setattr(by_sharing, KEEPS_INPUTS, hasattr(call, KEEPS_INPUTS))
     return by_sharing
 
 

@@ -67,7 +67,6 @@ class Joint:
     tangents: list[Node] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     grads: list[Node | None] = field(default_factory=list)
-    effects: list[Node] = field(default_factory=list)
     backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
 
@@ -265,7 +264,6 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
-        joint.effects = tracer.effects
         return joint
 
     def _describe_outputs(self, joint: Joint, flat: list[Any], differentiable: list[FakeTensor | None]) -> None:

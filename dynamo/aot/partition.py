@@ -21,6 +21,7 @@ from dynamo.aot.joint import Joint, alias_source
 from dynamo.aot.rng import draws
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor
+from dynamo.op_effects import acting
 
 aten = torch.ops.aten
 
@@ -112,7 +113,7 @@ def inference(joint: Joint) -> Parts:
 
 def partition(joint: Joint, strategy: str) -> Parts:
     """Split by `min_cut` or `save_all`."""
-    ends = [g for g in joint.grads if g is not None]
+    ends = [*(g for g in joint.grads if g is not None), *acting(joint.graph, "backward")]
     behind = needed(ends)
     reads = _read_by_backward(behind, ends)
     chosen = CUTS[strategy](joint, reads)
@@ -218,7 +219,7 @@ CUTS = {"min_cut": min_cut, "save_all": save_all}
 
 def _forward(joint: Joint, saved: list[Node]) -> GraphModule:
     writes = [n for n in joint.graph.nodes if n.meta.get("phase") == "write"]
-    keep = needed([*joint.results, *saved, *writes, *joint.effects])
+    keep = needed([*joint.results, *saved, *writes, *acting(joint.graph, "forward")])
     placeholders = {p.node for p in joint.primals}
     graph = Graph()
     env: dict[Node, Node] = {}

@@ -11,6 +11,7 @@ from torch.utils._pytree import tree_unflatten
 
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import MODES, Facts, Output, Place
+from dynamo.rescue import KEEPS_INPUTS
 
 Tensor = torch.Tensor
 Compiled = Callable[[list[Any]], Sequence[Any]]
@@ -225,6 +226,12 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
 
 def wrap(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     """The callable with the calling convention of the captured graph. `held` are the tensors of `facts.held`."""
+    call = _calling(facts, held, run)
+    setattr(call, KEEPS_INPUTS, True)  # writes are the last thing that graphs do
+    return call
+
+
+def _calling(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     gather = _gather(facts, held)
     after = _after(facts, held)
     outputs = facts.outputs

@@ -86,7 +86,6 @@ class Tracer(FakeMode):
         self.region: int | None = None
         self.source: Source = ("", 0, ())
         self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
-        self.effects: list[Node] = []
         self._starts: list[int] = []
         self._sources: list[Source] = []
         self._names: dict[str, int] = {}
@@ -166,8 +165,6 @@ class Tracer(FakeMode):
         node.meta["phase"] = self.phase
         if self.region is not None:
             node.meta["region"] = self.region
-        if isinstance(op, OpOverload) and facts_of(op).is_random and self.phase == "forward":
-            self.effects.append(node)
         return node
 
     def _unpack(self, node: Node, out: Any) -> Any:

@@ -8,6 +8,7 @@ typedef struct {
     PyObject *fn;
     PyObject *args_tuple;
     PyObject *out;
+    PyObject *rescue; /* or NULL */
     Py_ssize_t n, highest;
     Py_ssize_t *pick;
 } Direct;
@@ -23,6 +24,29 @@ static PyObject *item(PyObject *result, PyObject *index)
             return Py_NewRef(PySequence_Fast_GET_ITEM(result, k));
     }
     return PyObject_GetItem(result, index);
+}
+
+/* fn has raised an Exception: Tail(rescue, (it, None, *inputs)). The driver calls that when the exception is no longer being handled. */
+static PyObject *hand_over(Direct *self, PyObject *const *inputs, Py_ssize_t n)
+{
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyErr_NormalizeException(&type, &error, &traceback);
+    if (traceback)
+        PyException_SetTraceback(error, traceback);
+    PyObject *args = PyTuple_New(n + 2), *tail = NULL;
+    if (args) {
+        PyTuple_SET_ITEM(args, 0, Py_NewRef(error));
+        PyTuple_SET_ITEM(args, 1, Py_NewRef(Py_None));
+        for (Py_ssize_t i = 0; i < n; i++)
+            PyTuple_SET_ITEM(args, i + 2, Py_NewRef(inputs[i]));
+        tail = PyObject_CallFunctionObjArgs((PyObject *)&dd_Tail_Type, self->rescue, args, NULL);
+        Py_DECREF(args);
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(traceback);
+    return tail;
 }
 
 static PyObject *Direct_vectorcall(PyObject *op, PyObject *const *inputs, size_t nargsf, PyObject *kwnames)
@@ -41,6 +65,8 @@ static PyObject *Direct_vectorcall(PyObject *op, PyObject *const *inputs, size_t
     PyObject *result = PyObject_Vectorcall(self->fn, args + 1, (size_t)self->n | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
     if (args != small)
         PyMem_Free(args);
+    if (!result && self->rescue && PyErr_ExceptionMatches(PyExc_Exception))
+        return hand_over(self, inputs, n);
     if (!result || self->out == Py_None)
         return result;
     PyObject *picked;
@@ -63,9 +89,9 @@ static PyObject *Direct_vectorcall(PyObject *op, PyObject *const *inputs, size_t
 
 static PyObject *Direct_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fn", "args", "out", NULL};
-    PyObject *fn, *indices, *out;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O:Direct", names, &fn, &PyTuple_Type, &indices, &out))
+    static char *names[] = {"fn", "args", "out", "rescue", NULL};
+    PyObject *fn, *indices, *out, *rescue = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO!O|O:Direct", names, &fn, &PyTuple_Type, &indices, &out, &rescue))
         return NULL;
     bool good = out == Py_None || PyLong_Check(out) || PyTuple_Check(out);
     for (Py_ssize_t i = 0; good && PyTuple_Check(out) && i < PyTuple_GET_SIZE(out); i++)
@@ -79,6 +105,7 @@ static PyObject *Direct_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->fn = Py_NewRef(fn);
     self->args_tuple = Py_NewRef(indices);
     self->out = Py_NewRef(out);
+    self->rescue = rescue == Py_None ? NULL : Py_NewRef(rescue);
     self->n = PyTuple_GET_SIZE(indices);
     self->highest = -1;
     self->pick = PyMem_New(Py_ssize_t, self->n + 1);
@@ -103,12 +130,14 @@ static PyObject *Direct_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static int Direct_traverse(Direct *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->fn);
+    Py_VISIT(self->rescue);
     return 0;
 }
 
 static int Direct_clear(Direct *self)
 {
     Py_XSETREF(self->fn, Py_NewRef(Py_None));
+    Py_CLEAR(self->rescue);
     return 0;
 }
 
@@ -118,6 +147,7 @@ static void Direct_dealloc(Direct *self)
     Py_XDECREF(self->fn);
     Py_XDECREF(self->args_tuple);
     Py_XDECREF(self->out);
+    Py_XDECREF(self->rescue);
     PyMem_Free(self->pick);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
@@ -126,13 +156,15 @@ static PyMemberDef Direct_members[] = {
     {"fn", T_OBJECT, offsetof(Direct, fn), READONLY, "the function called"},
     {"args", T_OBJECT, offsetof(Direct, args_tuple), READONLY, "which inputs it gets"},
     {"out", T_OBJECT, offsetof(Direct, out), READONLY, "what of its result is returned"},
+    {"rescue", T_OBJECT, offsetof(Direct, rescue), READONLY, "what is called when fn raises"},
     {NULL, 0, 0, 0, NULL},
 };
 
 PyTypeObject dd_Direct_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "dynamo._C.Direct",
-    .tp_doc = "Direct(fn, args, out)\n--\n\nAn entry function without a Python frame: fn(*[inputs[i] for i in args]), then the picked part of the result.",
+    .tp_doc = "Direct(fn, args, out, rescue=None)\n--\n\nAn entry function without a Python frame: fn(*[inputs[i] for i in args]), then the picked part of the result. "
+              "When fn raises an Exception and there is a rescue, the result is Tail(rescue, (exception, None, *inputs)).",
     .tp_basicsize = sizeof(Direct),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_new = Direct_new,

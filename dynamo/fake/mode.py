@@ -47,6 +47,7 @@ class FakeMode(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._converter = Converter()
+        self.ran: set[Any] = set()  # every operator that has run under this mode
         self._entered: list[tuple[bool, plain_shapes]] = []
         self._hooks: list[bool] = []
 
@@ -73,6 +74,7 @@ class FakeMode(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.ran.add(func)
         return run(self, func, args, kwargs or {})
 
     def from_real(self, t: torch.Tensor, *, leaf: bool | None = None) -> FakeTensor:

@@ -257,6 +257,19 @@ class Note(Event):
 
 
 @dataclass(frozen=True)
+class InternalError(Event):
+    """A failure of the compiler's own: `error` is the type of the exception, `raised_at` its place in the code (`file:line function`),
+    `where` what of the program was being compiled or run, which went on in eager."""
+
+    id: str
+    error: str
+    message: str
+    raised_at: str
+    where: str
+    compile_id: str = ""
+
+
+@dataclass(frozen=True)
 class SourceRead(Event):
     """Text of a source file that other events point into, as it was when the run read it."""
 

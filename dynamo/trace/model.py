@@ -115,6 +115,7 @@ class Run:
         self.limits: list[ev.LimitHit] = []
         self.frozen: list[ev.FrozenMiss] = []
         self.notes: list[ev.Note] = []
+        self.internal_errors: list[ev.InternalError] = []
         self.sources: dict[str, list[str]] = {}
         self.problems: list[str] = []
         self._frames: dict[str, Frame] = {}
@@ -274,6 +275,7 @@ _TAKERS: dict[type[Event], Callable[[Run, Any], None]] = {
     ev.Decided: _to_compile("decisions"),
     ev.StepScheduled: _to_compile("steps"),
     ev.Note: _to_run("notes"),
+    ev.InternalError: _to_run("internal_errors"),
     ev.SourceRead: _source_read,
 }
 

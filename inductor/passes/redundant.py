@@ -7,7 +7,8 @@ from typing import Any
 
 from torch.fx import Graph, Node
 
-from inductor.passes.row import Replacement, Row, Seen, is_random, row
+from dynamo.op_effects import acts, must_run
+from inductor.passes.row import Replacement, Row, Seen, row
 
 
 def frozen(tree: Any) -> Hashable:
@@ -22,9 +23,8 @@ def frozen(tree: Any) -> Hashable:
 
 
 def common(node: Node, seen: Seen) -> Replacement:
-    """A second computation of the same value; random and changing operators are never the same twice."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None or schema.is_mutable or is_random(node):
+    """A second computation of the same value. What an operator does besides is never the same twice: a draw, a write, a user's operator."""
+    if acts(node.target) or getattr(node.target, "_schema", None) is None:
         return None
     key = (node.target, frozen(node.args), frozen(dict(node.kwargs)))
     found = seen.first.setdefault(key, node)
@@ -35,11 +35,7 @@ ROWS: tuple[Row, ...] = (row("common", common),)
 
 
 def drop_unused(graph: Graph) -> None:
-    """Remove nodes without users. Operators without results (checks) and those that change arguments act on their own."""
+    """Remove nodes that nothing reads and that do nothing besides."""
     for node in reversed(list(graph.nodes)):
-        if node.op not in ("call_function", "get_attr") or node.users:
-            continue
-        schema = getattr(node.target, "_schema", None)
-        acts = schema is not None and (schema.is_mutable or not schema.returns)
-        if not acts and not (node.op == "call_function" and is_random(node)):
+        if node.op in ("call_function", "get_attr") and not node.users and not must_run(node):
             graph.erase_node(node)

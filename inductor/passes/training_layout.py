@@ -16,6 +16,7 @@ import torch
 from torch.fx import Graph, Node
 
 from dynamo.decisions import decide
+from dynamo.op_effects import acting
 from inductor.lowering import families
 from inductor.lowering.registry import ROWS
 from inductor.passes.layout import copied, follow, is_channels_last, is_image, laid_out
@@ -51,7 +52,7 @@ def pays(graph: Graph) -> bool:
 
 def relay(joint: Joint) -> None:
     families.load()
-    shown = {n for n in (*joint.results, *joint.grads, *joint.effects) if n is not None}
+    shown = {n for n in (*joint.results, *joint.grads, *acting(joint.graph)) if n is not None}
     last: set[Node] = set()
     copies: dict[Node, Node] = {}
     for node in list(joint.graph.nodes):
