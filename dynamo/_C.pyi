@@ -3,6 +3,7 @@
 Frame inputs are one flat tuple: bound argument slots in localsplus order (co_argcount + co_kwonlyargcount + *args tuple +
 **kwargs dict), then the function's closure cells (len(co_freevars)).
 """
+
 from collections.abc import Callable
 from typing import Any, TypeAlias, final
 
@@ -78,20 +79,21 @@ class Entry:
     def __init__(self, guards: GuardTree, fn: Callable[..., Any], info: object = None) -> None: ...
     guards: GuardTree
     fn: Callable[..., Any]  # called as fn(*inputs)
-    info: object            # the Python-side record (compile id, graphs ...)
+    info: object  # the Python-side record (compile id, graphs ...)
     hits: int
 
 @final
 class Cache:
     """The entries of one code object under one compile context. Entry order: most recently hit first."""
-    ACTIVE: int     # miss -> call miss()
-    RUN_ONLY: int   # miss -> run natively (recompile limit hit, or frozen by run())
-    SKIP: int       # never look: run natively
+
+    ACTIVE: int  # miss -> call miss()
+    RUN_ONLY: int  # miss -> run natively (recompile limit hit, or frozen by run())
+    SKIP: int  # never look: run natively
     def __init__(self, code: Any) -> None: ...
     code: Any
     mode: int
     entries: tuple[Entry, ...]
-    misses: int     # calls that found no entry and did not compile one (RUN_ONLY, or stance 1)
+    misses: int  # calls that found no entry and did not compile one (RUN_ONLY, or stance 1)
     def add(self, entry: Entry) -> None: ...
     def remove(self, entry: Entry) -> None: ...
     def clear(self) -> None: ...
@@ -103,7 +105,9 @@ class Compiled:
 
     miss(compiled, inputs) -> callable | None: called when no entry fits; the result, if not None, is called with *inputs;
     None means run the original function natively (with the frame hook active for the frames it calls)."""
-    def __init__(self, fn: Callable[..., Any], cache: Cache, miss: Callable[[Compiled, Inputs], Callable[..., Any] | None], context: object = None) -> None: ...
+    def __init__(
+        self, fn: Callable[..., Any], cache: Cache, miss: Callable[[Compiled, Inputs], Callable[..., Any] | None], context: object = None
+    ) -> None: ...
     fn: Callable[..., Any]
     cache: Cache
     context: object
@@ -144,15 +148,26 @@ def set_frame_handler(handler: Callable[[Any, Any], Compiled | None] | None) -> 
     """handler(function_object, context) decides once per (code, context) what the hook does with a frame of that code: a Compiled whose cache and miss
     serve it, or None = leave it alone. The answer is remembered per code and context until reset_frames(). A frame whose function has other globals
     than the Compiled's runs natively. Without a handler the hook is never installed. Returns the old handler."""
+
 def reset_frames() -> None: ...
 def hook_active() -> bool:
     """True while the PEP 523 evaluator is installed (test aid)."""
+
 def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None) -> Callable[[Compiled, Inputs], object] | None:
     """handler(compiled, inputs) hears of every call that found no entry under stance 1; the call then runs natively. What it raises is reported as
     unraisable. Returns the old handler."""
+
 def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, /) -> Any:
     """Call fn with every Compiled object running natively and the hook off, in this thread, until it returns (dynamo.disable)."""
+
+def enter_scope(context: object, /) -> object:
+    """From here on the frame hook looks at frames of this thread on behalf of the context, which the caller keeps alive (`with optimize():`)."""
+
+def leave_scope(scope: object, /) -> None:
+    """Undo the enter_scope that gave the scope. Each scope is left once, in the reverse order."""
+
 def set_stance(stance: int) -> int:
     """0 default, 1 frozen (never call miss: run()), 2 force eager; per thread. Returns the old one."""
+
 def layout_report() -> dict[str, object]:
     """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""

@@ -7,7 +7,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 
@@ -127,18 +127,38 @@ def optimize(
     guard_export_fn: None = None,
     disable: bool = False,
     dynamic: bool | None = None,
-) -> Callable[[Any], Any]:
-    """The classic decorator: `optimize("eager")(fn)`. nopython is fullgraph."""
+) -> Optimizer:
+    """The classic decorator: `optimize("eager")(fn)`. nopython is fullgraph.
 
-    def decorate(fn: Any) -> Any:
-        return compile(fn, backend=backend, fullgraph=nopython, disable=disable, dynamic=dynamic)
-
+    `with optimize("eager"):` compiles the functions that are called inside.
+    """
     if not isinstance(backend, str) and not callable(backend):
         raise TypeError(f"backend must be a name or a callable, got {type(backend).__name__}")
-    return decorate
+    return Optimizer(backend, nopython, disable, dynamic)
 
 
-def optimize_assert(backend: str | Backend = "inductor", **kwargs: Any) -> Callable[[Any], Any]:
+class Optimizer:
+    """What `optimize` gives: called with a function it compiles that; as a context manager it compiles each frame that begins inside."""
+
+    def __init__(self, backend: str | Backend, nopython: bool, disable: bool, dynamic: bool | None) -> None:
+        self.backend, self.nopython, self.disable, self.dynamic = backend, nopython, disable, dynamic
+        self._open: list[tuple[Context, object]] = []
+
+    def __call__(self, fn: Any) -> Any:
+        return compile(fn, backend=self.backend, fullgraph=self.nopython, disable=self.disable, dynamic=self.dynamic)
+
+    def __enter__(self) -> Self:
+        ctx = context_for(self.backend, fullgraph=self.nopython)
+        self._open.append((ctx, None if self.disable else _C.enter_scope(ctx)))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _, scope = self._open.pop()
+        if scope is not None:
+            _C.leave_scope(scope)
+
+
+def optimize_assert(backend: str | Backend = "inductor", **kwargs: Any) -> Optimizer:
     """`optimize(backend, nopython=True)`."""
     return optimize(backend, nopython=True, **kwargs)
 

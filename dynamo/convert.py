@@ -114,8 +114,8 @@ class Context:
         """Called by C when no entry fits. None: run the function natively."""
         fn: Any = compiled.fn
         state = self.state(fn)
-        if config.disable or not debug_filter(fn.__code__):
-            return None
+        if config.disable or not debug_filter(fn.__code__) or torch._C._get_tracing_state() is not None:
+            return None  # TorchScript's tracer must see the program's own calls
         with state.lock:
             for entry in state.cache.entries:  # another thread may have made it while we waited
                 if entry.guards.check(inputs):

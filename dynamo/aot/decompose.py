@@ -18,7 +18,6 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-
 # ops whose decomposition is exact up to rounding and made of pointwise ops, reductions and views
 NAMES: tuple[str, ...] = words(
     """addcdiv addcmul addmv addr aminmax baddbmm binary_cross_entropy binary_cross_entropy_backward

@@ -51,9 +51,7 @@ _FUNCTIONAL: dict[Any, Any] = {
 
 # views that change nothing below autograd; they get no node of their own
 SAME = frozenset({aten.detach.default, aten.alias.default, aten.lift_fresh.default})
-_MULTI = frozenset(
-    {aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections}
-)
+_MULTI = frozenset({aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections})
 
 
 @cache
@@ -93,8 +91,7 @@ def functional_form(op: Any) -> Any:
 def _same_arguments(form: Any, wanted: list[Any]) -> bool:
     have = form._schema.arguments
     return len(have) == len(wanted) and all(
-        a.name == b.name and a.kwarg_only == b.kwarg_only and _plain_type(a) == _plain_type(b)
-        for a, b in zip(have, wanted, strict=True)
+        a.name == b.name and a.kwarg_only == b.kwarg_only and _plain_type(a) == _plain_type(b) for a, b in zip(have, wanted, strict=True)
     )
 
 

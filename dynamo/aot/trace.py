@@ -442,9 +442,7 @@ class Tracer(FakeMode):
         if type(real) is FakeTensor:
             return self._adopt(self.emit(aten.clone.default, real), fake)
         if real.numel() == 1 and not real.is_complex():
-            node = self.emit(
-                aten.full.default, list(real.shape), real.item(), dtype=real.dtype, device=real.device, pin_memory=False
-            )
+            node = self.emit(aten.full.default, list(real.shape), real.item(), dtype=real.dtype, device=real.device, pin_memory=False)
         else:
             name = f"_tensor_constant{self._count('constant')}"
             setattr(self.root, name, real.detach().clone())
@@ -506,9 +504,7 @@ def _nodes_in(operands: Iterable[Any]) -> Iterator[Node]:
 def _filled(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
     value = args[1] if len(args) > 1 else 0
     if fake.is_contiguous():
-        return tracer.emit(
-            aten.full.default, list(fake.shape), value, dtype=fake.dtype, device=fake.fake_device, pin_memory=False
-        )
+        return tracer.emit(aten.full.default, list(fake.shape), value, dtype=fake.dtype, device=fake.fake_device, pin_memory=False)
     return tracer.emit(aten.fill.Scalar, args[0], value)
 
 
@@ -522,6 +518,4 @@ _SIMPLE_WRITES: dict[Any, Callable[..., Node]] = {
     aten.fill_.Scalar: _filled,
     aten.zero_.default: _filled,
 }
-_ANSWERED_BY_FAKE = frozenset(
-    {fake_mode._decompose, fake_mode._refuse, fake_mode._item, fake_mode._never, fake_mode._itself}
-)
+_ANSWERED_BY_FAKE = frozenset({fake_mode._decompose, fake_mode._refuse, fake_mode._item, fake_mode._never, fake_mode._itself})

@@ -161,6 +161,32 @@ static PyObject *serve_frame(Thread *t, Compiled *c, _PyInterpreterFrame *frame,
     return result;
 }
 
+/* Whether the frame is the body of a module that is being imported. */
+static bool is_import(const _PyInterpreterFrame *frame)
+{
+    if (frame->f_locals != frame->f_globals || !frame->f_globals)
+        return false;
+    PyObject *spec = PyDict_GetItemString(frame->f_globals, "__spec__"); /* borrowed */
+    if (!spec || spec == Py_None)
+        return false;
+    PyObject *flag = PyObject_GetAttrString(spec, "_initializing");
+    bool is = flag == Py_True;
+    if (!flag)
+        PyErr_Clear();
+    Py_XDECREF(flag);
+    return is;
+}
+
+/* What a module computes while it is imported is nobody's model code, and its objects are half made: the hook looks away. */
+static PyObject *eval_import(Thread *t, _PyFrameEvalFunction plain, PyThreadState *tstate, _PyInterpreterFrame *frame)
+{
+    int was_native = t->native;
+    t->native = 0;
+    PyObject *result = plain(tstate, frame, 0);
+    t->native = was_native;
+    return result;
+}
+
 static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
     Thread *t = &dd_thread;
@@ -175,6 +201,8 @@ static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, i
         return plain(tstate, frame, throwflag);
     }
     int flags = PyCode_Check(code) ? ((PyCodeObject *)code)->co_flags : 0;
+    if (!(flags & CO_OPTIMIZED) && PyCode_Check(code) && is_import(frame))
+        return eval_import(t, plain, tstate, frame);
     if (!(flags & CO_OPTIMIZED) || !(flags & CO_NEWLOCALS) || flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR) || !PyFunction_Check(func))
         return plain(tstate, frame, throwflag);
 
@@ -247,6 +275,37 @@ void dd_scope_leave(Thread *t, Scope *saved)
 
 /* ---- module functions ---- */
 
+/* A scope that Python code opens and closes: the frames between are looked at as those of a native step are. */
+static const char scope_name[] = "dynamo._C.scope";
+
+static void free_scope(PyObject *capsule)
+{
+    PyMem_Free(PyCapsule_GetPointer(capsule, scope_name));
+}
+
+static PyObject *enter_scope(PyObject *Py_UNUSED(mod), PyObject *context)
+{
+    Scope *saved = PyMem_Malloc(sizeof(Scope));
+    if (!saved)
+        return PyErr_NoMemory();
+    PyObject *capsule = PyCapsule_New(saved, scope_name, free_scope);
+    if (!capsule) {
+        PyMem_Free(saved);
+        return NULL;
+    }
+    dd_scope_enter(&dd_thread, saved, context, NULL);
+    return capsule;
+}
+
+static PyObject *leave_scope(PyObject *Py_UNUSED(mod), PyObject *capsule)
+{
+    Scope *saved = PyCapsule_GetPointer(capsule, scope_name);
+    if (!saved)
+        return NULL;
+    dd_scope_leave(&dd_thread, saved);
+    Py_RETURN_NONE;
+}
+
 /* Puts a callable or None into *slot and returns what was there. */
 static PyObject *set_handler(PyObject **slot, PyObject *handler, const char *name)
 {
@@ -312,6 +371,8 @@ PyMethodDef dd_hook_methods[] = {
     {"reset_frames", reset_frames, METH_NOARGS, "Forget what the frame handler decided."},
     {"hook_active", hook_active, METH_NOARGS, "True while the PEP 523 evaluator is installed."},
     {"disabled_call", disabled_call, METH_VARARGS, "disabled_call(fn, args, kwargs)\n--\n\nCall fn with every Compiled running natively and the hook off, in this thread, until it returns."},
+    {"enter_scope", enter_scope, METH_O, "enter_scope(context)\n--\n\nFrom here on the hook looks at frames of this thread, on behalf of the context. Gives what leave_scope takes."},
+    {"leave_scope", leave_scope, METH_O, "leave_scope(scope)\n--\n\nUndo the enter_scope that gave the scope; each scope is left once, in the reverse order."},
     {"set_stance", set_stance, METH_O, "set_stance(stance)\n--\n\n0 default, 1 frozen, 2 force eager; per thread. Returns the old one."},
     {NULL, NULL, 0, NULL},
 };

@@ -30,11 +30,11 @@ int dd_strict_eq(PyObject *seen, PyObject *expected)
         return 0;
     if (PyUnicode_CheckExact(seen))
         return PyUnicode_GET_LENGTH(seen) == PyUnicode_GET_LENGTH(expected) && PyUnicode_Compare(seen, expected) == 0;
-    if (PyFloat_CheckExact(seen)) {
+    if (PyFloat_Check(seen)) { /* numpy.float64 too: the types are equal */
         double a = PyFloat_AS_DOUBLE(seen), b = PyFloat_AS_DOUBLE(expected);
         return memcmp(&a, &b, sizeof a) == 0;
     }
-    if (PyComplex_CheckExact(seen)) {
+    if (PyComplex_Check(seen)) {
         Py_complex a = ((PyComplexObject *)seen)->cval, b = ((PyComplexObject *)expected)->cval;
         return memcmp(&a, &b, sizeof a) == 0;
     }

@@ -13,8 +13,7 @@ from dynamo.fake.tensor import META, FakeTensor, is_phantom
 
 
 class _Answer(TorchDispatchMode):
-    """Answers the one op it sees with a given fake; autograd then gives that fake a grad_fn.
-    """
+    """Answers the one op it sees with a given fake; autograd then gives that fake a grad_fn."""
 
     def __init__(self, fake: FakeTensor) -> None:
         super().__init__()

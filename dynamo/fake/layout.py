@@ -94,8 +94,7 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
                     out[at] = size
                 elif size != 1:
                     raise RuntimeError(
-                        f"The size of tensor a ({have}) must match the size of tensor b ({size}) "
-                        f"at non-singleton dimension {at}"
+                        f"The size of tensor a ({have}) must match the size of tensor b ({size}) at non-singleton dimension {at}"
                     )
             at += 1
     return tuple(out)

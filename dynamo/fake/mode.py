@@ -216,7 +216,9 @@ def _run_writing(
         given, inner = (
             (kwargs.get(where), named.get(where))
             if isinstance(where, str)
-            else (args[where], metas[where]) if where < len(args) else (None, None)
+            else (args[where], metas[where])
+            if where < len(args)
+            else (None, None)
         )
         for outer, meta in zip(_listed(given), _listed(inner), strict=True):
             if type(outer) is FakeTensor:

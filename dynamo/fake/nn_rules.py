@@ -332,10 +332,7 @@ def _mm(device: Device, a: Tensor, b: Tensor) -> Any:
     if a.dim() != 2 or b.dim() != 2 or a.dtype is not b.dtype:
         return NotImplemented
     if a.shape[1] != b.shape[0]:
-        raise RuntimeError(
-            "mat1 and mat2 shapes cannot be multiplied "
-            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
-        )
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})")
     return dense((a.shape[0], b.shape[1]), a.dtype)
 
 

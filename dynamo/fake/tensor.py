@@ -57,9 +57,7 @@ class FakeTensor(torch.Tensor):
 
     @staticmethod
     def __new__(cls, meta: torch.Tensor, device: torch.device, requires_grad: bool = False) -> FakeTensor:  # noqa: PYI034
-        fake: FakeTensor = _make_subclass(
-            cls, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device
-        )
+        fake: FakeTensor = _make_subclass(cls, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device)
         fake.meta = meta
         fake.fake_device = device
         return fake

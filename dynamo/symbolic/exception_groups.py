@@ -157,5 +157,3 @@ def reraise(tx: Tracer, original: Value, outcomes: Value) -> Value:
     if len(raised) < 2:
         return raised[0] if raised else NONE
     return tx_call(tx, tx.wrap(BaseExceptionGroup, None), [Const(""), tx.make_list(raised)])
-
-

@@ -16,6 +16,7 @@ from dynamo.symbolic import (  # noqa: F401  # imported for their rows
     itertools_rows,
     lists,
     number_rows,
+    numpy_rows,
     operator_rows,
     policy,
     rows,

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import operator
 import types
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.attributes import MISSING, lookup, tx_call
 from dynamo.symbolic.errors import Raised
+from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.values import (
     FALSE,
     NOT_IMPLEMENTED,
@@ -34,6 +36,7 @@ from dynamo.symbolic.values import (
     TupleValue,
     Value,
 )
+from dynamo.symbolic.wrap import SCALARS
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import Tracer
@@ -131,10 +134,27 @@ def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | 
 
 def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
     values = [a.value for a in args]
+    if any(a.cls in NUMBERS for a in args):
+        return _fold_numpy(tx, fn, values)
     try:
         return tx.wrap(fn(*values), None)
     except Exception as e:  # the program's own arithmetic error
         raise tx.throw(type(e), *e.args) from e
+
+
+def _fold_numpy(tx: Tracer, fn: Callable[..., Any], values: list[Any]) -> Value:
+    """Arithmetic on NumPy's numbers; where that warns, each call of the program does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = fn(*values)
+        except Warning as e:
+            raise tx.break_("DD009", f"{fn.__name__}: {e}", cause=e) from e
+        except Exception as e:  # the program's own arithmetic error
+            raise tx.throw(type(e), *e.args) from e
+    if type(found) not in SCALARS:
+        raise tx.break_("DD006", f"{fn.__name__} gives a {type(found).__name__}")
+    return tx.wrap(found, None)
 
 
 def _deferred(tx: Tracer, symbol: str, fn: Callable[..., Any], a: Const, b: Const) -> Value | None:

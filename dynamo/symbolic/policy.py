@@ -193,6 +193,13 @@ def _jit_internal(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> 
     return leaf(tx, fn, args, kwargs) if "boolean_dispatch" in fn.qualname or fn.code.co_qualname.startswith("boolean_dispatch") else None
 
 
+def _script_if_tracing(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
+    """Functions under `script_if_tracing` are themselves unless TorchScript traces them; what traces is a break."""
+    if fn.code.co_qualname != "_script_if_tracing.<locals>.wrapper":
+        raise tx.break_("DD021", f"{fn.globals.get('__name__')}.{fn.qualname}")
+    return None
+
+
 def _undecorated(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
     """Functions of torch that are kept from torch's own compiler: what they do can be captured here."""
     inner = inspect.getattr_static(fn.obj, "__wrapped__", None)
@@ -346,7 +353,7 @@ _HOMES: dict[str, Verdict] = {
     "torch.hub": _broken("DD005"),
     "torch.multiprocessing": _broken("DD005"),
     "torch.utils.data": _broken("DD005"),
-    "torch.jit._trace": _broken("DD021"),
+    "torch.jit._trace": _script_if_tracing,
     "torch.jit._script": _broken("DD021"),
     "torch.cuda.streams": _broken("DD022"),
     "torch.cuda.graphs": _broken("DD022"),

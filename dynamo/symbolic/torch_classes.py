@@ -42,6 +42,12 @@ def _folded(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | N
 
 def _graph_call(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | None:
     """torch.Tensor(...), torch.FloatTensor(...)."""
+    if len(args) == 1 and args[0].cls is torch.Size:  # a shape, where a tuple is data; in the arguments of a graph both are tuples
+        kind: Any = fn.obj
+        dtype = torch.get_default_dtype() if kind is torch.Tensor else kind.dtype
+        if kwargs or (kind is not torch.Tensor and kind.is_cuda):
+            raise tx.break_("DD005", f"{fn.obj.__name__}()")
+        return tx.call_function(torch.empty, args, {"dtype": Const(dtype), "device": Const(torch.device("cpu"))})
     if any(_has_tensor(a) for a in args if not isinstance(a, TensorValue)):
         raise tx.break_("DD003", f"{fn.obj.__name__}() of tensors")
     return tx.call_function(fn.obj, args, kwargs)

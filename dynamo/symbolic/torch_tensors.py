@@ -158,6 +158,14 @@ for _name, _combine, _scale in (("add", None, "alpha"), ("addcdiv", torch.div, "
         METHODS.add(getattr(Base, _name + _suffix))(_scaled(_name + _suffix, _combine, _scale))
 
 
+@method(Base.new)
+def _new(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
+    """`x.new(x.shape)` is a shape where `x.new((2, 3))` is data; in the arguments of a graph both are tuples."""
+    if len(args) == 1 and args[0].cls is torch.Size:
+        return tx.call_method("new_empty", [self_, *args], kwargs)
+    return tx.call_method("new", [self_, *args], kwargs)
+
+
 @method(Base.get_device)
 def _get_device(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
     device = self_.fake.device

@@ -19,6 +19,7 @@ from torch.fx import Graph, Node
 from dynamo import fake
 from dynamo.source import Source, const_source
 from dynamo.symbolic.errors import BreakError, NotConstant, Raised, RestartTrace
+from dynamo.symbolic.numpy_types import as_number
 from dynamo.symbolic.values import (
     NULL,
     CellValue,
@@ -333,6 +334,7 @@ class Tracer:
             raise self.break_("DD010", v.describe()) from e
         if isinstance(obj, enum.Enum) and isinstance(obj, int | float | str):
             obj = obj.value  # a member of an IntEnum and the like prints as itself in the code of a graph
+        obj = as_number(obj)  # so does a number of NumPy
         if _graph_constant(obj):
             return obj
         if not isinstance(obj, _ATTRIBUTE_KINDS):

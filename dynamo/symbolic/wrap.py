@@ -15,6 +15,7 @@ import torch
 from dynamo.source import Source
 from dynamo.symbolic.constants import IMMUTABLE_MODULES, is_frozen
 from dynamo.symbolic.hashing import object_key
+from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.values import (
     FALSE,
     NONE,
@@ -59,6 +60,7 @@ SCALARS = (
     torch.device,
     torch.layout,
     torch.memory_format,
+    *NUMBERS,
 )
 _SINGLETONS = {None: NONE, True: TRUE, False: FALSE}
 _BUILTIN_TYPES = (

@@ -1,0 +1,246 @@
+"""Tensor subclasses: `__torch_function__`, `__torch_dispatch__` and `__tensor_flatten__`."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from repro_corpus.program import program
+
+
+class Logged(torch.Tensor):
+    """Every call is counted and its result is of the class."""
+
+    calls: list[str] = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Scaled(torch.Tensor):
+    """Addition is something else."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func in (torch.add, torch.Tensor.add, torch.Tensor.__add__):
+            return super().__torch_function__(torch.mul, types, args, kwargs)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Plain(torch.Tensor):
+    """No override at all."""
+
+    def twice(self):
+        return self * 2
+
+    @property
+    def first(self):
+        return self[0]
+
+
+class NoFunction(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+
+@program("", "a subclass without overrides: methods, properties, results of the class")
+def plain_subclass(compile):
+    @compile
+    def f(x):
+        return x.twice() + 1, x.first, type(x.sin()).__name__, isinstance(x * 2, Plain)
+
+    return f(torch.arange(3.0).as_subclass(Plain))
+
+
+@program("", "a subclass whose __torch_function__ calls super")
+def super_subclass(compile):
+    @compile
+    def f(x):
+        return torch.sin(x) + x.cos() @ torch.ones(3)
+
+    return f(torch.arange(3.0).as_subclass(Logged))
+
+
+@program("", "a subclass that changes what addition means")
+def override_add(compile):
+    @compile
+    def f(x, y):
+        return x + y, torch.add(x, y), x.add(y), y + x, x * y
+
+    return f(torch.arange(3.0).as_subclass(Scaled), torch.full((3,), 5.0))
+
+
+@program("", "a subclass with __torch_function__ disabled")
+def disabled_function(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        return y, type(y).__name__
+
+    return f(torch.arange(3.0).as_subclass(NoFunction))
+
+
+@program("", "as_subclass inside the function")
+def as_subclass_inside(compile):
+    @compile
+    def f(x):
+        y = (x * 2).as_subclass(Scaled)
+        z = y + 3
+        return z, z.as_subclass(torch.Tensor) + 3
+
+    return f(torch.arange(3.0))
+
+
+@program("", "a parameter of a subclass in a module, with gradient")
+def subclass_parameter(compile):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3).as_subclass(Scaled))
+
+        def forward(self, x):
+            return (x + self.w).sum()
+
+    m = M()
+    y = compile(m)(torch.arange(3.0))
+    y.backward()
+    return y, m.w.grad
+
+
+@program("", "attributes of a subclass are kept by its __torch_function__")
+def metadata(compile):
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(out, Named):
+                out.tag = next((a.tag for a in args if isinstance(a, Named)), None)
+            return out
+
+    @compile
+    def f(x):
+        y = x.sin() * 2
+        return y, y.tag
+
+    x = torch.arange(3.0).as_subclass(Named)
+    x.tag = "hello"
+    first = f(x)
+    x.tag = "other"
+    return first, f(x)
+
+
+@program("", "an object that is no tensor and has __torch_function__")
+def tensor_like(compile):
+    class Like:
+        def __init__(self, t):
+            self.t = t
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return Like(func(*[a.t if isinstance(a, Like) else a for a in args], **(kwargs or {})))
+
+    @compile
+    def f(x):
+        return torch.mul(Like(x + 1), 2).t
+
+    @compile
+    def g(x):
+        return torch.add(x, x)
+
+    return f(torch.ones(2)), g(Like(torch.ones(2))).t
+
+
+class TwoTensor(torch.Tensor):
+    """Two tensors under one name; everything is done to both."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, a.shape, strides=a.stride(), dtype=a.dtype, device=a.device, requires_grad=a.requires_grad or b.requires_grad
+        )
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, size, stride):
+        return TwoTensor(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        from torch.utils import _pytree as pytree
+
+        kwargs = kwargs or {}
+        flat, spec = pytree.tree_flatten((args, kwargs))
+        sides = []
+        for name in ("a", "b"):
+            a, k = pytree.tree_unflatten([getattr(v, name) if isinstance(v, TwoTensor) else v for v in flat], spec)
+            sides.append(func(*a, **k))
+        if isinstance(sides[0], torch.Tensor):
+            return TwoTensor(*sides)
+        return sides[0]
+
+
+@program("", "a traceable wrapper subclass as argument and result")
+def two_tensor(compile):
+    @compile
+    def f(x):
+        return x.sin() * 2 + 1
+
+    y = f(TwoTensor(torch.arange(3.0), torch.ones(3)))
+    return y.a, y.b, type(y).__name__
+
+
+@program("", "a traceable wrapper subclass: its parts are used and it is made inside")
+def two_tensor_inside(compile):
+    @compile
+    def f(x, t):
+        made = TwoTensor(x, x + 1) * 2
+        return made.a + made.b, t.a + t.b, (t * made).b
+
+    return f(torch.ones(2), TwoTensor(torch.arange(2.0), torch.ones(2)))
+
+
+@program("", "a traceable wrapper subclass with gradients")
+def two_tensor_grad(compile):
+    @compile
+    def f(x):
+        return (x * x).sin()
+
+    a, b = torch.arange(3.0), torch.ones(3)
+    x = TwoTensor(a, b).requires_grad_()
+    y = f(x)
+    y.sum().backward()
+    return y.a, y.b, x.grad.a, x.grad.b
+
+
+@program("", "a traceable wrapper subclass as parameter of a module")
+def two_tensor_parameter(compile):
+    m = nn.Linear(3, 2, bias=False)
+    m.weight = nn.Parameter(TwoTensor(torch.ones(2, 3), torch.zeros(2, 3)))
+    y = compile(m)(torch.ones(1, 3))
+    y.sum().backward()
+    return y.a, y.b, m.weight.grad.a, m.weight.grad.b
+
+
+@program("", "a subclass with __torch_dispatch__ only")
+def dispatch_only(compile):
+    class Doubling(torch.Tensor):
+        @staticmethod
+        def __new__(cls, t):
+            return torch.Tensor._make_subclass(cls, t)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            args = [a.as_subclass(torch.Tensor) if isinstance(a, Doubling) else a for a in args]
+            return func(*args, **(kwargs or {}))
+
+    @compile
+    def f(x):
+        return x + 1
+
+    return f(Doubling(torch.ones(2)))
