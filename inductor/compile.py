@@ -25,6 +25,7 @@ from inductor.report import Reporter
 from inductor.runtime.build import start
 from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
+from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
@@ -79,6 +80,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
     with stage("schedule", graph_id):
         plan = schedule(program)
     verify(program, "schedule")
+    verify_plan(plan)
     reporter.scheduled(plan)
     with stage("kernels", graph_id):
         source = print_unit(plan.kernels, program, plan.slots)

@@ -6,7 +6,7 @@ undone by the reshape back. Those rows are the views of aten/src/ATen/Functional
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -48,6 +48,9 @@ _FUNCTIONAL: dict[Any, Any] = {
     aten.fill_.Tensor: aten.fill.Tensor,
     aten.zero_.default: aten.zero.default,
 }
+
+# ops that compute in the dtype of `out` where no dtype is given, instead of casting what they would return without it
+_COMPUTES_AS_OUT = frozenset({"sum", "prod", "mean", "nansum", "cumsum", "cumprod"})
 
 # views that change nothing below autograd; they get no node of their own
 SAME = frozenset({aten.detach.default, aten.alias.default, aten.lift_fresh.default})
@@ -109,6 +112,16 @@ def missing_arguments(op: Any, form: Any, given: int) -> list[Any]:
             break
         found.append(mine.default_value)
     return found
+
+
+def options_from_out(op: Any, form: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What the functional form of an out= op must be told because there is no `out` to go by."""
+    out = kwargs.get("out")
+    name = op._schema.name.removeprefix("aten::")
+    if not isinstance(out, torch.Tensor) or name not in _COMPUTES_AS_OUT or isinstance(form, Cloned):
+        return {}
+    takes_dtype = any(a.name == "dtype" and a.kwarg_only for a in form._schema.arguments)
+    return {"dtype": out.dtype} if takes_dtype and kwargs.get("dtype") is None else {}
 
 
 class Cloned:

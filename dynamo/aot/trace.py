@@ -32,6 +32,7 @@ from dynamo.aot.functionalise import (
     functional_form,
     is_multi,
     missing_arguments,
+    options_from_out,
     part_steps,
 )
 from dynamo.decisions import decide
@@ -387,7 +388,7 @@ class Tracer(FakeMode):
         if form is None:
             form = Cloned(func, facts.writes)
         elif form is not func:
-            call_kwargs = {k: v for k, v in kwargs.items() if k not in facts.writes}
+            call_kwargs = {k: v for k, v in kwargs.items() if k not in facts.writes} | options_from_out(func, form, kwargs)
         if "generator" in call_kwargs and call_kwargs["generator"] is None:
             call_kwargs = {k: v for k, v in call_kwargs.items() if k != "generator"}
         if len({id(f) for f in written}) != len(written) or _reads_list_of(written, args, facts):

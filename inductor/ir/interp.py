@@ -1,8 +1,8 @@
 """The reference interpreter: what a program means, executed slowly and with every access checked.
 
 It evaluates each nest over its whole iteration space at once with torch's eager functions, so it shares nothing with the
-code generators. It reports accesses out of bounds, reads of memory nothing has written, two stores to one element, and
-the first instruction that made a NaN out of operands without one.
+code generators. It reports accesses out of bounds, reads of memory nothing has written, reads of what a kernel could have
+overwritten by then, two stores to one element, and the first instruction that made a NaN out of operands without one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 
 @dataclass
 class Memory:
-    """Flat storage of every buffer, and which elements have been written."""
+    """Flat storage of every buffer, and which elements have been written. `old` are inputs whose first content is gone."""
 
     data: dict[str, torch.Tensor] = field(default_factory=dict)
     written: dict[str, torch.Tensor] = field(default_factory=dict)
+    old: set[str] = field(default_factory=set)
 
     def add(self, buffer: Buffer, content: torch.Tensor | None) -> None:
         flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype)
@@ -101,7 +102,10 @@ class _NestRun:
             at, mask = torch.broadcast_tensors(at, mask)
         live = at if mask is None else at[mask]
         data, written = self.memory.data[name], self.memory.written[name]
+        if name in self.memory.old:
+            self.fail(f"load of {name}[{index}] comes after it is overwritten")
         if live.numel():
+            self.check_own_stores(name, index, at, mask)
             low, high = int(live.min()), int(live.max())
             if low < 0 or high >= data.numel():
                 self.fail(f"load of {name}[{index}] reaches {low}..{high}, outside 0..{data.numel() - 1}")
@@ -109,6 +113,15 @@ class _NestRun:
                 self.fail(f"load of {name}[{index}] reads elements that nothing has written")
         safe = at if mask is None else torch.where(mask, at, 0)
         return data[safe]
+
+    def check_own_stores(self, name: str, index: Index, at: torch.Tensor, mask: torch.Tensor | None) -> None:
+        """A kernel runs the points in any order: none may read an element that another one stores."""
+        for store in self.nest.stores:
+            if store.buffer == name and store.mode == "set" and not store.indirect:
+                to, here = torch.broadcast_tensors(self.index(store.index, ()), at)
+                elsewhere = here != to if mask is None else (here != to) & mask.expand(here.shape)
+                if bool(torch.isin(here[elsewhere], to.reshape(-1)).any()):
+                    self.fail(f"load of {name}[{index}] reads elements that other points of the nest overwrite")
 
     def value(self, node: Expr, mask: torch.Tensor | None = None) -> torch.Tensor:
         key = (node, 0 if mask is None else id(mask))
@@ -171,10 +184,16 @@ class _NestRun:
         reduced = _REDUCE[kind, output](flat).to(TYPES[node.type].torch)
         return reduced.reshape([self.shape[i] if i in kept else 1 for i in range(len(self.axes))])
 
+    def run(self) -> None:
+        """Every value is computed before any is stored."""
+        if all(a.extent for a in self.nest.axes):
+            for root in (root for store in self.nest.stores for root in store.roots()):
+                self.value(root)
+            for store in self.nest.stores:
+                self.store(store)
+
     def store(self, store: Store) -> None:
         points = [a.extent for a in self.nest.axes] + [1] * len(self.nest.reduced)
-        if math.prod(points) == 0:
-            return
         value = self.value(store.value)
         at = self.index(store.index, [self.value(e) for e in store.indirect])
         at, value = at.expand(points).reshape(-1), value.expand(points).reshape(-1)
@@ -223,8 +242,8 @@ def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], Na
             continue
         for nest in (step,) if isinstance(step, Nest) else step.unrolled():
             nest_run = _NestRun(nest, memory, found.append)
-            for store in nest.stores:
-                nest_run.store(store)
+            nest_run.run()
+            memory.old |= nest.writes() & program.mutated
     outputs = [memory.view(o) if isinstance(o, View) else o for o in program.outputs]
     for name in sorted(program.mutated):
         buffer = program.buffers[name]

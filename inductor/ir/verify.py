@@ -6,6 +6,7 @@ from inductor.ir.affine import Axis, Index
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Batch, Buffer, Nest, Program, Store, views_of
 from inductor.ir.ops import OPS, REDUCTIONS
+from inductor.ir.overwrites import read_too_late
 from inductor.ir.text import print_nest
 from inductor.ir.types import TYPES
 
@@ -111,7 +112,7 @@ def verify_batch(batch: Batch, buffers: dict[str, Buffer], stage: str) -> None:
 
 
 def verify(program: Program, stage: str) -> None:
-    """Check a whole program: every buffer is written before it is read and every nest is well formed."""
+    """Check a whole program: every buffer is written before it is read, none after it is overwritten, and every nest is well formed."""
     written = {b.name for b in program.buffers.values() if b.kind in ("input", "const")}
     for step in program.steps:
         missing = sorted((step.reads() - step.writes() if isinstance(step, Nest) else step.reads()) - written)
@@ -122,6 +123,11 @@ def verify(program: Program, stage: str) -> None:
         elif isinstance(step, Batch):
             verify_batch(step, program.buffers, stage)
         written |= step.writes()
+    late = read_too_late(program.steps, program.mutated)
+    if late is not None:
+        step, buffer = late
+        text = f"\n{print_nest(step)}" if isinstance(step, Nest) else ""
+        raise VerifyError(f"after {stage}: {step.name} reads {buffer} after it is overwritten{text}")
     for view in views_of(program.outputs):
         if view.buffer not in written and program.buffers[view.buffer].size:
             raise VerifyError(f"after {stage}: output {view.buffer} is never written")

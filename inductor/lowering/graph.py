@@ -16,6 +16,7 @@ from inductor.ir.affine import ZERO
 from inductor.ir.dims import as_shape, is_dense
 from inductor.ir.expr import cast, const
 from inductor.ir.nest import Buffer, Origin, Program, View
+from inductor.ir.overwrites import Memory, put_writes_last
 from inductor.lowering import families
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.foreach import Batcher, Chain, pointwise
@@ -180,11 +181,14 @@ class Walker:
             raise Unsupported(f"copy_ at {self.ctx.origins[0]} writes to an input with gaps or overlaps [{Unsupported.id}]")
         if 0 not in target.shape:
             self.ctx.program.mutated.add(target.buffer)
+            if source != target and self.ctx.program.mutated & Memory(self.ctx.program.steps).of(source.buffer):
+                source = self.ctx.copy(source)
             self.ctx.fill(target, lambda where: cast(source.broadcast_load(where), types.compute(target.type)))
         return target
 
     def output(self, node: Node) -> None:
         self.ctx.program.outputs = [self.output_value(arg) for arg in outputs_of(node)]
+        put_writes_last(self.ctx.program)
 
     def output_value(self, arg: Any) -> Any:
         value = self.resolve(arg)

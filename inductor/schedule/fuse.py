@@ -14,6 +14,7 @@ from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
+from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
 from inductor.schedule.order import in_order
 
@@ -111,12 +112,13 @@ class Fuser:
         self.all_readers: dict[str, list[Group | Opaque]] = {}
         self.before = Before()
         self.mutated = self.program.mutated
+        self.memory = Memory(self.program.steps)
 
     def run(self) -> list[Group | Opaque]:
         for step in self.program.steps:
             self.add(step)
         written = {buffer: i for i, step in enumerate(self.program.steps) for buffer in step.writes()}
-        return in_order([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated, written)
+        return in_order([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated, written, self.memory)
 
     def add(self, step: Step) -> None:
         for buffer in step.writes():
@@ -142,9 +144,10 @@ class Fuser:
         for buffer in step.writes():
             self.writer[buffer] = step
             self.writers.setdefault(buffer, []).append(step)
-        for buffer in step.reads():
+        for buffer in self.memory.read_by(step):
             self.all_readers.setdefault(buffer, []).append(step)
-            if isinstance(step, Group):
+        if isinstance(step, Group):
+            for buffer in step.reads():
                 self.readers.setdefault(buffer, []).append(step)
 
     def writer_besides(self, group: Group, buffer: str) -> Group | Opaque | None:
@@ -190,7 +193,7 @@ class Fuser:
             raise Refused("a buffer written piece by piece is read")
         base, other = (second, first) if second.has_reduction and not first.has_reduction else (first, second)
         merged = Fitter(base, other, self.mutated).run()
-        check_write_back(merged, self.mutated)
+        check_write_back(merged, self.mutated, self.memory)
         check_profit(base, other, merged)
         return merged
 
@@ -333,11 +336,11 @@ def order_members(members: Sequence[Nest], mutated: set[str]) -> list[Nest]:
     return list(placed.values())
 
 
-def check_write_back(group: Group, mutated: set[str]) -> None:
+def check_write_back(group: Group, mutated: set[str], memory: Memory) -> None:
     """Members may read an input that another member overwrites only at the very point where it does."""
     for store in [s for m in group.members for s in m.stores if s.buffer in mutated]:
-        loads = [e for m in group.members for e in m.loads() if e.attr[0] == store.buffer]
-        if loads and (group.has_reduction or any(e.attr[1] is not store.index for e in loads)):
+        loads = [e for m in group.members for e in m.loads() if store.buffer in memory.of(e.attr[0])]
+        if loads and (group.has_reduction or not all(is_harmless(e, store, memory) for e in loads)):
             raise Refused(f"{store.buffer} is read elsewhere than where it is overwritten")
 
 

@@ -17,6 +17,7 @@ from inductor.ir.expr import Expr, rebuild
 from inductor.ir.expr import load as load_at
 from inductor.ir.nest import Nest, Program, views_of
 from inductor.ir.ops import OPS
+from inductor.ir.overwrites import WriteBacks, put_writes_last
 
 CHEAP = 6  # arithmetic that costs less than storing and reading back one element
 BROADCAST_CHEAP = 2  # the same where every value would be computed many times
@@ -65,6 +66,7 @@ class Inliner:
         self.uses: Counter[str] = Counter()
         self.readers: dict[str, list[str]] = {}
         self.pinned = {v.buffer for v in views_of(program.outputs)}
+        self.write_backs = WriteBacks(program)
         for step in program.steps:
             if isinstance(step, Nest):
                 self.uses.update(step.reads())
@@ -134,18 +136,27 @@ class Inliner:
             if load.args and not follows_indirection(producer, mapping):
                 refuse("inline", what, "an indirect read needs the whole buffer")
                 continue
+            value = producer.stores[0].substitute(mapping, {}).value
+            value = indirect(value, load.args, {}) if load.args else value
+            if self.write_backs.owns(nest) and not self.write_backs.allows(with_values(nest, {**replacements, load: value})):
+                refuse("inline", what, "an input would be read after it is overwritten")
+                continue
             if decide("inline", what, f"computing it here costs {again}, less than storing and reading back {load.attr[0]}"):
-                value = producer.stores[0].substitute(mapping, {}).value
-                replacements[load] = indirect(value, load.args, {}) if load.args else value
+                replacements[load] = value
         if not replacements:
             return nest
-        memo = dict(replacements)
-        stores = tuple(
-            replace(s, value=_replace(s.value, memo), indirect=tuple(_replace(e, memo) for e in s.indirect)) for s in nest.stores
-        )
         used = [self.producer(load.attr[0]) for load in replacements]
         origins = tuple(dict.fromkeys(o for p in used if p is not None for o in p.origins))
-        return replace(nest, stores=stores, origins=origins + tuple(o for o in nest.origins if o not in origins))
+        new = with_values(nest, replacements)
+        self.write_backs.replace(new)
+        return replace(new, origins=origins + tuple(o for o in nest.origins if o not in origins))
+
+
+def with_values(nest: Nest, values: Mapping[Expr, Expr]) -> Nest:
+    """The nest with expressions in place of loads."""
+    memo = dict(values)
+    stores = tuple(replace(s, value=_replace(s.value, memo), indirect=tuple(_replace(e, memo) for e in s.indirect)) for s in nest.stores)
+    return replace(nest, stores=stores)
 
 
 def is_indirect(index: Index) -> bool:
@@ -182,9 +193,10 @@ def _replace(node: Expr, memo: dict[Expr, Expr]) -> Expr:
 
 
 def inline(program: Program) -> None:
-    """Inline producers, then drop nests whose result nothing reads."""
+    """Inline producers, then drop nests whose result nothing reads. Reads of inputs move with it, and writes to them go after."""
     Inliner(program).run()
     drop_dead(program)
+    put_writes_last(program)
 
 
 def drop_dead(program: Program) -> None:

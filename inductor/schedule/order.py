@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from inductor.ir.nest import Extern
+from inductor.ir.overwrites import Memory
 
 
 class Touches(Protocol):
@@ -22,9 +23,9 @@ class Touches(Protocol):
 S = TypeVar("S", bound=Touches)
 
 
-def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int]) -> list[S]:
+def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int], memory: Memory | None = None) -> list[S]:
     """Steps by when they are wanted. `written` says where in the program a buffer got its value."""
-    needs = dependences(steps, mutated)
+    needs = dependences(steps, mutated, memory or Memory(steps))
     wanted = [max((written.get(b, i) for b in step.writes()), default=i) for i, step in enumerate(steps)]
     users: list[list[int]] = [[] for _ in steps]
     for i, found in enumerate(needs):
@@ -38,7 +39,7 @@ def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int]) 
     return [steps[i] for i in order]
 
 
-def dependences(steps: Sequence[Touches], mutated: set[str]) -> list[set[int]]:
+def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> list[set[int]]:
     """For every step, those that must have run before it.
 
     Readers of an input that is overwritten come before the writer. A scatter writes what another step has filled: those two
@@ -56,7 +57,7 @@ def dependences(steps: Sequence[Touches], mutated: set[str]) -> list[set[int]]:
             last[buffer] = i
             if buffer not in mutated:
                 writers.setdefault(buffer, []).append(i)
-        for buffer in step.reads() & mutated:
+        for buffer in memory.read_by(step) & mutated:
             readers.setdefault(buffer, []).append(i)
         if isinstance(step, Extern):
             named[step.name] = i

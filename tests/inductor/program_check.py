@@ -26,6 +26,7 @@ from inductor.ir import interp
 from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
+from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
 from tests.inductor.programs import Program
 
@@ -125,18 +126,23 @@ def differentiate(outputs: Sequence[torch.Tensor], leaves: list[torch.Tensor]) -
 
 
 def interpreting(gm: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Callable[[Sequence[Any]], Any]:
-    """A graph compiler: the reference interpreter on the lowered program. The scheduled one must be free of memory faults too."""
+    """A graph compiler: the reference interpreter on the scheduled program. The lowered one must be free of memory faults too."""
     try:
         program, _ = lower_graph(rewrite(gm))
     except Unsupported:
         return lambda inputs: as_tuple(gm(*inputs))
     verify(program, "lower")
     scheduled, _ = lower_graph(rewrite(gm))
-    schedule(scheduled)
+    plan = schedule(scheduled)
+    verify(scheduled, "schedule")
+    verify_plan(plan)
 
     def run(inputs: Sequence[Any]) -> tuple[Any, ...]:
-        interp.run(scheduled, [i.clone(memory_format=torch.preserve_format) if isinstance(i, torch.Tensor) else i for i in inputs])
-        return tuple(interp.run(program, inputs)[0])
+        copies = [i.clone(memory_format=torch.preserve_format) if isinstance(i, torch.Tensor) else i for i in inputs]
+        generator = torch.get_rng_state()
+        interp.run(program, copies)
+        torch.set_rng_state(generator)
+        return tuple(interp.run(scheduled, inputs)[0])
 
     return run
 

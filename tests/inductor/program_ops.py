@@ -66,6 +66,7 @@ WHOLE = (
     "{v}.contiguous()", "{v}.tril()", "{v}.triu(1)", "{v}.reshape(-1, 1)", "{v}.squeeze()", "{v}.unsqueeze(-1)", "{v}.diagonal()",
     "{v}.repeat(2, *[1] * ({v}.ndim - 1))", "{v}.unflatten(0, (-1, 1))", "torch.rot90({v})", "{v}.tril(-1)", "{v}[None]",
     "{v}[..., None]", "{v}.ravel()", "torch.diag_embed({v})", "{v}.view(-1)", "{v}.expand(2, *{v}.shape)", "{v}.repeat_interleave(2)",
+    "{v}.roll(1)", "{v}.roll((1, -1), (0, -1))", "torch.stack([{v}, {v}], 1)",
     "torch.atleast_2d({v})", "{v}.new_ones({v}.shape)", "torch.arange({v}.numel()).view({v}.shape) + {v}", "torch.eye(3) * {v}.sum()",
     "{v}.swapaxes(0, -1)", "{v}.movedim(0, -1)", "{v}.view_as({v})", "F.layer_norm({v}, {v}.shape[-1:])", "F.layer_norm({v}, {v}.shape)",
     "F.dropout({v}, 0.5, training=False)", "F.glu({v})", "{v}.contiguous().sum(-1)", "F.rms_norm({v}, {v}.shape[-1:])",
@@ -74,6 +75,7 @@ WHOLE = (
 PADS = (
     "F.pad({v}, (1, 2))", "F.pad({v}, (1, 0), value=2.0)", "F.pad({v}, (0, -1))", "F.pad({v}, (1, 1, 2, 0), value=-1)",
     "F.pad({v}, (-1, 2, 0, 1))", "F.pad({v}, (1, 1), mode='replicate')", "F.pad({v}, (1, 0), mode='reflect')",
+    "F.pad({v}, (1, 1, 1, 1), mode='reflect')", "F.pad({v}, (1, 0, 0, 1), mode='replicate')", "F.pad({v}, (0, 1, 1, 0), mode='circular')",
     "F.pad({v}, (1, 1), mode='circular')", "F.pad({v}, (1, 1), value=float('inf'))",
 )  # fmt: skip
 TERNARY = (
@@ -91,6 +93,29 @@ IN_PLACE = (
     "{t}.logical_not_()", "{t}.cumsum_(0)", "{t}.tril_()", "{t}.fill_diagonal_({s})", "{t}.sqrt_()", "torch.add({b}, {s}, out={t})",
     "torch.mul({t}, {b}, out={t})", "{t}.bitwise_and_(3)", "{t}.gt_({b})", "{t}.eq_({b})", "{t}.square_()", "{t}.transpose_(0, -1)",
     "{t}.unsqueeze_(0)", "{t}.squeeze_()", "{t}.t_()", "torch.sum({b}, 0, out={t})", "{t}.data.add_(1)", "{t}.detach().mul_(2)",
+)  # fmt: skip
+REARRANGED = (  # the target's own elements, from other places; eager reads them all before it writes
+    "{t}.copy_({t}.flip({d}))", "{t}.copy_({t}.mT * 1)", "{t}.copy_({t}.roll({n}, {d}))", "{t}[1:] = {t}[:-1].clone()",
+    "{t}[:-1].copy_({t}[1:] * 1)", "{t}[..., 1:] += {t}[..., :-1].clone()", "{t}.copy_({t}.transpose(0, -1).contiguous())",
+    "{t}.copy_({t}.flip({d}) + {t})", "{t}.mul_({t}.flip({d}).clone())", "{t}.copy_({t}.amax({d}, keepdim=True) - {t}.flip({d}))",
+    "{t}.copy_({t}.index_select({d}, torch.arange({t}.shape[{d}]).flip(0)))", "{t}.copy_(torch.rot90({t}, 2))",
+    "{t}.copy_(torch.cat([{t}[1:], {t}[:1]]))", "torch.add({t}.flip({d}) * 1, {t}, out={t})", "{t}.transpose(0, -1).copy_({t} * 1)",
+    "{t}.copy_({t}.cumsum({d}).flip({d}))", "{t}[:] = {t}.mT.contiguous()", "{t}[0], {t}[-1] = {t}[-1].clone(), {t}[0].clone()",
+    "{f} = {t}.flip({d}); {t}.copy_({u}.flip({d})); {u}.copy_({f})", "{f} = {t} + 1; {t}.copy_({u}.clone()); {u}.copy_({f})",
+)  # fmt: skip
+INTO = (  # results of another dtype, in memory that is there or that is given its shape
+    "torch.cumsum({v}, {d}, out={o})", "torch.add({v}, {v}, out={o})", "torch.sum({v}, {d}, out={o})", "torch.mul({v}, 0.5, out={o})",
+    "torch.prod({v}, {d}, out={o})", "torch.cumprod({v}, {d}, out={o})", "torch.mean({v}, {d}, out={o})", "torch.neg({v}, out={o})",
+    "torch.nansum({v}, {d}, out={o})", "torch.cat([{v}, {v}], out={o})", "torch.gt({v}, 0, out={o})", "torch.sub({v}, 1.5, out={o})",
+    "torch.sum({v}, {d}, True, out={o})", "torch.where({v} > 0, {v}, 1, out={o})", "torch.amax({v}, {d}, out={o})",
+)  # fmt: skip
+COMPLEX = (
+    "torch.view_as_real(torch.complex({a}, {b}).conj().resolve_conj())", "(torch.complex({a}, {b}) * torch.complex({b}, {a}).conj()).real",
+    "torch.complex({a}, {b}).conj().imag + 1", "torch.complex({a}, {b}).mT.conj().real.clone()", "torch.complex({a}, {b}).abs()",
+    "torch.view_as_real(torch.complex({a}, {b}).conj() @ torch.complex({a}, {b}).mT)",
+    "torch.view_as_complex(torch.stack([{a}, {b}], -1)).imag",
+    "torch.view_as_real(F.conv1d(torch.complex({a}, {b})[None], torch.complex({a}, {b})[None].conj()))",
+    "torch.complex({a}, {b}).conj().sum().imag",
 )  # fmt: skip
 ASSIGN = ("{v}{i} = {b}", "{v}{i} += {b}", "{v}{i} = {s}", "{v}{i} *= {s}", "{v}[{v} > 0] = {s}", "{v}{i} = {v}{j}.clone()")
 ROWS_OF = (
@@ -331,6 +356,38 @@ def in_place(w: Writer) -> str | None:
     return text.format(t=t, b=b or "0.5", s=w.one_of(SCALARS))
 
 
+def rearranged(w: Writer) -> str | None:
+    t = w.name_where(lambda t: t.ndim > 0 and not overlaps(t))
+    if t is None:
+        return None
+    text, d, n = w.one_of(REARRANGED), w.dim_of(t), w.number(-2, 3)
+    like = w.value(t)
+    u = w.name_where(lambda u: u.shape == like.shape and u.dtype == like.dtype and not overlaps(u) and (u is like or may_write(like, u)))
+    return text.format(t=t, u=u, d=d, n=n, f=w.fresh())
+
+
+def into(w: Writer) -> str | None:
+    v = w.name_where(lambda t: t.ndim > 0)
+    if v is None:
+        return None
+    text, d, dtype = w.one_of(INTO), w.dim_of(v), w.one_of(DTYPES)
+    source = v
+    if w.value(v).is_floating_point() and dtype not in DTYPES[:4]:
+        source = f"torch.nan_to_num({v}).clamp({0 if dtype in ('uint8', 'bool') else -2}, 2)"  # sums of these fit where shapes are small
+        if w.value(v).numel() > 30:
+            return None
+    shape = f"torch.empty(0, dtype=torch.{dtype})" if w.chance(50) else f"torch.zeros({v}.shape, dtype=torch.{dtype})"
+    return f"{w.fresh()} = {text.format(v=source, d=d, o=shape)}"
+
+
+def through_complex(w: Writer) -> str | None:
+    a = w.name_where(lambda t: t.dtype in (torch.float32, torch.float64))
+    if a is None:
+        return None
+    b = w.name_where(lambda t: t.shape == w.value(a).shape and t.dtype == w.value(a).dtype)
+    return f"{w.fresh()} = {w.one_of(COMPLEX).format(a=a, b=b)}"
+
+
 def fits(u: torch.Tensor, shape: torch.Size) -> bool:
     """It broadcasts to the shape, which stays as it is."""
     return u.ndim <= len(shape) and all(p in (1, q) for p, q in zip(reversed(u.shape), reversed(shape), strict=False))
@@ -370,5 +427,6 @@ def matmul(w: Writer) -> str | None:
 
 KINDS: tuple[Kind, ...] = (
     unary, scalar, binary, unary, scalar, binary, view, reduction, one_dim, ternary, in_place, view, binary, reduction, whole, cast,
-    same_shape, join, assign, in_place, reshape, expand, indexed, pad, divide, matmul, one_dim, whole, same_shape,
+    same_shape, join, assign, in_place, reshape, expand, indexed, pad, divide, matmul, one_dim, whole, same_shape, rearranged, into,
+    through_complex,
 )  # fmt: skip

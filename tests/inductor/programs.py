@@ -23,7 +23,7 @@ INTEGERS = ("int64", "int32", "uint8", "bool", "int8", "int16")
 EXTENTS = (2, 3, 1, 4, 5, 7, 0, 8, 16, 17, 33, 65)
 LONG_EXTENTS = (130, 300, 1030)
 FILLS = ("normal", "simple", "special", "zeros", "positive")
-LAYOUTS = ("dense", "transposed", "strided", "offset", "reversed", "expanded")
+LAYOUTS = ("dense", "transposed", "strided", "offset", "reversed", "expanded", "channels_last")
 MOST_ELEMENTS, MOST_INPUT_ELEMENTS = 30_000, 5_000
 
 _SPECIAL = (0.0, -0.0, math.nan, math.inf, -math.inf, 1.0, -1.0, 0.5, 1e-40, -1e-7, 3e4, -7e4, 1e30, -2.5, 3.5, 88.8)
@@ -62,6 +62,9 @@ def make(shape: Sequence[int], dtype: torch.dtype, fill: str = "normal", layout:
         return values(count, dtype, fill, seed).view(turned).transpose(-1, -2)
     if layout == "reversed" and rank >= 2:
         return values(count, dtype, fill, seed).view(shape[::-1]).permute(*range(rank - 1, -1, -1))
+    if layout == "channels_last" and rank >= 3:  # the second dim varies fastest, as torch's memory formats for images and volumes have it
+        last = (shape[0], *shape[2:], shape[1])
+        return values(count, dtype, fill, seed).view(last).movedim(-1, 1)
     if layout == "strided" and rank >= 1:
         return values(count * 2, dtype, fill, seed).view(*shape[:-1], shape[-1] * 2)[..., ::2]
     if layout == "offset":

@@ -14,6 +14,7 @@ from inductor.ir.affine import Axis, Index, const, of_atom
 from inductor.ir.expr import call, load
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
+from inductor.ir.overwrites import put_writes_last
 from inductor.ir.text import ParseError, parse_program, print_program
 from inductor.ir.verify import VerifyError, verify
 
@@ -160,3 +161,41 @@ def test_interpreter_names_the_first_nan():
     _, origin = interp.run(program_of(nest), [torch.arange(8.0) - 4])
     assert origin is not None
     assert origin.instruction.startswith("sqrt")
+
+
+def write_back(*nests: Nest) -> Program:
+    program = program_of(*nests)
+    program.outputs, program.mutated = [], {"a0"}
+    return program
+
+
+BACKWARDS = load("a0", "f32", of_atom(A) * -1 + 7)
+
+
+@pytest.mark.parametrize(
+    "nests",
+    [
+        (Nest("n", (A,), (Store("a0", of_atom(A), BACKWARDS),)),),
+        (Nest("n", (A,), (Store("a0", of_atom(A), call("add", X, BACKWARDS)),)),),
+        (Nest("n", (A,), (Store("a0", of_atom(A), value(1.0, "f32")),)), Nest("m", (A,), (Store("b0", of_atom(A), X),))),
+    ],
+)
+def test_reads_of_what_is_overwritten_are_refused(nests):
+    with pytest.raises(VerifyError, match="reads a0 after it is overwritten"):
+        verify(write_back(*nests), "test")
+    with pytest.raises(interp.InterpError, match="load of a0"):
+        interp.run(write_back(*nests), [torch.ones(8)])
+
+
+def test_an_element_may_be_read_where_it_is_overwritten():
+    program, x = write_back(Nest("n", (A,), (Store("a0", of_atom(A), call("add", X, X)),))), torch.ones(8)
+    verify(program, "test")
+    interp.run(program, [x])
+    assert x.tolist() == [2.0] * 8
+
+
+def test_reads_are_put_before_the_overwriting():
+    first = Nest("n", (A,), (Store("a0", of_atom(A), value(1.0, "f32")),))
+    program = write_back(first, Nest("m", (A,), (Store("b0", of_atom(A), X),)))
+    put_writes_last(program)
+    assert [s.name for s in program.steps] == ["m", "n"]

@@ -1,0 +1,281 @@
+"""Writes whose value comes from other places of the memory they go to, and results written into tensors of another dtype."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+def square() -> torch.Tensor:
+    return torch.arange(49.0).view(7, 7)
+
+
+@program("", "an input takes its own transpose")
+def copy_of_transpose(compile):
+    @compile
+    def f(x):
+        x.copy_(x.mT * 1.0)
+        return x.sum(0)
+
+    x = square()
+    return f(x), x
+
+
+@program("", "slice assignment from a contiguous transpose")
+def assignment_of_transpose(compile):
+    @compile
+    def f(x):
+        x[:] = x.mT.contiguous()
+        return x
+
+    return f(square())
+
+
+@program("", "an input takes itself upside down, in both dims, turned and rolled")
+def copies_of_rearrangements(compile):
+    @compile
+    def f(a, b, c, d):
+        a.copy_(a.flip(0))
+        b.copy_(b.flip(0, 1))
+        c.copy_(torch.rot90(c))
+        d.copy_(d.roll((2, -1), (0, 1)))
+
+    given = [square() for _ in range(4)]
+    f(*given)
+    return given
+
+
+@program("", "rows move down by one")
+def shifted_rows(compile):
+    @compile
+    def f(x):
+        x[1:] = x[:-1].clone()
+        return x
+
+    return f(square())
+
+
+@program("", "columns move left, rows move down by an arithmetic copy, a flat view moves by one")
+def shifted_views(compile):
+    @compile
+    def f(a, b, c):
+        a[1:].copy_(a[:-1] * 1.0)
+        b[:, :-1].copy_(b[:, 1:] + 0.5)
+        c.view(-1)[1:].copy_(c.view(-1)[:-1].clone())
+
+    given = [square() for _ in range(3)]
+    f(*given)
+    return given
+
+
+@program("", "a write through a transposed view")
+def write_through_transpose(compile):
+    @compile
+    def f(x):
+        x.t().copy_(x * 1.0)
+        return x
+
+    return f(square())
+
+
+@program("", "rows by index, by table look-up and by concatenation")
+def rows_by_index(compile):
+    @compile
+    def f(a, b, c, order):
+        a.copy_(a[order])
+        b.copy_(b.gather(0, order[:, None].expand(7, 7)))
+        c.copy_(torch.cat([c[3:], c[:3]]))
+
+    given = [square() for _ in range(3)]
+    f(*given, torch.tensor([1, 0, 6, 5, 2, 3, 4]))
+    return given
+
+
+@program("", "out= is an operand whose rearrangement is read too")
+def out_is_operand(compile):
+    @compile
+    def f(x, y):
+        torch.add(x.mT * 1, x, out=x)
+        torch.where(y > 20, y.flip(0), y.flip(1), out=y)
+
+    given = [square(), square()]
+    f(*given)
+    return given
+
+
+@program("", "a reduction and a rearrangement of the target in one value")
+def sums_and_rearrangement(compile):
+    @compile
+    def f(a, b, c):
+        a.copy_(a.sum(0, keepdim=True) + a.mT)
+        b.copy_(b.softmax(0).mT)
+        c.copy_(c.flip(1).cumsum(0))
+
+    given = [square() for _ in range(3)]
+    f(*given)
+    return given
+
+
+@program("", "two inputs take each other's values")
+def exchanged(compile):
+    @compile
+    def f(a, b, c, d):
+        t = a.clone()
+        a.copy_(b)
+        b.copy_(t)
+        u = c.flip(0)
+        c.copy_(d.flip(0) + 1)
+        d.copy_(u)
+
+    given = [square(), square() + 100, square() - 7, square() * 2]
+    f(*given)
+    return given
+
+
+@program("", "three inputs hand their values on in a circle, each at the same element")
+def circle(compile):
+    @compile
+    def f(a, b, c):
+        x, y, z = a + 1, b + 2, c + 3
+        a.copy_(y)
+        b.copy_(z)
+        c.copy_(x)
+
+    given = [square(), square() + 100, square() - 7]
+    f(*given)
+    return given
+
+
+@program("", "what is read before the write is the old value, also in a later kernel and through a view of other dtype")
+def old_value_in_later_kernels(compile):
+    @compile
+    def f(x):
+        bits = x.view(torch.int32)
+        low = bits % 7
+        flipped = x.mT + 1
+        x.mul_(2)
+        return low, flipped @ flipped, flipped.flip(0), bits.clone()
+
+    x = square()
+    return f(x), x
+
+
+@program("", "an update that reads its own step first, as optimizers do")
+def momentum(compile):
+    @compile
+    def f(p, m, g):
+        m.mul_(0.9).add_(g)
+        p.sub_(m.mT, alpha=0.1)
+        return p.norm()
+
+    p, m, g = square(), square() + 1, square().flip(0)
+    return f(p, m, g), p, m
+
+
+@program("", "a tensor made in the function takes its own rearrangement")
+def local_tensor(compile):
+    @compile
+    def f(x):
+        y = x + 1
+        y.copy_(y.mT * 1.0)
+        y[1:] = y[:-1].clone()
+        return y, y.flip(0)
+
+    return f(square())
+
+
+@program("", "a buffer that shifts by one in every call")
+def shifting_buffer(compile):
+    class Queue(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("held", torch.zeros(5, 2))
+
+        def forward(self, x):
+            self.held[:-1] = self.held[1:].clone()
+            self.held[-1] = x
+            return self.held.mean(0)
+
+    module = Queue()
+    run = compile(module)
+    return [run(torch.full((2,), float(i))) for i in range(4)], module.held
+
+
+@program("", "16-bit and integer inputs take their own rearrangement")
+def other_dtypes(compile):
+    @compile
+    def f(a, b, c):
+        a.copy_(a.mT * 1)
+        b.copy_(b.flip(0) + b)
+        c.copy_(~c.mT)
+
+    given = [square().bfloat16(), square().to(torch.int16), square() % 2 == 0]
+    f(*given)
+    return given
+
+
+@program("", "the target's gradient flows through the rearrangement")
+def gradient(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        y.copy_(y.mT.exp().flip(0) / 1e9)
+        return y.sum(0)
+
+    x = (square() / 10).requires_grad_()
+    y = f(x)
+    y.sum().backward()
+    return y, x
+
+
+@program("", "running sums and products into tensors of other dtypes are computed in the dtype of out=")
+def running_sums_into(compile):
+    @compile
+    def f(x, n):
+        return (
+            torch.cumsum(x, 0, out=torch.empty(0, dtype=torch.int16)),
+            torch.cumsum(x, 1, out=torch.zeros(7, 7, dtype=torch.float64)),
+            torch.cumprod(x, 0, out=torch.empty(0, dtype=torch.int64)),
+            torch.cumsum(n, 0, out=torch.empty(0, dtype=torch.uint8)),
+            torch.cumsum(n, 0, out=torch.empty(0, dtype=torch.float32)),
+        )
+
+    return f(square() * 0.4 + 0.3, torch.arange(300))
+
+
+@program("", "sums, products and means into tensors of other dtypes are computed in the dtype of out=")
+def reductions_into(compile):
+    @compile
+    def f(x):
+        return (
+            torch.sum(x, 0, out=torch.empty(0, dtype=torch.int32)),
+            torch.sum(x, 0, out=torch.empty(0, dtype=torch.float64)),
+            torch.prod(x, 1, out=torch.empty(0, dtype=torch.int64)),
+            torch.mean(x, 0, out=torch.empty(0, dtype=torch.float64)),
+            torch.nansum(x, 0, out=torch.empty(0, dtype=torch.float64)),
+        )
+
+    return f(square() / 3 + 0.6)
+
+
+@program("", "arithmetic into an input of another dtype is computed as without out=, then cast")
+def arithmetic_into(compile):
+    @compile
+    def f(x, a, b, c):
+        torch.mul(x, 1.7, out=a)
+        torch.sub(x, 0.5, out=b)
+        torch.gt(x, 20, out=c)
+        return torch.cat([x, x], out=torch.empty(0, dtype=torch.float64))
+
+    given = [torch.zeros(7, 7, dtype=torch.bfloat16), torch.zeros(7, 7, dtype=torch.float64), torch.zeros(7, 7)]
+    return f(square(), *given), given
+
+
+@program("", "out= that cannot hold the result's dtype is refused")
+def refused_out(compile):
+    @compile
+    def f(x):
+        return torch.exp(x, out=torch.zeros(7, 7, dtype=torch.int64))
+
+    return f(square())
