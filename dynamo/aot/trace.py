@@ -284,7 +284,7 @@ class Tracer(FakeMode):
             with self.again():
                 out = decomposition(*args, **kwargs)
             if out is not NotImplemented:
-                return self._own_results(facts_of(func), out)
+                return self._laid_out(func, args, kwargs, self._own_results(facts_of(func), out))
         if special in _ANSWERED_BY_FAKE:
             return special(self, func, args, kwargs)
         if special is fake_mode._lift:
@@ -316,6 +316,31 @@ class Tracer(FakeMode):
         own = val_of(out)
         self.track(own, self._current(track))
         return own
+
+    def _laid_out(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        """Results of a decomposition in the layout of the operator it stands for. Rows in order make rows in order."""
+        found = flat(out)
+        if facts_of(func).views or all(t.is_contiguous() for t in (*flat(args), *found)):
+            return out
+        wanted = flat(fake_mode.run(self, func, args, kwargs))
+        for have, want in zip(found, wanted, strict=True):
+            strides = [s for s, n in zip(want.stride(), want.shape, strict=True) if n > 1]
+            if have.numel() and strides != [s for s, n in zip(have.stride(), have.shape, strict=True) if n > 1]:
+                return self._relaid(out, dict(zip(map(id, found), wanted, strict=True)))
+        return out
+
+    def _relaid(self, out: Any, wanted: dict[int, torch.Tensor]) -> Any:
+        if isinstance(out, (list, tuple)):
+            parts = [self._relaid(o, wanted) for o in out]
+            return parts if isinstance(out, list) else tuple(parts)
+        like = wanted.get(id(out))
+        if like is None or out.stride() == like.stride():
+            return out
+        empty = self.emit(aten.empty_strided.default, list(like.shape), list(like.stride()), dtype=out.dtype, device=out.fake_device)
+        node = self.emit(aten.copy.default, empty, self.node_of(out))
+        fake = val_of(node.meta["val"])
+        self.track(fake, node)
+        return fake
 
     @contextmanager
     def again(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dynamo.fake.layout import dense, formatted, like, suggested_format
+from dynamo.fake.layout import dense, formatted, iterate, like, suggested_format
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -290,6 +290,42 @@ def _like_image(device: Device, x: Tensor, factor: int) -> Any:
     return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
 
 
+def _edge_pad(device: Device, x: Tensor, pad: Sequence[int]) -> Any:
+    """Reflection and replication: a batch of images or volumes keeps its format. The rest, and what is refused, is the meta kernel's."""
+    spatial = len(pad) // 2
+    shape = list(x.shape)
+    for k in range(spatial):
+        before, after = pad[2 * k : 2 * k + 2]
+        at = x.dim() - 1 - k
+        if at < 0 or not 0 <= before < shape[at] or not 0 <= after < shape[at]:
+            return NotImplemented
+        shape[at] += before + after
+    if device.type != "cpu" or x.dim() != spatial + 2 or x.numel() == 0:
+        return NotImplemented
+    return formatted(shape, x.dtype, suggested_format(x))
+
+
+def _edge_pad_backward(device: Device, grad: Tensor, x: Tensor, pad: Sequence[int]) -> Any:
+    if device.type != "cpu" or x.dim() != len(pad) // 2 + 2 or grad.dim() != x.dim():
+        return NotImplemented
+    return formatted(x.shape, x.dtype, suggested_format(x))
+
+
+def _log_sigmoid(device: Device, x: Tensor) -> Any:
+    return (dense(x.shape, x.dtype), dense(x.shape, x.dtype)) if device.type == "cpu" else NotImplemented
+
+
+def _rrelu(device: Device, x: Tensor, noise: Tensor, *_: Any, **__: Any) -> Any:
+    return dense(x.shape, x.dtype)
+
+
+def _addr(device: Device, x: Tensor, column: Tensor, row: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    if device.type != "cpu" or column.dim() != 1 or row.dim() != 1 or not x.dtype is column.dtype is row.dtype:
+        return NotImplemented
+    out = iterate((x, column.unsqueeze(1), row), False, x.dtype)
+    return out if tuple(out.shape) == (*column.shape, *row.shape) else NotImplemented
+
+
 def _pixel_shuffle(device: Device, x: Tensor, factor: int) -> Any:
     if x.dim() != 4 or x.shape[1] % (factor * factor):
         return NotImplemented
@@ -310,6 +346,12 @@ def _second_like(device: Device, grad: Tensor, x: Tensor, *_: Any, **__: Any) ->
 
 def _nll(device: Device, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Any:
     if x.dim() not in (1, 2) or target.dim() != x.dim() - 1 or (x.dim() == 2 and target.shape[0] != x.shape[0]):
+        return NotImplemented
+    return dense(target.shape if reduction == 0 else (), x.dtype), dense((), x.dtype)
+
+
+def _nll_image(device: Device, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> Any:
+    if device.type != "cpu" or x.dim() != 4 or tuple(target.shape) != (x.shape[0], *x.shape[2:]):
         return NotImplemented
     return dense(target.shape if reduction == 0 else (), x.dtype), dense((), x.dtype)
 
@@ -398,10 +440,22 @@ ROWS: dict[Any, Any] = {
     aten.pixel_shuffle.default: _pixel_shuffle,
     aten.pixel_unshuffle.default: _pixel_unshuffle,
     aten.channel_shuffle.default: _like_image,
+    aten.reflection_pad2d.default: _edge_pad,
+    aten.reflection_pad3d.default: _edge_pad,
+    aten.replication_pad2d.default: _edge_pad,
+    aten.replication_pad3d.default: _edge_pad,
+    aten.reflection_pad2d_backward.default: _edge_pad_backward,
+    aten.reflection_pad3d_backward.default: _edge_pad_backward,
+    aten.replication_pad2d_backward.default: _edge_pad_backward,
+    aten.replication_pad3d_backward.default: _edge_pad_backward,
+    aten.log_sigmoid_forward.default: _log_sigmoid,
+    aten.rrelu_with_noise.default: _rrelu,
+    aten.addr.default: _addr,
     aten.multi_margin_loss_backward.default: _second_like,
     aten.multilabel_margin_loss_backward.default: _second_like,
     aten.fractional_max_pool3d_backward.default: _second_like,
     aten.nll_loss_forward.default: _nll,
+    aten.nll_loss2d_forward.default: _nll_image,
     aten.nll_loss_backward.default: _nll_backward,
     aten.embedding.default: _embedding,
     aten.embedding_dense_backward.default: _embedding_backward,

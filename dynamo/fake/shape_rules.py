@@ -130,9 +130,12 @@ def _stack(device: Device, tensors: Sequence[Tensor], dim: int = 0) -> Any:
         return NotImplemented
     first = tensors[0]
     dim = wrap_dims(dim, first.dim() + 1)[0]
-    shape = list(first.shape)
-    shape.insert(dim, len(tensors))
-    return dense(shape, promote(tensors))
+    if dim == first.dim():
+        return _cat(device, [t.unsqueeze(-1) for t in tensors], dim)
+    whole = _cat(device, tensors, dim)
+    if whole is NotImplemented:
+        return NotImplemented
+    return whole.view(*first.shape[:dim], len(tensors), *first.shape[dim:])
 
 
 def _gather(device: Device, x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Any:
@@ -172,8 +175,22 @@ def _triangle(device: Device, x: Tensor, diagonal: int = 0) -> Any:
     return dense(x.shape, x.dtype) if x.dim() >= 2 else NotImplemented
 
 
-def _rolled(device: Device, x: Tensor, *_: Any, **__: Any) -> Any:
-    return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
+def _rolled(device: Device, x: Tensor, shifts: Any, dims: Any = ()) -> Any:
+    """Dim by dim, two pieces put together; without dims, a flat copy."""
+    shifts, dims = ([v] if isinstance(v, int) else list(v) for v in (shifts, dims))
+    if device.type != "cpu" or x.numel() == 0 or len(shifts) != max(len(dims), 1):
+        return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
+    if not dims:
+        return dense(x.shape, x.dtype)
+    for shift, dim in zip(shifts, wrap_dims(dims, x.dim()), strict=True):
+        size = x.shape[dim]
+        start = (size - shift) % size
+        x = _cat(device, [x.narrow(dim, start, size - start), x.narrow(dim, 0, start)], dim)
+    return x
+
+
+def _isin(device: Device, x: Tensor, of: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    return dense(x.shape, torch.bool)
 
 
 def _sort(device: Device, x: Tensor, dim: int = -1, descending: bool = False) -> Any:
@@ -279,6 +296,7 @@ ROWS: dict[Any, Rule] = {
     aten.triu.default: _triangle,
     aten.roll.default: _rolled,
     aten.sort.default: _sort,
+    aten.isin.Tensor_Tensor: _isin,
     aten.slice_backward.default: _scattered_back,
     aten.select_backward.default: _scattered_back,
 }

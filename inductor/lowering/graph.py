@@ -135,7 +135,7 @@ class Walker:
             return
         self.check_supported(node)
         row = ROWS.get(node.target)
-        if row is not None and supported(row, (args, kwargs), self.ctx.meta):
+        if row is not None and supported(row, (args, kwargs), self.ctx.meta) and (row.any_dtype or not reads_marked(node)):
             for attempt in (row.lower, as_vectors(row, args), nothing_to_compute):
                 if self.tried(node, attempt, args, kwargs):
                     self.how[node.name] = row.kind
@@ -179,6 +179,8 @@ class Walker:
             raise Unsupported(f"copy_ at {self.ctx.origins[0]} is not a final write to an input [{Unsupported.id}]")
         if not is_dense(buffer.shape, buffer.strides) or not types.known(source.dtype):
             raise Unsupported(f"copy_ at {self.ctx.origins[0]} writes to an input with gaps or overlaps [{Unsupported.id}]")
+        if reads_marked(node):
+            source = self.ctx.extern(torch.ops.aten.clone.default, [source], {}, node.meta["val"])
         if 0 not in target.shape:
             self.ctx.program.mutated.add(target.buffer)
             if source != target and self.ctx.program.mutated & Memory(self.ctx.program.steps).of(source.buffer):
@@ -246,6 +248,11 @@ def same_strides(view: View, wanted: Sequence[int]) -> bool:
 
 def as_list(meta: Any) -> list[Any]:
     return list(meta) if isinstance(meta, (tuple, list)) else [meta]
+
+
+def reads_marked(node: Node) -> bool:
+    """An operand is a conjugate or negative view, whose values are not those in memory; ATen knows that by a bit of the tensor."""
+    return any(m.is_conj() or m.is_neg() for n in node.all_input_nodes for m in metas_of(n.meta.get("val")))
 
 
 def metas_of(meta: Any) -> list[torch.Tensor]:

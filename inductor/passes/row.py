@@ -88,9 +88,11 @@ def is_random(node: Node) -> bool:
 
 
 def same_facts(a: Node, b: Node) -> bool:
-    """Equal shape, strides and dtype."""
+    """Equal shape, strides and dtype, and the same reading of the memory: a conjugate view and its copy are not one value in memory."""
     x, y = a.meta.get("val"), b.meta.get("val")
     if not isinstance(x, torch.Tensor) or not isinstance(y, torch.Tensor):
+        return False
+    if (x.is_conj(), x.is_neg()) != (y.is_conj(), y.is_neg()):
         return False
     return x.shape == y.shape and x.dtype == y.dtype and x.stride() == y.stride() and x.device == y.device
 

@@ -1,0 +1,180 @@
+"""Strides of results, and tensors whose memory does not hold their values as such: conjugate and negative views."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from repro_corpus.program import program
+
+
+def images(channels_last: bool = True) -> torch.Tensor:
+    x = torch.arange(120.0).view(2, 3, 4, 5).sin()
+    return x.to(memory_format=torch.channels_last) if channels_last else x
+
+
+def signal() -> torch.Tensor:
+    return torch.complex(torch.arange(48.0).sin(), torch.arange(48.0).cos()).view(2, 3, 8)
+
+
+def filters() -> torch.Tensor:
+    return torch.complex(torch.arange(36.0).cos(), (torch.arange(36.0) * 2).sin()).view(4, 3, 3)
+
+
+@program("", "roll keeps channels last along dims and not when flat")
+def rolled(compile):
+    @compile
+    def f(x):
+        return torch.roll(x, 1, 2), torch.roll(x, (1, -1), (2, 3)), torch.roll(x, 3), x.roll(2, 1) * 2, torch.fft.fftshift(x)
+
+    return f(images()), f(images(False)), f(images().mT)
+
+
+@program("", "reflection and replication pads keep channels last, circular ones do not")
+def padded(compile):
+    @compile
+    def f(x):
+        return [F.pad(x, (1, 2, 0, 1), mode=mode) for mode in ("reflect", "replicate", "circular", "constant")]
+
+    return f(images()), f(images(False)), f(images()[:, :1])
+
+
+@program("", "pads of volumes and of images without a batch")
+def padded_volumes(compile):
+    @compile
+    def f(x, y):
+        pads = (1, 1, 1, 1, 1, 1)
+        return [F.pad(x, pads, mode=m) for m in ("reflect", "replicate")], [F.pad(y, pads[:4], mode=m) for m in ("reflect", "replicate")]
+
+    volumes = torch.arange(720.0).view(2, 3, 4, 5, 6).to(memory_format=torch.channels_last_3d)
+    return f(volumes, images()[0])
+
+
+@program("", "gradients of padded images have the layout of the image")
+def pad_gradients(compile):
+    @compile
+    def f(x):
+        return sum(F.pad(x, (1, 1, 1, 1), mode=m).square().sum() for m in ("reflect", "replicate"))
+
+    x = images().requires_grad_()
+    f(x).backward()
+    return x, x.grad.stride()
+
+
+@program("", "stacked images: the split dim of a joined one, or one more dim at the end")
+def stacked(compile):
+    @compile
+    def f(x, y):
+        return [torch.stack([x, y], d) for d in range(-1, 5)], torch.hstack([x, y]), torch.vstack([x, y]), torch.cat([x, y], 1)
+
+    return f(images(), images() + 1), f(images(), images(False))
+
+
+@program("", "addr without its first term has that term's strides")
+def addr(compile):
+    @compile
+    def f(x, v, w):
+        return torch.addr(x, v, w, beta=0), torch.addr(x, v, w, beta=0, alpha=2), torch.addr(x, v, w), torch.addr(x[:1], v, w, beta=0)
+
+    v, w = torch.arange(4.0), torch.arange(3.0)
+    return f(torch.ones(3, 4).t(), v, w), f(torch.full((4, 3), float("nan")), v, w)
+
+
+@program("", "operators that return rows in order whatever they are given")
+def made_contiguous(compile):
+    @compile
+    def f(x):
+        return F.logsigmoid(x), torch.isin(x, torch.tensor([0.0, 1.0])), x.tril(), x.cumsum(1), x.flip(1)
+
+    return f(images()), f(images().mT), f(images().permute(3, 1, 0, 2))
+
+
+@program("", "unreduced losses of images")
+def image_losses(compile):
+    @compile
+    def f(x, target):
+        return F.cross_entropy(x, target, reduction="none"), F.nll_loss(x, target, reduction="none"), F.mse_loss(x, x * 2, reduction="none")
+
+    x = images().mT
+    return f(x, (x[:, 0] > 0).long())
+
+
+@program("", "convolutions of conjugate views")
+def conjugate_convolutions(compile):
+    @compile
+    def f(x, w):
+        return (
+            F.conv1d(x.conj(), w),
+            F.conv1d(x, w.conj(), padding=1),
+            F.conv1d(x.conj().resolve_conj(), w.conj(), stride=2),
+            F.conv_transpose1d(x.conj(), w.transpose(0, 1).conj()),
+        )
+
+    return f(signal(), filters())
+
+
+@program("", "gradients of convolutions of conjugate views")
+def conjugate_convolution_gradients(compile):
+    @compile
+    def f(x, w):
+        return F.conv1d(x.conj(), w).abs().sum() + F.conv1d(x, w.conj()).real.sum()
+
+    x, w = signal().requires_grad_(), filters().requires_grad_()
+    loss = f(x, w)
+    loss.backward()
+    return loss, x, w
+
+
+@program("", "conjugate inputs of convolutions")
+def conjugate_inputs(compile):
+    @compile
+    def f(x, w):
+        return F.conv1d(x, w), x.abs(), x + w.sum(), x.real.exp(), x.imag * 2, x.contiguous(), x.clone().is_conj()
+
+    return f(signal().conj(), filters().conj())
+
+
+@program("", "negative views in arithmetic, as inputs and as results")
+def negative_views(compile):
+    @compile
+    def f(z, n):
+        part = z.conj().imag
+        return part + 1, part.clone(), part * n, n[:, 1:].exp(), n.t() @ n, (z * 2).conj().imag, n.flip(0).sum(), torch.cat([n, part])
+
+    z = torch.complex(torch.arange(6.0), torch.arange(6.0) + 1).view(2, 3)
+    return f(z, z.conj().imag)
+
+
+@program("", "writes to and from conjugate and negative views")
+def written_conjugates(compile):
+    @compile
+    def f(a, b, c, n, m):
+        a.copy_(a.conj())
+        b.conj().mul_(1j)
+        c.imag.add_(1)
+        n.copy_(m)
+        m.mul_(2)
+        return c.conj().imag
+
+    given = [signal() for _ in range(3)] + [torch.zeros(2, 3, 8), signal().conj().imag]
+    return f(*given), given
+
+
+@program("", "copies of conjugate views, rearranged and joined")
+def conjugate_copies(compile):
+    @compile
+    def f(z):
+        c = z.conj()
+        return c, c.clone(), c.mT.contiguous(), z.mH, c.flip(0), torch.cat([c, z]), c.reshape(-1), torch.view_as_real(c.resolve_conj())
+
+    return f(signal())
+
+
+@program("", "a channels last network ends channels last")
+def network(compile):
+    layers = torch.nn.Sequential(torch.nn.ReflectionPad2d(1), torch.nn.Conv2d(3, 4, 3), torch.nn.ReplicationPad2d(1), torch.nn.LogSigmoid())
+    layers = layers.to(memory_format=torch.channels_last)
+    run = compile(layers)
+    y = run(images())
+    y.square().mean().backward()
+    return y, y.stride(), [p.grad for p in layers.parameters()]
