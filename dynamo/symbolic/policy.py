@@ -20,7 +20,8 @@ from dynamo import _C, graph_helpers, marks
 from dynamo.source import const_source
 from dynamo.symbolic.attributes import tx_call
 from dynamo.symbolic.constants import is_c_enum
-from dynamo.symbolic.errors import RestartTrace
+from dynamo.symbolic.errors import NotConstant, RestartTrace
+from dynamo.symbolic.real import real_objects
 from dynamo.symbolic.values import (
     FALSE,
     NONE,
@@ -105,9 +106,10 @@ def _marked(tx: Tracer, fn: Value, obj: Any, args: Args, kwargs: Kwargs) -> Valu
         return tx.call_function(obj, args, kwargs)
     if said == "constant":
         _same_object(tx, fn, obj)
-        known = tx.try_python(*args, *kwargs.values())
-        if known is None:
-            raise tx.break_("DD010", f"arguments of {name}, whose result is assumed constant")
+        try:
+            known = real_objects(tx, [*args, *kwargs.values()])
+        except NotConstant as e:
+            raise tx.break_("DD010", f"arguments of {name}, whose result is assumed constant", cause=e) from e
         return tx.wrap(obj(*known[: len(args)], **dict(zip(kwargs, known[len(args) :], strict=True))), None)
     return None
 
