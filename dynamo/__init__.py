@@ -68,12 +68,11 @@ _WHERE = {
     "GraphBreakError": "dynamo.errors",
     "RecompileLimitError": "dynamo.errors",
     "explain": "dynamo.explain",
-    "export": "dynamo.export",
     "OptimizedModule": "dynamo.module",
     "as_torch_compile": "dynamo.script_adapter",
     "install_as_torch_compile": "dynamo.script_adapter",
 }
-_MODULES = ("config", "utils")
+_MODULES = ("config", "export", "utils")
 
 __all__ = [
     "BackendError",

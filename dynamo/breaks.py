@@ -219,6 +219,30 @@ _ROWS: tuple[Reason, ...] = (
         "report it with `dynamo-debug trace`; `dynamo.config.suppress_errors = False` raises the error itself.",
     ),
     Reason(
+        "EXP001",
+        "argument of an exported graph",
+        "an exported graph holds for arguments like those of its example: structure, shapes, dtypes, devices and the plain values it read.",
+        "pass arguments of the same kind, or export again for these.",
+    ),
+    Reason(
+        "EXP002",
+        "no form in a file",
+        "files hold functions of torch, plain values and dense tensors; the graph has something else in it.",
+        "make it a custom operator (torch.library), a dataclass of plain values, or a dense tensor.",
+    ),
+    Reason(
+        "EXP003",
+        "damaged file",
+        "the file is no exported graph, is cut short, or says things that contradict each other.",
+        "save the graph again with `dynamo.export.save`.",
+    ),
+    Reason(
+        "EXP004",
+        "outside the vocabulary of files",
+        "reading a file calls and imports nothing: it may name functions of torch from a fixed list, and container classes.",
+        "for an operator or class that you trust, load(..., operators=[...], classes=[...]).",
+    ),
+    Reason(
         "AOT001",
         "no ahead-of-time graph",
         "the captured graph can't be made functional, so it runs as it was captured.",

@@ -57,6 +57,11 @@ def observe(program: Program, compile: Compile) -> Observation:
     return seen
 
 
+def collect(seen: Observation, result: Any) -> None:
+    """Add the facts of a result that was computed elsewhere."""
+    _Collector(seen.facts).collect(result, "result")
+
+
 class _Collector:
     """Flattens a result into facts; memory seen twice is named by the path that showed it first."""
 

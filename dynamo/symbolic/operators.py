@@ -219,6 +219,8 @@ def equal(tx: Tracer, a: Value, b: Value) -> bool:
 
 def is_(tx: Tracer, a: Value, b: Value) -> bool:
     """`a is b`."""
+    if isinstance(a, TensorValue) and isinstance(b, TensorValue):
+        tx.asked.add("is in torch" if tx.frames[-1].internal else "is")
     if a is b:
         return True
     if isinstance(a, Const) and isinstance(b, Const):

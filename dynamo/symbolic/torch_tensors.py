@@ -194,6 +194,7 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
     if name in v.attrs:
         return v.attrs[name]
     if name in _FACTS:
+        tx.note_asked(name)
         return tx.wrap(getattr(v.fake, name), None)
     if name in _NODES:
         return tx.call_function(getattr, [v, Const(name)], {})

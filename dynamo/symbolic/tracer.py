@@ -113,6 +113,7 @@ class Tracer:
         self.deferred: list[Any] = []  # statements for the entry, in order (see codegen)
         self.user_line: tuple[str, int] = ("", 0)
         self.fullgraph = False
+        self.asked: set[str] = set()  # facts of tensors, by the name of the method or attribute, that code of the user's has asked for
         self.names: set[str] = set()
         self.next_name: dict[str, int] = {}  # where the search for a free name begins
 
@@ -136,6 +137,11 @@ class Tracer:
             if not f.internal:
                 return f.code.co_filename, f.line
         return "", 0
+
+    def note_asked(self, name: str) -> None:
+        """A fact of a tensor became a constant of the trace. What torch's own code asks for changes no result."""
+        if self.frames and not self.frames[-1].internal:
+            self.asked.add(name)
 
     # ---- guards -------------------------------------------------------------------------------------------
 
@@ -246,6 +252,7 @@ class Tracer:
             if not _is_plain(out):
                 raise self.break_("DD010", f"{_target_name(target)} gives a {type(out).__name__}")
             if not _writes(op, target):
+                self.note_asked(_target_name(target))
                 return self.wrap(out, None)
         node = self.add_node(op, target, fx_args, fx_kwargs, out)
         written = self._written(out, args, kwargs)
