@@ -37,7 +37,7 @@ class Captured:
     result: Value | None
     reason: BreakError | None
     state: _C.GlobalState
-    restore: Callable[[], None]  # puts the global modes back to what they are at entry
+    restore: Callable[[tuple[int, ...] | None], None]  # puts the global modes back to what they are at entry
     distinct: list[Source]
 
 
@@ -95,7 +95,7 @@ def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, f
     finally:
         for undo in reversed(tx.on_exit):
             undo()
-        restore()
+        restore(None)
 
 
 def _learn(known: Decisions, tx: Tracer, frame: Frame, reason: BreakError, fullgraph: bool) -> None:

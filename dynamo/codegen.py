@@ -341,6 +341,8 @@ def _tensor(w: EntryWriter, v: TensorValue) -> str:
 
 
 def _graph_value(w: EntryWriter, v: GraphValue) -> str:
+    if v.cls is torch._C._InferenceMode:
+        raise CannotRebuild("an inference mode that the trace entered", v.born)
     return f"g[{w.output(v.node)}]"
 
 

@@ -21,6 +21,7 @@ from dynamo.capture import Captured
 from dynamo.codegen import EntryWriter
 from dynamo.errors import GraphBreakError
 from dynamo.lazy import lazy_module
+from dynamo.modes import open_blocks
 from dynamo.rescue import KEEPS_INPUTS, Rescue, can_fail, can_start_over, draws, undoing
 from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError
@@ -42,7 +43,7 @@ class Finished:
     direct: tuple[tuple[int, ...], int | tuple[int, ...] | None] | None
     name: str
     placeholders: list[str] = field(default_factory=list)
-    restore: Callable[[], None] | None = None
+    restore: Callable[[tuple[int, ...] | None], None] | None = None
     failing: Failing | None = None
 
     def make(self, graph_fn: Callable[..., Any] | None) -> tuple[Callable[..., Any], str]:
@@ -194,17 +195,18 @@ def _direct(
     return (tuple(args), i) if i is not None else None
 
 
-def restoring_modes(graph_fn: Callable[..., Any], restore: Callable[[], None]) -> Callable[..., Any]:
+def restoring_modes(graph_fn: Callable[..., Any], restore: Callable[[tuple[int, ...] | None], None]) -> Callable[..., Any]:
     """A graph that switches global modes puts them back when it raises, as `with` blocks in the program would.
 
     What to put back is known at compile time: the guard on the global state holds at each entry.
     """
 
     def run(*args: Any) -> Any:
+        blocks = open_blocks()
         try:
             return graph_fn(*args)
         except BaseException:
-            restore()
+            restore(blocks)
             raise
 
     return run

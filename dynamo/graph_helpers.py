@@ -13,17 +13,7 @@ import torch.utils.checkpoint
 
 from dynamo import marks
 from dynamo.fake import standins
-
-
-def enter_inference_mode(mode: bool) -> Any:
-    """Switch inference mode on or off; the result is given to `exit_inference_mode`."""
-    guard = torch._C._InferenceMode(mode)
-    guard.__enter__()
-    return guard
-
-
-def exit_inference_mode(guard: Any) -> None:
-    guard.__exit__(None, None, None)
+from dynamo.modes import enter_inference_mode, exit_inference_mode
 
 
 def set_data(t: torch.Tensor, new: torch.Tensor) -> torch.Tensor:

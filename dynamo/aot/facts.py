@@ -5,7 +5,6 @@ The tensors a program holds (parameters, buffers) are named by the path of the a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +18,6 @@ if TYPE_CHECKING:
 
 # Their kernels keep what the backward needs only where the grad mode is on, and it is off inside `autograd.Function.forward`.
 ASK_GRAD_MODE = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
-
-# state an FX graph may switch: (read, write). Every entry is read before tracing and put back after it
-MODES: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
-    (torch.is_grad_enabled, torch._C._set_grad_enabled),
-    (lambda: torch.is_autocast_enabled("cpu"), lambda on: torch.set_autocast_enabled("cpu", on)),
-    (lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on)),
-    (lambda: torch.get_autocast_dtype("cpu"), lambda dtype: torch.set_autocast_dtype("cpu", dtype)),
-    (lambda: torch.get_autocast_dtype("cuda"), lambda dtype: torch.set_autocast_dtype("cuda", dtype)),
-    (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -85,7 +73,10 @@ class Facts:
     wanted: tuple[int, ...] = ()
     saved_primals: tuple[int, ...] = ()
     backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
-    modes_after: tuple[tuple[int, Any], ...] = ()
+    modes_after: tuple[tuple[int, Any], ...] = ()  # rows of `dynamo.modes.MODES`
+    clears_autocast_cache: bool = False
+    enables_grad: bool = False  # gradients are off around the call, and the program switches them on
+    inference: tuple[tuple[int, bool], ...] = ()  # results that are inference tensors, or are not, unlike others made around the call
     sharing_matters: bool = False
     asks_grad_mode: bool = False
 
@@ -131,16 +122,18 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
     primals = tuple(place(p) for p in joint.primals)
     sources = tuple(place(p) for p in joint.sources)
     paths = paths_of(gm)
+    enables_grad = joint.needs_backward and not torch.is_grad_enabled()
+    around = torch.is_inference_mode_enabled() and not enables_grad
     facts = Facts(
         primals,
         sources,
-        tuple(m for i in joint.written for m in joint.primals[i].members),
+        tuple(m for i in joint.written for m in joint.primals[i].members if not joint.primals[i].fake.is_inference()),
         tuple(paths.get(id(t), "") for t in held),
         len(joint.results),
         tuple(joint.outputs),
         joint.spec,
         tuple(joint.returned),
-        tuple(joint.written),
+        tuple(i for i in joint.written if not joint.primals[i].fake.is_inference()),
         tuple(joint.relaid),
         tuple(joint.differentiable),
         tuple((n.meta["val"].stride(), tuple(n.meta["val"].shape)) for n in joint.tangents),
@@ -148,6 +141,9 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         tuple(saved_primals),
         joint.backward_error,
         tuple(joint.modes_after),
+        joint.clears_autocast_cache,
+        enables_grad,
+        tuple((i, is_inference) for i, is_inference in enumerate(joint.inference) if is_inference != around),
         joint.sharing_matters(),
         any(n.target in ASK_GRAD_MODE for n in joint.graph.nodes),
     )

@@ -12,11 +12,13 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.errors import AotError
-from dynamo.aot.facts import MODES, Output, Step, attribute
+from dynamo.aot.facts import Output, Step, attribute
 from dynamo.aot.functionalise import facts_of
+from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeTensor
+from dynamo.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -69,6 +71,8 @@ class Joint:
     grads: list[Node | None] = field(default_factory=list)
     backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
+    clears_autocast_cache: bool = False
+    inference: list[bool] = field(default_factory=list)  # per result, whether it is an inference tensor
 
     @property
     def needs_backward(self) -> bool:
@@ -84,16 +88,13 @@ class Joint:
 
 @contextmanager
 def modes_kept(after: list[tuple[int, Any]]) -> Iterator[None]:
-    """Restore global modes; `after` gets the rows that the program left changed, with their new values."""
-    before = [read() for read, _ in MODES]
+    """Restore global modes; `after` gets those that the program left changed."""
+    before, restore = [mode.read() for mode in MODES], snapshot()
     try:
         yield
-        for i, ((read, _), old) in enumerate(zip(MODES, before, strict=True)):
-            if read() != old:
-                after.append((i, read()))
+        after += left(before)
     finally:
-        for (_, write), old in zip(MODES, before, strict=True):
-            write(old)
+        restore(None)
 
 
 class Builder:
@@ -106,6 +107,7 @@ class Builder:
         self.primals: list[Primal] = []
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
+        self.clears_autocast_cache = False
 
     # inputs
 
@@ -211,6 +213,11 @@ class Builder:
             return getattr(args[0], target)(*args[1:], **kwargs)
         if node.op == "call_module":
             return gm.get_submodule(target)(*args, **kwargs)
+        if target is torch.clear_autocast_cache:
+            self.clears_autocast_cache = True
+        if target in KERNEL_MODES:
+            raise AotError(f"{target.__name__} inside a graph: kernels read that mode while they run")
+        target = STATE_OPS.get(target, target)
         special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
         if special is not None and getattr(target, "__module__", "") == "dynamo.graph_helpers":
             return special(self, *args, **kwargs)
@@ -264,6 +271,7 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
+        joint.clears_autocast_cache = self.clears_autocast_cache
         return joint
 
     def _describe_outputs(self, joint: Joint, flat: list[Any], differentiable: list[FakeTensor | None]) -> None:
@@ -325,6 +333,7 @@ class Builder:
         if key not in placed:
             placed[key] = len(joint.results)
             joint.results.append(self._result_node(joint, held, view_is_fine=direct and not value.requires_grad))
+            joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         return Output("graph", placed[key], steps=() if direct else tuple(steps), tracked=value.requires_grad)
 
@@ -395,7 +404,7 @@ class Builder:
         tracer.phase, tracer.region = "backward", None
         joint.wanted = wanted
         try:
-            with _one_thread(), torch.enable_grad():
+            with _one_thread(), torch.enable_grad(), without_autocast():
                 grads = torch.autograd.grad(
                     ends, [self.primals[i].leaf for i in wanted], tangents, allow_unused=True, materialize_grads=False
                 )

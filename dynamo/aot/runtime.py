@@ -10,7 +10,8 @@ import torch
 from torch.utils._pytree import tree_unflatten
 
 from dynamo.aot.errors import DOUBLE_BACKWARD
-from dynamo.aot.facts import MODES, Facts, Output, Place
+from dynamo.aot.facts import Facts, Output, Place
+from dynamo.modes import leave
 from dynamo.rescue import KEEPS_INPUTS
 
 Tensor = torch.Tensor
@@ -106,7 +107,19 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     apply: Callable[..., Any] = super(torch.autograd.Function, CompiledGraph).apply
     checked: Callable[..., Any] = CompiledGraph.apply
     has_levels = torch._C._are_functorch_transforms_active
+    if facts.enables_grad:
+        return with_history(lambda flat: checked(*flat) if has_levels() else apply(*flat))
     return lambda flat: checked(*flat) if has_levels() else apply(*flat)
+
+
+def with_history(run: Compiled) -> Compiled:
+    """The call records history although gradients are off around it: what the program computed under `enable_grad` has some."""
+
+    def call(flat: list[Any]) -> Any:
+        with torch.inference_mode(False), torch.enable_grad():
+            return run(flat)
+
+    return call
 
 
 def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:
@@ -206,8 +219,9 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
     """Effects on the caller's tensors that the graph could not have by itself."""
     written, members, relaid = facts.written, facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
-    modes = [(MODES[row][1], value) for row, value in facts.modes_after]
-    if not (written or returned or relaid or modes):
+    modes = facts.modes_after
+    clears = facts.clears_autocast_cache
+    if not (written or returned or relaid or modes or clears):
         return None
 
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
@@ -218,10 +232,28 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
                 flat[i].copy_(results[result])
         for index, shape, strides, offset in relaid:
             _at(facts.sources[index], args, held).as_strided_(shape, strides, offset)
-        for write, value in modes:
-            write(value)
+        for row, value in modes:
+            leave(row, value)
+        if clears:
+            torch.clear_autocast_cache()
 
     return apply
+
+
+def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bool]]) -> Callable[[list[Any]], Any]:
+    """Results made in another inference mode than that around the call are of that kind: other tensors over the same memory."""
+
+    def call(flat: list[Any]) -> Any:
+        results = list(run(flat))
+        for i, is_inference in wanted:
+            made = results[i]
+            with torch.inference_mode(is_inference):
+                storage = made.untyped_storage()
+                other = torch.empty(0, dtype=made.dtype, device=made.device)
+                results[i] = other.set_(storage, made.storage_offset(), made.shape, made.stride())
+        return results
+
+    return call
 
 
 def wrap(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
@@ -235,6 +267,8 @@ def _calling(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], An
     gather = _gather(facts, held)
     after = _after(facts, held)
     outputs = facts.outputs
+    if facts.inference:
+        run = _as_inferred(run, facts.inference)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))

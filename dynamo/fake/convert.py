@@ -57,6 +57,10 @@ class Converter:
                     return FakeTensor(self._meta_of(t), t.device)
             with _inference(False):
                 meta = self._meta_of(t)
+                if leaf and t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
+                    with torch.no_grad():
+                        view = torch.ops.aten.alias.default(FakeTensor(meta, t.device))
+                    return view.requires_grad_()
                 if leaf or not t.requires_grad:
                     return FakeTensor(meta, t.device, t.requires_grad)
                 with torch.enable_grad(), _Answer(FakeTensor(meta, t.device)):

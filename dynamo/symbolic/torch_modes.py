@@ -8,11 +8,13 @@ the others are guarded where they are read.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynamo import graph_helpers
+from dynamo.modes import autocast_nesting, plain_modes
 from dynamo.source import const_source
 from dynamo.symbolic.registry import FUNCTIONS, constructor, function, method
 from dynamo.symbolic.values import NONE, Const, GraphValue, OpaqueValue, Value
@@ -44,8 +46,8 @@ def _plain(tx: Tracer, setter: Callable[..., Any], args: Args, kwargs: Kwargs) -
 # ---- modes with one value ---------------------------------------------------------------------------------
 
 
-def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool) -> None:
-    """`guarded`: the state guard of every entry covers the mode."""
+def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool, is_traced: bool) -> None:
+    """`guarded`: the state guard of every entry covers the mode. `is_traced`: see `dynamo.modes.Mode`."""
 
     def row(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         known = _plain(tx, setter, args, kwargs)
@@ -54,6 +56,8 @@ def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool) -> Non
             if not guarded:
                 _guard_mode(tx, setter, getter, before)
             return NONE
+        if not is_traced:
+            _read_by_kernels(tx, setter)
         _switch(tx, setter, known, lambda: setter(before))
         return NONE
 
@@ -67,6 +71,12 @@ def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool) -> Non
     FUNCTIONS.add(getter)(read)
 
 
+def _read_by_kernels(tx: Tracer, setter: Callable[..., Any]) -> None:
+    """Kernels read the mode when they run, so it is switched between graphs; under `fullgraph` the graph runs as it was captured."""
+    if not tx.fullgraph:
+        raise tx.break_("DD022", f"{setter.__name__} with another value: kernels read that mode while they run")
+
+
 def _guard_mode(tx: Tracer, setter: Callable[..., Any], getter: _Getter, now: Any) -> None:
     if setter not in tx.switched:
         tx.guard(const_source(getter, f"{getter.__name__}()").step("call", _call_it), "eq", now)
@@ -76,39 +86,12 @@ def _call_it(fn: Callable[[], Any]) -> Any:
     return fn()
 
 
-_PLAIN_MODES: tuple[tuple[str, str, bool], ...] = (
-    ("_set_grad_enabled", "is_grad_enabled", True),
-    ("_set_default_dtype", "get_default_dtype", True),
-    ("set_autocast_cache_enabled", "is_autocast_cache_enabled", True),
-    ("_set_float32_matmul_precision", "_get_float32_matmul_precision", True),
-    ("_set_cudnn_enabled", "_get_cudnn_enabled", False),
-    ("_set_cudnn_benchmark", "_get_cudnn_benchmark", False),
-    ("_set_cudnn_deterministic", "_get_cudnn_deterministic", False),
-    ("_set_cudnn_allow_tf32", "_get_cudnn_allow_tf32", False),
-    ("_set_cudnn_depthwise_kernel", "_get_cudnn_depthwise_kernel", False),
-    ("_cuda_set_cudnn_benchmark_limit", "_cuda_get_cudnn_benchmark_limit", False),
-    ("_set_mkldnn_enabled", "_get_mkldnn_enabled", False),
-    ("_set_cublas_allow_tf32", "_get_cublas_allow_tf32", False),
-    ("_set_sdp_use_flash", "_get_flash_sdp_enabled", False),
-    ("_set_sdp_use_math", "_get_math_sdp_enabled", False),
-    ("_set_sdp_use_mem_efficient", "_get_mem_efficient_sdp_enabled", False),
-    ("_set_sdp_use_cudnn", "_get_cudnn_sdp_enabled", False),
-    ("_set_sdp_use_overrideable", "_get_overrideable_sdp_enabled", False),
-    ("_set_sdp_priority_order", "_get_sdp_priority_order", False),
-    ("set_num_threads", "get_num_threads", False),
-    ("_set_view_replay_enabled", "_is_view_replay_enabled", False),
-    ("_set_multithreading_enabled", "_is_multithreading_enabled", False),
+# covered by the state guard of every entry
+_GUARDED = frozenset(
+    {"_set_grad_enabled", "_set_default_dtype", "set_autocast_cache_enabled", "_set_float32_matmul_precision"}
 )
-
-
-def _find(name: str) -> Any:
-    found = getattr(torch, name, None) if not name.startswith("_") else None
-    return found if found is not None else getattr(_C, name, None)
-
-
-for _setter, _getter, _guarded in _PLAIN_MODES:
-    if _find(_setter) is not None and _find(_getter) is not None:
-        _add_mode(_find(_setter), _find(_getter), _guarded)
+for _setter, _getter, _is_traced in plain_modes():
+    _add_mode(_setter, _getter, _setter.__name__ in _GUARDED, _is_traced)
 
 
 # ---- autocast ---------------------------------------------------------------------------------------------
@@ -139,30 +122,29 @@ if hasattr(_C, "_set_fp32_precision_setter"):
     def _fp32_precision(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         backend, op, precision = _plain(tx, _C._set_fp32_precision_setter, args, kwargs)
         before = _C._get_fp32_precision_getter(backend, op)
-        _switch(tx, _C._set_fp32_precision_setter, [backend, op, precision], lambda: _C._set_fp32_precision_setter(backend, op, before))
+        if before != precision:
+            _read_by_kernels(tx, _C._set_fp32_precision_setter)
+            undo = partial(_C._set_fp32_precision_setter, backend, op, before)
+            _switch(tx, _C._set_fp32_precision_setter, [backend, op, precision], undo)
         return Const(precision)
 
 
 @function(torch.autocast_increment_nesting)
 def _increment(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     _switch(tx, torch.autocast_increment_nesting, [], torch.autocast_decrement_nesting)
-    return Const(_nesting())
+    return Const(autocast_nesting())
 
 
 @function(torch.autocast_decrement_nesting)
 def _decrement(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     _switch(tx, torch.autocast_decrement_nesting, [], torch.autocast_increment_nesting)
-    return Const(_nesting())
-
-
-def _nesting() -> int:
-    torch.autocast_increment_nesting()
-    return int(torch.autocast_decrement_nesting())
+    return Const(autocast_nesting())
 
 
 @function(torch.clear_autocast_cache)
 def _clear_cache(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    _switch(tx, torch.clear_autocast_cache, [], torch.clear_autocast_cache)
+    """Only the running graph clears it: tracing must not drop what eager code put there."""
+    tx.add_node("call_function", torch.clear_autocast_cache, (), {}, None)
     return NONE
 
 
@@ -173,6 +155,7 @@ def _deterministic(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     before = (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
     if before == (mode, warn_only):
         return NONE
+    _read_by_kernels(tx, torch.use_deterministic_algorithms)
     _C._set_deterministic_algorithms(mode, warn_only=warn_only)
     tx.on_exit.append(lambda: _C._set_deterministic_algorithms(before[0], warn_only=before[1]))
     tx.add_node("call_function", torch.use_deterministic_algorithms, (mode,), {"warn_only": warn_only}, None)
@@ -196,7 +179,7 @@ def _inference_mode(tx: Tracer, cls: type, args: Args, kwargs: Kwargs) -> Value:
 
     tx.on_exit.append(leave)
     node.meta["leave"] = leave
-    return GraphValue(node, cls)
+    return GraphValue(node, cls, tx.root_step)
 
 
 # pybind methods are plain C functions below an `instancemethod`

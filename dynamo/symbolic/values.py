@@ -330,9 +330,10 @@ class TensorValue(Value):
 class GraphValue(Value):
     """A Python object that an op of the graph makes when it runs (a mode guard); known by its node only."""
 
-    def __init__(self, node: Node, cls: type) -> None:
+    def __init__(self, node: Node, cls: type, born: int = 0) -> None:
         self.node = node
         self.cls = cls
+        self.born = born  # the root step that made it
 
 
 class TracingState(Value):

@@ -20,8 +20,9 @@ from torch.fx import GraphModule, Node
 import dynamo
 import inductor
 from dynamo import config
-from dynamo.aot.facts import MODES, attribute, paths_of
+from dynamo.aot.facts import attribute, paths_of
 from dynamo.decisions import is_limited
+from dynamo.modes import MODES
 from inductor.runtime import build, cache, mathlib
 
 Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
@@ -192,18 +193,11 @@ class Layouts:
 
 def modes() -> Plain:
     """Global state that tracing reads."""
-    sdp = torch.backends.cuda
     return (
-        tuple(str(read()) for read, _ in MODES),
+        tuple(str(mode.read()) for mode in MODES if not mode.is_depth and mode.name != "get_num_threads"),
         torch.is_inference_mode_enabled(),
-        str(torch.get_default_dtype()),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
         torch.utils.deterministic.fill_uninitialized_memory,  # type: ignore[attr-defined]  # a property of the module's class
-        torch.get_float32_matmul_precision(),
-        torch._C._get_mkldnn_enabled(),
         torch.backends.mkldnn.deterministic,
-        (sdp.flash_sdp_enabled(), sdp.mem_efficient_sdp_enabled(), sdp.math_sdp_enabled(), sdp.cudnn_sdp_enabled()),
         (torch.backends.opt_einsum.enabled, torch.backends.opt_einsum.strategy),
         torch.is_anomaly_enabled(),
     )

@@ -1,0 +1,372 @@
+"""Inference mode around and inside compiled functions, with breaks, and tensors that cross its border."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+def grown(*shape: int) -> torch.Tensor:
+    n = int(torch.tensor(shape).prod())
+    return torch.linspace(-1.0, 1.0, n).reshape(shape).clone().requires_grad_()
+
+
+@program("", "a block without breaks, and ordinary work after it")
+def block(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+        return y, x * 3, torch.is_inference_mode_enabled()
+
+    return f(grown(3)), torch.ones(2) * 2
+
+
+@program("", "a block with a print")
+def block_with_print(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+            print("inside")
+            y = y + x
+        return y, x * 3, torch.is_inference_mode_enabled()
+
+    x = grown(3)
+    out = f(x)
+    out[1].sum().backward()
+    return out, x, torch.ones(2) * 2
+
+
+@program("", "a block with .item()")
+def block_with_item(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            n = (x * 2).sum().item()
+            y = x + n
+        return y, x * 3
+
+    return f(grown(3)), torch.ones(2) * 2
+
+
+@program("", "a block with a branch on data")
+def block_with_branch(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            if x.sum() > -1:
+                y = x * 2
+            else:
+                y = x * 3
+        return y, x * 4
+
+    return f(grown(3)), f(grown(3)), torch.ones(2) * 2
+
+
+@program("", "a decorated function with a break")
+def decorated(compile):
+    @compile
+    @torch.inference_mode()
+    def f(x):
+        y = x * 2
+        print("inside")
+        return y + 1
+
+    return f(grown(3)), f(grown(3)), torch.ones(2) * 2, torch.is_inference_mode_enabled()
+
+
+@program("", "an inner decorated function with a break")
+def decorated_inner(compile):
+    @torch.inference_mode()
+    def g(x):
+        y = x * 2
+        print("inside")
+        return y.sin()
+
+    @compile
+    def f(x):
+        a = x * 3
+        return g(a), a * 2
+
+    x = grown(3)
+    out = f(x)
+    out[1].sum().backward()
+    return out, x, torch.ones(2) * 2
+
+
+class _Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 3)
+
+    @torch.inference_mode()
+    def predict(self, x):
+        y = self.linear(x)
+        if y.sum() > 1e9:
+            return y
+        return y.softmax(-1)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+@program("", "a method of a model that also trains")
+def predict_and_train(compile):
+    m = _Model()
+    predict, train = compile(m.predict), compile(m)
+    x = torch.linspace(-1, 1, 8).reshape(2, 4)
+    a = predict(x)
+    b = train(x)
+    b.sum().backward()
+    return a, b, predict(x), m.linear.weight.grad, torch.ones(2) * 2
+
+
+@program("", "a function called inside and outside of the mode")
+def called_inside_and_outside(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        return y.sin(), y.view(-1)
+
+    x = grown(2, 3)
+    a = f(x)
+    with torch.inference_mode():
+        b = f(x)
+    c = f(x)
+    return a, b, c
+
+
+@program("", "a function with a break called under the mode")
+def break_under_the_mode(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        print("inside")
+        return y + x, torch.is_inference_mode_enabled()
+
+    x = grown(3)
+    with torch.inference_mode():
+        a = f(x)
+    return a, f(x), torch.ones(2) * 2
+
+
+@program("", "the mode switched off inside the mode")
+def off_inside_on(compile):
+    @compile
+    def f(x):
+        a = x * 2
+        with torch.inference_mode(False):
+            b = x * 3
+        return a, b, x * 4
+
+    x = grown(3)
+    with torch.inference_mode():
+        a, b, c = f(x)
+    b.sum().backward()
+    return a, b, c, x
+
+
+@program("", "the mode switched off by a flag")
+def flag(compile):
+    @compile
+    def f(x, mode):
+        with torch.inference_mode(mode):
+            y = x * 2
+            print(mode)
+            return y * x
+
+    return f(grown(3), True), f(grown(3), False), f(grown(3), True), torch.ones(2) * 2
+
+
+@program("", "inference tensors go into an ordinary graph")
+def inference_tensor_as_input(compile):
+    @compile
+    def f(x, w):
+        return x + w, x * 2
+
+    with torch.inference_mode():
+        x = torch.ones(3) * 2
+    w = grown(3)
+    a, b = f(x, w)
+    a.sum().backward()
+    return a, b, w
+
+
+@program("", "an inference tensor may not be saved for backward")
+def inference_tensor_saved(compile):
+    @compile
+    def f(x, w):
+        return x * w
+
+    with torch.inference_mode():
+        x = torch.ones(3) * 2
+    try:
+        f(x, grown(3))
+    except RuntimeError as e:
+        return type(e), torch.ones(2) * 2
+    return None
+
+
+@program("", "an inference tensor may not be changed outside of the mode, and may be inside")
+def inference_tensor_written(compile):
+    @compile
+    def f(x):
+        x.add_(1)
+        return x * 2
+
+    with torch.inference_mode():
+        x = torch.ones(3) * 2
+        a = f(x)
+    try:
+        f(x)
+        raised = None
+    except RuntimeError as e:
+        raised = type(e)
+    return a, x, raised, torch.ones(2) * 2
+
+
+@program("", "an ordinary tensor changed inside the mode")
+def ordinary_tensor_written(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            x.add_(1)
+            print("inside")
+            x.mul_(2)
+        return x * 2
+
+    x = torch.ones(3)
+    return f(x), x, x._version > 0
+
+
+@program("", "an exception leaves the block, with and without a break")
+def raised_inside(compile):
+    @compile
+    def f(x, breaks):
+        with torch.inference_mode():
+            y = x * 2
+            if breaks:
+                print("inside")
+            raise ValueError("no")
+        return y
+
+    for breaks in (True, False):
+        try:
+            f(grown(3), breaks)
+        except ValueError:
+            pass
+    return torch.is_inference_mode_enabled(), torch.ones(2) * 2
+
+
+@program("", "an operation fails inside the block at run time")
+def fails_inside(compile):
+    @compile
+    def f(x, i):
+        with torch.inference_mode():
+            return x.index_select(0, i) * 2
+
+    out = [f(grown(3), torch.tensor([1]))]
+    try:
+        f(grown(3), torch.tensor([7]))
+    except (IndexError, RuntimeError):
+        out.append("raised")
+    return out, torch.is_inference_mode_enabled(), torch.ones(2) * 2
+
+
+@program("", "an operation fails inside the block behind a break")
+def fails_behind_break(compile):
+    @compile
+    def f(x, i):
+        with torch.inference_mode():
+            print("inside")
+            return x.index_select(0, i) * 2
+
+    out = [f(grown(3), torch.tensor([1]))]
+    try:
+        f(grown(3), torch.tensor([7]))
+    except (IndexError, RuntimeError):
+        out.append("raised")
+    return out, torch.is_inference_mode_enabled(), torch.ones(2) * 2
+
+
+@program("", "the mode inside no_grad and autocast, with a break")
+def nested_modes(compile):
+    @compile
+    def f(x):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            a = x @ x
+            with torch.inference_mode():
+                b = x @ x
+                print("inside")
+                c = b + a
+            d = x @ x
+        return a, b, c, d, x @ x
+
+    return f(grown(3, 3)), torch.ones(2) * 2
+
+
+@program("", "is_inference is read")
+def is_inference(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+            seen = [y.is_inference(), x.is_inference(), x.view(-1).is_inference(), torch.is_inference_mode_enabled()]
+        return y.clone().is_inference(), seen, y.clone() + x
+
+    return f(grown(3))
+
+
+@program("", "a result of the mode is cloned and trained on")
+def clone_and_train(compile):
+    @compile
+    def f(x, w):
+        with torch.inference_mode():
+            features = x.sin()
+        return (features.clone() * w).sum()
+
+    w = grown(3)
+    loss = f(torch.ones(3), w)
+    loss.backward()
+    return loss, w
+
+
+@program("", "views and results that share memory")
+def shared_results(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode():
+            y = x * 2
+            return y, y[1:], y.view(-1), x[1:], x.t()
+
+    return f(torch.linspace(-1, 1, 9).reshape(3, 3)), torch.ones(2) * 2
+
+
+@program("", "a module with batch norm evaluated under the mode")
+def batch_norm(compile):
+    m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU())
+    f = compile(m)
+    x = torch.linspace(-1, 1, 25).reshape(1, 1, 5, 5)
+    m.eval()
+    with torch.inference_mode():
+        a = f(x)
+    m.train()
+    b = f(x)
+    b.sum().backward()
+    return a, b, m[1].running_mean, m[0].weight.grad
+
+
+@program("", "entered and left by hand")
+def by_hand(compile):
+    @compile
+    def f(x):
+        mode = torch.inference_mode()
+        mode.__enter__()
+        y = x * 2
+        print("inside")
+        mode.__exit__(None, None, None)
+        return y, x * 3
+
+    return f(grown(3)), torch.is_inference_mode_enabled(), torch.ones(2) * 2
