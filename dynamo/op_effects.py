@@ -71,12 +71,7 @@ def _name(op: OpOverload) -> tuple[str, str]:
 @cache
 def _acts(op: OpOverload) -> bool:
     schema = op._schema
-    return (
-        _name(op)[0] not in _KNOWN
-        or schema.is_mutable
-        or not schema.returns
-        or torch.Tag.nondeterministic_seeded in op.tags
-    )
+    return _name(op)[0] not in _KNOWN or schema.is_mutable or not schema.returns or torch.Tag.nondeterministic_seeded in op.tags
 
 
 @cache

@@ -21,6 +21,7 @@ from dynamo.source import const_source
 from dynamo.symbolic.attributes import tx_call
 from dynamo.symbolic.constants import is_c_enum
 from dynamo.symbolic.errors import NotConstant, RestartTrace
+from dynamo.symbolic.numpy_types import has_numbers
 from dynamo.symbolic.real import real_objects
 from dynamo.symbolic.values import (
     FALSE,
@@ -28,6 +29,7 @@ from dynamo.symbolic.values import (
     TRUE,
     BuiltinValue,
     ClassValue,
+    Const,
     FunctionValue,
     MethodValue,
     ObjectValue,
@@ -63,7 +65,7 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
     if id(obj) in _graph_ops():
         if name in _DATA_FROM_OUTSIDE:
             raise tx.break_("DD005", f"torch.{name}")
-        return tx.call_function(obj, args, kwargs)
+        return tx.call_function(obj, args, with_dtype(tx, obj, args, kwargs) if name in _FROM_DATA else kwargs)
     if args and is_c_enum(args[0].cls):
         return fold_now(tx, obj, args, kwargs)
     home = _c_home(obj)
@@ -87,6 +89,16 @@ def callable_object(fn: Value) -> Callable[[Tracer, Any, Args, Kwargs], Value] |
         if issubclass(fn.cls, cls):
             return handler
     return None
+
+
+def with_dtype(tx: Tracer, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
+    """Arguments that say the dtype that a tensor takes over from NumPy's numbers: in the graph they are Python's."""
+    if not args or "dtype" in kwargs or (known := tx.try_python(args[0])) is None or not has_numbers(known[0]):
+        return kwargs
+    try:
+        return {**kwargs, "dtype": Const(fn(known[0]).dtype)}
+    except (TypeError, ValueError, RuntimeError) as e:
+        raise tx.throw(type(e), *e.args) from e
 
 
 # ---- marks ------------------------------------------------------------------------------------------------
@@ -379,6 +391,7 @@ def _home_row(module: str) -> Verdict | None:
 # ---- builtins ---------------------------------------------------------------------------------------------
 
 _DATA_FROM_OUTSIDE = frozenset({"from_numpy", "frombuffer", "from_file", "from_dlpack"})
+_FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 _GETTER = re.compile(r"_{0,2}(cuda_|cpu_)?(is|are|get|has|can|len|dispatch_has|dispatch_get|supports|cuda_isIn|cuda_getDevice)(_|[A-Z])")
 
 

@@ -166,6 +166,13 @@ def _new(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
     return tx.call_method("new", [self_, *args], kwargs)
 
 
+@method(Base.new_tensor)
+def _new_tensor(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
+    from dynamo.symbolic.policy import with_dtype
+
+    return tx.call_method("new_tensor", [self_, *args], with_dtype(tx, torch.empty(0, dtype=self_.fake.dtype).new_tensor, args, kwargs))
+
+
 @method(Base.get_device)
 def _get_device(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
     device = self_.fake.device

@@ -341,7 +341,10 @@ class Tracer:
             raise self.break_("DD010", v.describe()) from e
         if isinstance(obj, enum.Enum) and isinstance(obj, int | float | str):
             obj = obj.value  # a member of an IntEnum and the like prints as itself in the code of a graph
-        obj = as_number(obj)  # so does a number of NumPy
+        number = as_number(obj)  # so does a number of NumPy
+        if number is None and obj is not None:
+            raise self.break_("DD010", v.describe())
+        obj = number
         if _graph_constant(obj):
             return obj
         if not isinstance(obj, _ATTRIBUTE_KINDS):

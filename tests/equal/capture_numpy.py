@@ -242,3 +242,25 @@ def ndarray_methods(compile):
         )
 
     return f(np.arange(6.0).reshape(2, 3))
+
+
+@program("", "a tensor made of NumPy's numbers takes their dtype over; as operands they are numbers")
+def dtypes_of_numbers(compile):
+    x, i, c = torch.ones(2), torch.ones(2, dtype=torch.int32), torch.tensor([True, False])
+
+    @compile
+    def f(s):
+        made = torch.tensor(s), torch.tensor([s, s]), torch.as_tensor(s), torch.asarray(s), torch.tensor((s, 1)), x.new_tensor(s)
+        return made, torch.full((2,), s), x * s, i * s, torch.where(c, s, s), torch.where(c, i, s), torch.add(i, s), i == s
+
+    return [f(t(2)) for t in (np.float64, np.float32, np.float16, np.int32, np.uint8, np.bool_)]
+
+
+@program("", "a warning of NumPy's arithmetic is given at each call")
+def warning_of_number(compile):
+    @compile
+    def f(x, s):
+        with np.errstate(divide="ignore"):
+            return x + s / np.float64(0)
+
+    return f(torch.ones(2), np.float64(1)), f(torch.ones(2), np.float64(1))
