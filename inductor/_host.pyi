@@ -35,6 +35,9 @@ class Build:
 
     def __init__(self, items: tuple[Any, ...], is_list: bool) -> None: ...
 
+def set_team_work(work: tuple[int, ...]) -> None:
+    """Work from which on a kernel is shared among a team of 0, 1, 2, ... 256 threads."""
+
 def configure(handle_offset: int, *addresses_then_guard: Any) -> None:
     """Set the addresses of libtorch functions."""
 

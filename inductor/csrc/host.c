@@ -204,8 +204,13 @@ static void ask_for_huge_pages(char *data, int64_t nbytes)
 #endif
 }
 
+/* Work from which on a kernel is shared among a team of so many threads; larger teams count as the last. */
+enum { LARGEST_TEAM = 256 };
+static int64_t team_work[LARGEST_TEAM + 1];
+
 static int run_steps(Program *p, PyObject **objects, char **pointers, int threads)
 {
+    int64_t least = team_work[threads < LARGEST_TEAM ? threads : LARGEST_TEAM];
     for (int i = 0; i < p->n_steps; i++) {
         Step *s = &p->steps[i];
         Handle handle;
@@ -214,10 +219,10 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
         case KERNEL:
             if (s->release) {
                 Py_BEGIN_ALLOW_THREADS
-                s->kernel(pointers, threads);
+                s->kernel(pointers, s->work < least ? 1 : threads);
                 Py_END_ALLOW_THREADS
             } else {
-                s->kernel(pointers, threads);
+                s->kernel(pointers, s->work < least ? 1 : threads);
             }
             break;
         case CALL:
@@ -410,6 +415,21 @@ static PyObject *configure(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* set_team_work(work of teams of 0, 1, 2, ... threads) */
+static PyObject *set_team_work(PyObject *module, PyObject *values)
+{
+    (void)module;
+    if (!PyTuple_Check(values) || PyTuple_GET_SIZE(values) != LARGEST_TEAM + 1)
+        return PyErr_Format(PyExc_ValueError, "expected a tuple of %d numbers", LARGEST_TEAM + 1), NULL;
+    for (int i = 0; i <= LARGEST_TEAM; i++) {
+        int64_t work = PyLong_AsLongLong(PyTuple_GET_ITEM(values, i));
+        if (work == -1 && PyErr_Occurred())
+            return NULL;
+        team_work[i] = work;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyObject *data_ptr(PyObject *module, PyObject *tensor)
 {
     void *data = NULL;
@@ -483,6 +503,7 @@ static PyMethodDef methods[] = {
     {"fingerprint", (PyCFunction)(void (*)(void))fingerprint, METH_FASTCALL, "16 bytes that tell the contents of tensors apart."},
     {"keep_freed_memory", keep_freed_memory, METH_NOARGS, "Raise the threshold from which on glibc gives freed memory back."},
     {"object_word", object_word, METH_VARARGS, "Eight bytes of an object at an offset, for finding the handle."},
+    {"set_team_work", set_team_work, METH_O, "Work from which on a kernel is shared among a team, by number of threads."},
     {NULL, NULL, 0, NULL},
 };
 

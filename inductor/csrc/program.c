@@ -27,7 +27,7 @@ static int read_step(Step *s, PyObject *spec)
     s->kind = (int)PyLong_AsLong(PyTuple_GetItem(spec, 0));
     switch (s->kind) {
     case KERNEL:
-        if (!PyArg_ParseTuple(spec, "iKi", &s->kind, &address, &s->release))
+        if (!PyArg_ParseTuple(spec, "iKi|L", &s->kind, &address, &s->release, (long long *)&s->work))
             return -1;
         s->kernel = (Kernel)(uintptr_t)address;
         return 0;

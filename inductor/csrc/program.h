@@ -11,6 +11,7 @@ enum { KERNEL, CALL, EMPTY, VIEW, DROP };
 typedef struct {
     int kind, slot, from, ndim, dtype, n_out, single, release;
     Kernel kernel;
+    int64_t work; /* of a kernel: decides whether it is shared out */
     PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
     int *outs;
     int64_t *sizes, *strides, offset, huge; /* huge: bytes that are worth huge pages, or 0 */

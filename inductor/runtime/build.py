@@ -11,9 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import torch
-
 from dynamo import config
+from inductor import machine
 from inductor.codegen.c.comments import without_comments
 from inductor.errors import BuildError
 from inductor.runtime import cache, mathlib, pool
@@ -37,7 +36,8 @@ FLAGS = (
 
 def flags() -> tuple[str, ...]:
     """All flags of the compiler; the level of optimisation is an option (`c_optimize`)."""
-    return (f"-O{config.c_optimize}", *FLAGS)
+    width = machine.machine().vector_bits
+    return (f"-O{config.c_optimize}", *FLAGS, *([f"-mprefer-vector-width={width}"] if width else []))
 
 
 @functools.cache
@@ -66,21 +66,13 @@ def cpu_identity() -> str:
         return platform.processor()
 
 
-@functools.cache
-def openmp_library() -> str | None:
-    """The OpenMP runtime that torch loaded: kernels must share its thread pool."""
-    folder = Path(torch.__file__).parent / "lib"
-    found = sorted([*folder.glob("libgomp*.so*"), *(folder.parent.parent / "torch.libs").glob("libgomp*.so*")])
-    return str(found[0]) if found else None
-
-
 def link_flags() -> list[str]:
     """Own list of libraries, because -fopenmp would link the system's OpenMP runtime."""
     math = ["-lmvec"] if mathlib.has_any() else []
-    openmp = openmp_library()
+    openmp = machine.openmp_library()
     if openmp is None:
         return [*math, "-lm"]
-    return ["-nodefaultlibs", *math, "-lm", openmp, "-lc", "-lgcc"]
+    return ["-nodefaultlibs", *math, "-lm", str(openmp), "-lc", "-lgcc"]
 
 
 def build(source: str) -> ctypes.CDLL:

@@ -114,9 +114,9 @@ def put(key: str, built: Path, source: str) -> Path:
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
         content = built.read_bytes()
-        _write(text, source.encode())
-        _write(library, content)
-        _write(checksum, sum_text(content).encode())
+        write(text, source.encode())
+        write(library, content)
+        write(checksum, sum_text(content).encode())
     except OSError:
         return built
     trim()
@@ -129,7 +129,7 @@ def _touch(path: Path) -> None:
         os.utime(path)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
     """All or nothing: readers see the old file or the new one."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
@@ -194,7 +194,7 @@ def put_graph(key: str, parts: Sequence[bytes]) -> bool:
     head = " ".join((MAGIC, *(str(len(p)) for p in parts), hashlib.sha256(content).hexdigest()))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, head.encode() + b"\n" + content)
+        write(path, head.encode() + b"\n" + content)
     except OSError:
         return False
     trim()

@@ -23,6 +23,7 @@ from dynamo import config
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.decisions import is_limited
 from dynamo.modes import MODES
+from inductor import machine
 from inductor.runtime import build, cache, mathlib
 
 Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
@@ -211,7 +212,7 @@ def versions() -> tuple[str, ...]:
     """What compiles, and for what."""
     path = build.compiler()
     compiler = build.compiler_identity(path) if path is not None else ""
-    return (*fixed_versions(), compiler, " ".join(build.flags()))
+    return (*fixed_versions(), compiler, " ".join(build.flags()), machine.key())
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from dynamo import config
+from inductor import machine
 from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import contiguous_strides, is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
@@ -19,7 +20,10 @@ from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
 
 KERNEL, CALL, EMPTY, VIEW, DROP = range(5)
+LARGEST_TEAM = 256  # threads, as in host.c
 RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python threads should run meanwhile
+
+measured: dict[int, float] = {}  # microseconds of a region, by threads
 
 # Bindings that skip the generic schema-driven call path. All are exact: same operator, same overload.
 DIRECT: dict[str, Callable[..., Any]] = {
@@ -171,7 +175,7 @@ class HostWriter:
             if isinstance(step, KernelCall):
                 for name in step.writes:
                     self.make(name)
-                self.steps.append((KERNEL, addresses[at], int(step.work > RELEASE_WORK)))
+                self.steps.append((KERNEL, addresses[at], int(step.work > RELEASE_WORK), int(step.work)))
                 at += 1
             else:
                 self.call(step)
@@ -260,10 +264,20 @@ def keep_freed_memory(host: Any) -> None:
         host.keep_freed_memory()
 
 
+@functools.cache
+def know_teams(host: Any, threads: int) -> None:
+    """Tell the program which kernels to share out, by what a team costs: measured for the threads in use, by rule for others."""
+    measured[threads] = machine.region_us(threads)
+    costs = (measured.get(team, machine.assumed_region_us(team)) for team in range(LARGEST_TEAM + 1))
+    host.set_team_work(tuple(machine.team_work(team, cost) for team, cost in enumerate(costs)))
+
+
 def make_host(recipe: Recipe, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The callable of a recipe: the C program, or the Python one where C cannot read tensors."""
     host = connect()
     if host is None:
         return PythonHost(recipe, library)
     keep_freed_memory(host)
+    if any(isinstance(s, KernelCall) and s.work >= machine.SERIAL_WORK for s in recipe.steps):
+        know_teams(host, torch.get_num_threads())
     return HostWriter(recipe, library, host).run()

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from inductor.machine import cpus
+
 T = TypeVar("T")
 
 EXIT_PATIENCE = 2.0  # seconds that killed compilers get to end, so that their threads can clean up
@@ -109,11 +111,6 @@ class Pool:
 
 
 _pool = Pool()
-
-
-def cpus() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start(work: Callable[[], T]) -> Job[T]:

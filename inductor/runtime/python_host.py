@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from inductor import machine
 from inductor.ir.nest import Extern, View
 from inductor.runtime.recipe import KernelCall, Recipe
 
@@ -39,6 +40,7 @@ class PythonHost:
             fill(name)
         kernels = iter(self.kernels)
         threads = torch.get_num_threads()
+        least = machine.team_work(threads, machine.assumed_region_us(threads))
         with torch._C._AutoDispatchBelowAutograd():
             for step in recipe.steps:
                 if isinstance(step, KernelCall):
@@ -47,7 +49,7 @@ class PythonHost:
                             buffer, old = recipe.buffers[name], tensors[recipe.over[name]]
                             tensors[name] = old.as_strided(buffer.shape, buffer.strides, old.storage_offset())
                             fill(name)
-                    next(kernels)(table, threads)
+                    next(kernels)(table, threads if step.work >= least else 1)
                 else:
                     self.extern(step, tensors)
                     for out in step.outs:

@@ -18,15 +18,15 @@ from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
+from inductor.machine import SERIAL_WORK, machine
 from inductor.schedule.domain import loops_apart, simplify
 from inductor.schedule.fuse import Group
 from inductor.schedule.interior import Interior, interior
 
-TILE_BYTES = 64 * 1024  # larger intermediates stay in memory: they would not sit in L1/L2 anyway
-SERIAL_WORK = 200_000  # additions that take about 20 us; below, threads cost more than they bring
 BLOCK = 4096  # least elements per block of a block kernel that only does pointwise work
 MANY_BLOCKS = 64  # outer iterations that share evenly among any number of threads
 MIN_BLOCK = 16
+NEAR = 32  # elements of a scattered row that are worth a pass over the indices
 CROSSING_BLOCK = 64
 
 
@@ -199,7 +199,10 @@ class Builder:
         for stage in stages[:-1]:
             self.choose_vector(stage)
         block = next((a for a in apart if all(s.index.coef(a) == 1 for s in nest.stores)), None)
-        width = max(MIN_BLOCK, min(256, hint(block.extent) // 2)) if block is not None else 1  # at least two for two threads
+        width = 1
+        if block is not None:
+            pieces = min(machine().cpus, max(2, hint(block.extent) // NEAR))
+            width = max(MIN_BLOCK, min(256, hint(block.extent) // pieces))
         kernel = Kernel(
             self.name,
             apart,
@@ -311,7 +314,7 @@ class Builder:
             if found is not None:
                 size, indices = found
                 type_name = store.value.type
-                if size * TYPES[type_name].size * (MIN_BLOCK if self.block else 1) <= TILE_BYTES:
+                if size * TYPES[type_name].size * (MIN_BLOCK if self.block else 1) <= machine().tile_bytes:
                     tiles[buffer] = Tile(buffer, type_name, size)
                     tile_index.update({(buffer, old): new for old, new in indices.items()})
         return frozenset(registers), tiles, tile_index
@@ -387,8 +390,8 @@ class Builder:
                 return extent
             return min(max(-(-extent // (blocks * MIN_BLOCK)) * MIN_BLOCK, BLOCK), extent)
         per_lane = sum(t.size * TYPES[t.type].size for t in tiles.values()) or 16
-        size = 512
-        while size > MIN_BLOCK and (size * per_lane > TILE_BYTES or numel([a.extent for a in self.outer]) // size < 8):
+        size, others = 512, numel([a.extent for a in self.outer])
+        while size > MIN_BLOCK and (size * per_lane > machine().tile_bytes or others // size < machine().least_blocks):
             size //= 2
         return min(size, extent)
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from inductor import machine
 from inductor.codegen.c.unit import PRELUDE
 from tests.inductor.helpers import texts
 
@@ -37,7 +38,8 @@ def inputs_of(shapes):
 
 def rendered(name):
     fn, shapes = PROGRAMS[name]
-    stages = texts(fn, inputs_of(shapes))
+    with machine.use(machine.REFERENCE):
+        stages = texts(fn, inputs_of(shapes))
     code = stages["kernels"].replace(PRELUDE, "")
     return f"==== lowered\n{stages['lower']}\n==== scheduled\n{stages['schedule']}\n==== C, without the prelude\n{code}"
 

@@ -98,6 +98,14 @@ def _config() -> Facts:
     return {row.name: {"value": row.value, "default": row.default, "source": row.source, "env": row.env} for row in config.rows()}
 
 
+def _machine() -> Facts:
+    if util.find_spec("dynamo._C") is None:
+        return {"facts": "not read; the package is not built"}
+    from inductor import machine  # loads torch
+
+    return dict(machine.rows())
+
+
 def _terminal() -> Facts:
     size = shutil.get_terminal_size()
     found: Facts = {"stdout": "terminal" if sys.stdout.isatty() else "no terminal: `tui` prints its plain form"}
@@ -112,6 +120,7 @@ SECTIONS: dict[str, Callable[[], Facts]] = {
     "compiler": _compiler,
     "devices": _torch_facts,
     "tensors": _tensors,
+    "machine": _machine,
     "config": _config,
     "terminal": _terminal,
 }

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from inductor.codegen.c.body import Names, stores_by_buffer
 from inductor.codegen.c.exprs import c_type
-from inductor.codegen.c.kernel import SERIAL_WORK, WORK_PER_THREAD, StagePrinter, indent
+from inductor.codegen.c.kernel import StagePrinter, indent, team
 from inductor.ir.dims import hint
 from inductor.ir.nest import Program
+from inductor.machine import SERIAL_WORK, WORK_PER_THREAD
 from inductor.schedule.batch import BatchKernel
 
 PIECE = 8192  # elements of a row that one thread takes at a time
@@ -71,13 +72,8 @@ class BatchPrinter:
         else:
             whole = [
                 f"static void {name}(char *const *p, int threads) {{",
-                f"    if (threads > {threads}) threads = {threads};",
                 f"    if (threads < 2) {{ {name}_part(p, 0, {total}L); return; }}",
-                "#pragma omp parallel num_threads(threads)",
-                "    {",
-                "        const long me = omp_get_thread_num(), all = omp_get_num_threads();",
-                f"        {name}_part(p, {total}L * me / all, {total}L * (me + 1) / all);",
-                "    }",
+                *team(f"{name}_part", total, threads),
                 "}",
             ]
         return "\n".join([*self.row_function(), *tables, *part, *whole]) + "\n"

@@ -14,12 +14,12 @@ from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
-from inductor.schedule.kernel import SERIAL_WORK, Kernel, Stage
+from inductor.machine import SERIAL_WORK, WORK_PER_THREAD
+from inductor.schedule.kernel import Kernel, Stage
 
 ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
 COLUMN_CHUNK = 64  # the same for rows of a column sum
 GATHER_WORK = 12  # additions per scattered read from which on lanes pay
-WORK_PER_THREAD = 100_000
 
 
 SIMD = "#pragma omp simd"
@@ -320,6 +320,20 @@ def stage_text(kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Sto
     return StagePrinter(moved, inner, names, stored | stores_by_buffer(members)).text() + border
 
 
+def team(part: str, total: int, most: int) -> list[str]:
+    """A range shared among at most `most` threads of the team, which is always the whole pool.
+
+    OpenMP ends the threads that a smaller team leaves over, and a larger one starts them again: 85 us a time for 2 and 8 in turn.
+    """
+    return [
+        "#pragma omp parallel num_threads(threads)",
+        "    {",
+        f"        const long me = omp_get_thread_num(), team = omp_get_num_threads(), all = team < {most} ? team : {most};",
+        f"        if (me < all) {part}(p, {total}L * me / all, {total}L * (me + 1) / all);",
+        "    }",
+    ]
+
+
 def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
     return [("    " * levels + line) if not line.startswith("#") else line for line in lines]
 
@@ -401,13 +415,8 @@ class KernelPrinter:
         else:
             wrapper = [
                 f"static void {kernel.name}(char *const *p, int threads) {{",
-                f"    if (threads > {threads}) threads = {threads};",
                 f"    if (threads < 2) {{ {kernel.name}_part(p, 0, {total}L); return; }}",
-                "#pragma omp parallel num_threads(threads)",
-                "    {",
-                "        const long me = omp_get_thread_num(), all = omp_get_num_threads();",
-                f"        {kernel.name}_part(p, {total}L * me / all, {total}L * (me + 1) / all);",
-                "    }",
+                *team(f"{kernel.name}_part", total, threads),
                 "}",
             ]
         return "\n".join(part + wrapper) + "\n"

@@ -15,11 +15,10 @@ from inductor.ir.affine import Axis, Index, const
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
+from inductor.machine import machine
 from inductor.schedule.kernel import Kernel, Stage
 
-STREAM = 1 << 20  # bytes of a buffer from which on it is not expected in the cache next to the processor
 LINE = 64  # bytes
-ROW = 1 << 15  # most bytes of a row: it shares the first cache with what else the loop reads
 
 
 def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: int) -> list[str]:
@@ -47,7 +46,7 @@ def _streams(kernel: Kernel, stage: Stage, vector: Axis) -> Iterator[tuple[str, 
 
 
 def is_stream(load: Expr) -> bool:
-    return numel([hint(a.extent) for a in load.attr[1].axes]) * TYPES[load.type].size >= STREAM
+    return numel([hint(a.extent) for a in load.attr[1].axes]) * TYPES[load.type].size >= machine().stream_bytes
 
 
 def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
@@ -57,7 +56,7 @@ def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
     for load in (e for m in stage.members for e in m.loads()):
         chosen = _chosen(load, kernel)
         size = hint(chosen.extent) * TYPES[load.type].size if chosen is not None else 0
-        if chosen is not None and LINE < size <= min(ROW, points * LINE) and is_stream(load):
+        if chosen is not None and LINE < size <= min(machine().row_bytes, points * LINE) and is_stream(load):
             buffer, index = load.attr
             start = index_text(kernel.beyond_skip(buffer, index).substitute({chosen: const(0)}), lambda a: a.name)
             first = f"(const char *)(p_{kernel.home(buffer)} + {start})"
