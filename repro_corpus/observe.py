@@ -120,8 +120,11 @@ class _Collector:
 def differences(expected: Observation, found: Observation, tolerance: tuple[float, float] | None) -> list[str]:
     """One line per fact that differs; a failure of the compiler's own is one too, whatever came out."""
     lines = [f"internal error: {text}" for text in found.internal]
-    for key in [*expected.facts, *(k for k in found.facts if k not in expected.facts)]:
-        if key == "raised: message":
+    ends = ("raised", "printed", "warnings", "state afterwards")
+    keys = [*expected.facts, *(k for k in found.facts if k not in expected.facts)]
+    only_one_raises = ("raised" in expected.facts) != ("raised" in found.facts)
+    for key in keys:
+        if key == "raised: message" or (only_one_raises and key not in ends):
             continue
         e, f = (side.facts.get(key, "nothing") for side in (expected, found))
         if key == "raised" and e != f:
