@@ -33,6 +33,7 @@ from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
+from dynamo.modes import watcher
 from dynamo.skipped import skip_file, user_place
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
 from dynamo.symbolic.tracer import Decisions
@@ -65,6 +66,7 @@ class CodeState:
     fullgraph: bool = False
     pending: BreakError | None = None  # a break to report if this continuation is ever reached
     nested: bool = False  # reached from a broken frame, not named by the user
+    watchers: set[str] = field(default_factory=set)  # modes under which it was seen to run natively
 
 
 class Context:
@@ -114,8 +116,8 @@ class Context:
         """Called by C when no entry fits. None: run the function natively."""
         fn: Any = compiled.fn
         state = self.state(fn)
-        if config.disable or not debug_filter(fn.__code__) or torch._C._get_tracing_state() is not None:
-            return None  # TorchScript's tracer must see the program's own calls
+        if config.disable or not debug_filter(fn.__code__) or self._is_watched(fn.__code__, state):
+            return None
         with state.lock:
             for entry in state.cache.entries:  # another thread may have made it while we waited
                 if entry.guards.check(inputs):
@@ -131,6 +133,14 @@ class Context:
                 return None
             state.cache.add(made)
             return made.fn
+
+    def _is_watched(self, code: types.CodeType, state: CodeState) -> bool:
+        """Whether something is active that no graph may hide operations from; told once per frame and mode."""
+        by = watcher()
+        if by and by not in state.watchers:
+            state.watchers.add(by)
+            emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD022", by))
+        return bool(by)
 
     def _may_compile(self, fn: types.FunctionType, state: CodeState, inputs: tuple[Any, ...]) -> bool:
         """Count and explain the recompile; False when the limit is reached."""

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad
+import torch.utils._device
 
 _DEVICES = ("cpu", "cuda")
 
@@ -194,6 +196,26 @@ def leave(row: int, value: Any) -> None:
     mode.write(mode.read() + value if mode.is_depth else value)
 
 
+def watcher() -> str:
+    """What is active that must see every operation of the program one by one, in words; "" if nothing is.
+
+    Graphs hide operations from modes and transforms, so frames run natively under them.
+    """
+    if torch._C._len_torch_dispatch_stack() or torch._ops._len_torch_dispatch_stack_pre_dispatch():
+        return "an active TorchDispatchMode"
+    if torch._C._are_functorch_transforms_active():
+        return "an active torch.func transform"
+    if getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0:
+        return "forward-mode differentiation"
+    if torch._C._get_tracing_state() is not None:
+        return "torch.jit.trace"
+    for i in range(torch._C._len_torch_function_stack()):
+        mode = torch._C._get_function_stack_at(i)
+        if not isinstance(mode, torch.utils._device.DeviceContext):
+            return f"an active {type(mode).__name__}"
+    return ""
+
+
 # What a call may leave changed only where eager does: name -> reader. Reading changes nothing.
 _SURROUNDINGS: dict[str, Callable[[], Any]] = {
     **{mode.name: mode.read for mode in MODES},
@@ -206,6 +228,7 @@ _SURROUNDINGS: dict[str, Callable[[], Any]] = {
     "dispatch keys included": lambda: str(torch._C._dispatch_tls_local_include_set()),
     "dispatch keys excluded": lambda: str(torch._C._dispatch_tls_local_exclude_set()),
     "functorch levels": torch._C._functorch.maybe_current_level,
+    "forward-mode level": lambda: getattr(torch.autograd.forward_ad, "_current_level", -1),
     "saved tensor hooks": torch._C._autograd._saved_tensors_hooks_is_enabled,  # type: ignore[attr-defined]  # the stub lacks it
     "profiler": torch._C._autograd._profiler_enabled,
 }

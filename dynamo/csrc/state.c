@@ -12,6 +12,7 @@
 typedef struct {
     uint64_t keys[2];        /* the thread's included and excluded dispatch keys: autocast per device, vmap, inference, dispatch modes */
     int64_t function_modes, dispatch_modes;
+    int64_t forward_level;   /* of forward-mode differentiation; -1 outside of it */
     int8_t grad, inference, function_disabled;
     int8_t default_dtype, deterministic, deterministic_warn, fill_uninitialized;
     int8_t autocast[2], autocast_dtype[2], autocast_cache;
@@ -46,6 +47,7 @@ static struct {
     struct { unsigned long module, offset; } keys; /* TLS address of c10::impl::raw_local_dispatch_key_set */
     PyObject *slow;          /* callables for what could not be read above, by name */
     PyObject *mode_at;       /* torch._C._get_function_stack_at */
+    PyObject *forward_ad, *level_name; /* the dict of torch.autograd.forward_ad, which keeps its level in a global; that global's name */
 } how;
 
 extern void *__tls_get_addr(void *);
@@ -137,6 +139,12 @@ static int find_readers(void)
     PyErr_Clear();
     Py_DECREF(torch_c);
 
+    PyObject *forward_ad = PyImport_ImportModule("torch.autograd.forward_ad");
+    how.forward_ad = forward_ad ? Py_NewRef(PyModule_GetDict(forward_ad)) : NULL;
+    how.level_name = PyUnicode_InternFromString("_current_level");
+    Py_XDECREF(forward_ad);
+    PyErr_Clear();
+
     how.grad = (bool (*)(void))dd_torch_symbol("_ZN3c108GradMode10is_enabledEv");
     how.inference = (bool (*)(void))dd_torch_symbol("_ZN3c1013InferenceMode10is_enabledEv");
     if (!how.grad || how.grad() != call_bool("is_grad_enabled")) {
@@ -210,6 +218,8 @@ static void read_now(Snapshot *s)
         s->function_disabled = (int8_t)how.function_disabled();
     if (how.dispatch_modes)
         s->dispatch_modes = how.dispatch_modes();
+    PyObject *level = how.forward_ad ? PyDict_GetItemWithError(how.forward_ad, how.level_name) : NULL;
+    s->forward_level = level && PyLong_CheckExact(level) ? PyLong_AsLong(level) : -1;
     if (how.default_dtype)
         s->default_dtype = how.default_dtype();
     if (how.deterministic)
@@ -360,6 +370,7 @@ static PyObject *describe(const Snapshot *s, PyObject *modes, PyObject *slow)
                    PyUnicode_FromString(s->matmul[i] >= 0 && s->matmul[i] < 5 ? precision[s->matmul[i]] : "another precision"));
     bad |= put(out, "torch function modes", s->function_modes ? PyObject_Repr(modes) : PyUnicode_FromString("none"));
     bad |= put(out, "torch function", PyUnicode_FromString(!s->function_disabled ? "enabled" : s->function_disabled == 1 ? "disabled for subclasses" : "disabled"));
+    bad |= put(out, "forward-mode differentiation", PyUnicode_FromFormat("level %lld", (long long)s->forward_level));
     bad |= put(out, "torch dispatch modes", PyUnicode_FromFormat("%lld", (long long)s->dispatch_modes));
     if (how.has_keys) {
         char text[40];
