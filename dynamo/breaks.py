@@ -183,6 +183,14 @@ _ROWS: tuple[Reason, ...] = (
         "see the recompile reasons: make the changing value a tensor, or raise `dynamo.config.recompile_limit`.",
     ),
     Reason(
+        "DD027",
+        "a leaf of autograd made or changed",
+        "`requires_grad_()`, `detach_()` of an input, `requires_grad=True` and `nn.Parameter(...)` make or change a tensor that gradients "
+        "accumulate in. A graph is differentiated from its inputs to its results, so such a tensor is made between graphs.",
+        "make the tensor before the compiled function and pass it in.",
+        "def f(x):\n    x.requires_grad_()   # breaks\n    return (x * x).sum()",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

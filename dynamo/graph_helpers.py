@@ -22,16 +22,6 @@ def set_data(t: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     return t
 
 
-def make_parameter(data: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
-    """`torch.nn.Parameter(data, requires_grad)`."""
-    return torch.nn.Parameter(data, requires_grad)
-
-
-def make_buffer(data: torch.Tensor, persistent: bool = True) -> torch.Tensor:
-    """`torch.nn.Buffer(data, persistent=persistent)`."""
-    return torch.nn.Buffer(data, persistent=persistent)
-
-
 def applying(cls: Any) -> Callable[..., Any]:
     """A function for `cls.apply` that graphs can print by name; `function` is the class."""
 

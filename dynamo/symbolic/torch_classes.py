@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from dynamo import graph_helpers
-from dynamo.symbolic.values import ClassValue, Const, ListValue, TensorValue, TupleValue, Value
+from dynamo.symbolic.values import ClassValue, ListValue, TensorValue, TupleValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import Tracer
@@ -59,19 +58,8 @@ def _has_tensor(v: Value) -> bool:
     return isinstance(v, TensorValue)
 
 
-def _with_data(helper: Callable[..., Any], cls: type, second: str) -> Maker:
-    """nn.Parameter and nn.Buffer of a traced tensor: a new leaf each time the graph runs."""
-
-    def maker(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | None:
-        given = dict(zip(("data", second), args, strict=False)) | kwargs
-        data = given.get("data")
-        if not isinstance(data, TensorValue):
-            raise tx.break_("DD011", f"{cls.__name__} without data")
-        made = tx.call_function(helper, [data, given.get(second, Const(True))], {})
-        made.cls = cls
-        return made
-
-    return maker
+def _leaf(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | None:
+    raise tx.break_("DD027", f"{fn.obj.__name__} of a tensor")
 
 
 def _machinery(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | None:
@@ -87,8 +75,8 @@ _CLASSES: dict[type, Maker] = {
     torch.finfo: _folded,
     torch.iinfo: _folded,
     torch.Tensor: _graph_call,
-    torch.nn.Parameter: _with_data(graph_helpers.make_parameter, torch.nn.Parameter, "requires_grad"),
-    torch.nn.Buffer: _with_data(graph_helpers.make_buffer, torch.nn.Buffer, "persistent"),
+    torch.nn.Parameter: _leaf,
+    torch.nn.Buffer: _leaf,
 }
 _FAMILIES: tuple[tuple[type, Maker], ...] = (
     (torch.nn.UninitializedParameter, _lazy),

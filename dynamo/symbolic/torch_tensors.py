@@ -14,7 +14,6 @@ from dynamo.symbolic.registry import METHODS, method
 from dynamo.symbolic.values import (
     NONE,
     NOT_IMPLEMENTED,
-    TRUE,
     Const,
     FunctionValue,
     TensorValue,
@@ -130,14 +129,6 @@ def _type(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
     return Const(name if f.device.type == "cpu" else name.replace("torch.", f"torch.{f.device.type}."))
 
 
-@method(Base.requires_grad_)
-def _requires_grad_(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
-    flag = args[0] if args else kwargs.get("requires_grad", TRUE)
-    if tx.as_python(flag) is self_.fake.requires_grad:
-        return self_
-    return tx.call_method("requires_grad_", [self_, flag], {})
-
-
 def _scaled(name: str, combine: Callable[..., Any] | None, scale: str) -> Callable[..., Value]:
     """`x.add_(y, alpha=a)` and its kin take a number; optimizers that are traced have a tensor there."""
     inplace = name.endswith("_")
@@ -215,6 +206,8 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
 
 def _grad(tx: Tracer, v: TensorValue) -> Value:
     """The accumulated gradient: a fact of an input, None for what the graph makes (nothing runs backward in a graph)."""
+    if v.fake.requires_grad and not v.fake.is_leaf:
+        raise tx.break_("DD014", f"grad of {v.describe()}, which is no leaf")  # torch warns, and it may retain its gradient
     if v.obj is None or v.source is None or not v.obj.is_leaf:
         return NONE
     return tx.wrap(v.obj.grad, v.source.attr("grad"))
@@ -282,9 +275,15 @@ def tensor_setattr(tx: Tracer, v: TensorValue, name: str, value: Value | None) -
     row(tx, v, value)
 
 
+def set_flag(tx: Tracer, v: TensorValue, flag: Value) -> None:
+    """A graph is differentiated as a whole, from inputs to results: what becomes or stops being a leaf does so between graphs."""
+    known = tx.try_python(flag)
+    if known is None or known[0] is not v.fake.requires_grad:
+        raise tx.break_("DD027", f"requires_grad of {v.describe()} is changed")
+
+
 def _set_requires_grad(tx: Tracer, v: TensorValue, value: Value) -> None:
-    if tx.as_python(value) is not v.fake.requires_grad:
-        tx.call_method("requires_grad_", [v, value], {})
+    set_flag(tx, v, value)
 
 
 def _set_grad(tx: Tracer, v: TensorValue, value: Value) -> None:

@@ -254,8 +254,10 @@ class Tracer:
             if not _writes(op, target):
                 self.note_asked(_target_name(target))
                 return self.wrap(out, None)
-        node = self.add_node(op, target, fx_args, fx_kwargs, out)
         written = self._written(out, args, kwargs)
+        if written is None and _is_new_leaf(out):
+            raise self.break_("DD027", f"{_target_name(target)} makes a leaf")
+        node = self.add_node(op, target, fx_args, fx_kwargs, out)
         if written is None:
             return self.wrap_output(node, out)
         self._now_at(written, node)
@@ -504,6 +506,11 @@ def _has_tensor(x: Any) -> bool:
     if isinstance(x, dict):
         return any(_has_tensor(y) for y in x.values())
     return False
+
+
+def _is_new_leaf(x: Any) -> bool:
+    # a view made under no_grad has no history either and takes the flag from its base
+    return isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf and not x._is_view()
 
 
 _PLAIN = (int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format)

@@ -156,7 +156,7 @@ def test_module_and_parameter_made_inside() -> None:
         p = nn.Parameter(x.detach() * 2)
         return (nn.Linear(3, 2)(x) + (p + x).sum()).detach(), isinstance(p, nn.Parameter), p.requires_grad
 
-    same(f, leaf(2, 3))
+    same(f, leaf(2, 3), fullgraph=False)
 
 
 def test_compiled_callables_are_inlined() -> None:
@@ -626,9 +626,9 @@ def test_requires_grad_of_locals_and_inputs() -> None:
         x.requires_grad_(True)
         return x * w, first, w.requires_grad, x.is_leaf
 
-    same(f, torch.randn(2, 3))
+    same(f, torch.randn(2, 3), fullgraph=False)
     x = torch.randn(2, 3)
-    compiled(f)(x)[0].sum().backward()
+    compiled(f, False)(x)[0].sum().backward()
     assert x.grad is not None
 
 

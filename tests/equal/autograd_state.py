@@ -1,0 +1,487 @@
+"""Autograd state made inside a compiled function: leaves, flags, gradient modes, sparse gradients."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from repro_corpus.program import program
+
+
+@program("", "requires_grad_() on an input that has no gradient")
+def requires_grad_on_input(compile):
+    @compile
+    def f(x):
+        x.requires_grad_()
+        return (x * x).sum()
+
+    x = torch.arange(3.0)
+    y = f(x)
+    y.backward()
+    return x, y
+
+
+@program("", "the input flagged is used before and after")
+def requires_grad_between_uses(compile):
+    @compile
+    def f(x):
+        a = x * 2
+        x.requires_grad_()
+        b = x * 3
+        return a, b, x.requires_grad, x.is_leaf
+
+    x = torch.ones(3)
+    a, b, r, leaf = f(x)
+    b.sum().backward()
+    return a, b, r, leaf, x
+
+
+@program("", "setting the attribute is the method")
+def requires_grad_attribute(compile):
+    @compile
+    def f(x):
+        x.requires_grad = True
+        return (x.sin() * 2).sum()
+
+    x = torch.ones(3)
+    f(x).backward()
+    return x
+
+
+@program("", "requires_grad_ on several inputs, one already tracked")
+def requires_grad_on_several(compile):
+    @compile
+    def f(xs):
+        for x in xs:
+            x.requires_grad_()
+        return sum((x * x).sum() for x in xs)
+
+    xs = [torch.ones(2), torch.ones(2, requires_grad=True), torch.full((2,), 3.0)]
+    f(xs).backward()
+    return xs
+
+
+@program("", "requires_grad_(False) on an input is seen inside and outside")
+def requires_grad_off(compile):
+    @compile
+    def f(x):
+        x.requires_grad_(False)
+        return x * 2
+
+    x = torch.ones(3, requires_grad=True)
+    return f(x), x
+
+
+@program("", "requires_grad_(False) after a use keeps that use's history")
+def requires_grad_off_after_use(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        x.requires_grad_(False)
+        return y, x * 3
+
+    x = torch.ones(3, requires_grad=True)
+    y, z = f(x)
+    return y, z, x
+
+
+@program("", "freezing a module's parameters inside")
+def freeze_inside(compile):
+    m = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+
+    @compile
+    def f(x):
+        m[0].requires_grad_(False)
+        return m(x).sum()
+
+    f(torch.ones(2, 3)).backward()
+    return [p.grad for p in m.parameters()], [p.requires_grad for p in m.parameters()]
+
+
+@program("", "unfreezing a module's parameters inside")
+def unfreeze_inside(compile):
+    m = nn.Linear(3, 2)
+    m.requires_grad_(False)
+
+    @compile
+    def f(x):
+        for p in m.parameters():
+            p.requires_grad = True
+        return m(x).sum()
+
+    f(torch.ones(2, 3)).backward()
+    return list(m.parameters())
+
+
+@program("", "requires_grad on a non-leaf raises")
+def requires_grad_off_non_leaf(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        y.requires_grad_(False)
+        return y
+
+    return f(torch.ones(3, requires_grad=True))
+
+
+@program("", "requires_grad_ of integers raises, and is caught")
+def requires_grad_integers(compile):
+    @compile
+    def f(x):
+        try:
+            x.requires_grad_()
+        except RuntimeError:
+            return x + 1
+        return x
+
+    return f(torch.arange(3))
+
+
+@program("", "a detached leaf inside, then backward() inside")
+def detached_leaf_backward(compile):
+    @compile
+    def f(x):
+        y = x.detach().requires_grad_()
+        (y * y * 3).sum().backward()
+        return y.grad, y
+
+    return f(torch.arange(3.0, requires_grad=True))
+
+
+@program("", "a detached clone is a leaf of its own that the caller differentiates")
+def detached_leaf_returned(compile):
+    @compile
+    def f(x):
+        y = x.detach().clone().requires_grad_(True)
+        return y, (y.sin() * x).sum()
+
+    x = torch.arange(3.0, requires_grad=True)
+    y, z = f(x)
+    z.backward()
+    return x, y, z
+
+
+@program("", "an intermediate leaf differentiated inside with autograd.grad")
+def detached_leaf_grad(compile):
+    @compile
+    def f(x):
+        y = x.detach().requires_grad_(True)
+        (g,) = torch.autograd.grad((y**3).sum(), y)
+        return x * g
+
+    x = torch.arange(1.0, 4.0, requires_grad=True)
+    out = f(x)
+    out.sum().backward()
+    return out, x
+
+
+@program("", "a factory with requires_grad=True makes a leaf")
+def factory_leaf(compile):
+    @compile
+    def f(x):
+        w = torch.ones(2, requires_grad=True)
+        return w, (w * x).sum()
+
+    w, y = f(torch.tensor([2.0, 3.0]))
+    y.backward()
+    return w, y, w.is_leaf
+
+
+@program("", "factories of every kind with requires_grad=True")
+def factory_leaves(compile):
+    @compile
+    def f(x):
+        made = [
+            torch.zeros(2, requires_grad=True),
+            torch.full((2,), 4.0, requires_grad=True),
+            torch.zeros_like(x, requires_grad=True),
+            torch.tensor([1.0, 2.0], requires_grad=True),
+            torch.arange(2.0, requires_grad=True),
+            x.new_ones(2, requires_grad=True),
+            torch.eye(2, requires_grad=True),
+            torch.linspace(0, 1, 2, requires_grad=True),
+        ]
+        return made, sum((m * x).sum() for m in made)
+
+    made, y = f(torch.tensor([2.0, 3.0]))
+    y.backward()
+    return made, y
+
+
+@program("", "a random leaf")
+def factory_random_leaf(compile):
+    @compile
+    def f(x):
+        w = torch.randn(3, requires_grad=True)
+        return w, (w * x).sum()
+
+    w, y = f(torch.ones(3))
+    y.backward()
+    return w
+
+
+@program("", "nn.Parameter of an expression is a leaf")
+def parameter_of_expression(compile):
+    @compile
+    def f(x):
+        p = nn.Parameter(x * 2)
+        return p, (p * p).sum()
+
+    p, y = f(torch.ones(3))
+    y.backward()
+    return p, isinstance(p, nn.Parameter), p.is_leaf
+
+
+@program("", "nn.Parameter of an input shares its memory and cuts history")
+def parameter_of_input(compile):
+    @compile
+    def f(x):
+        p = nn.Parameter(x)
+        return p, (p * x).sum()
+
+    x = torch.ones(3, requires_grad=True)
+    p, y = f(x)
+    y.backward()
+    return x, p
+
+
+@program("", "nn.Parameter without gradients, and one put on a module")
+def parameter_on_module(compile):
+    m = nn.Linear(2, 2)
+
+    @compile
+    def f(x):
+        m.extra = nn.Parameter(x + 1, requires_grad=False)
+        m.weight = nn.Parameter(x.clone())
+        return m(x).sum() + m.extra.sum()
+
+    x = torch.eye(2)
+    f(x).backward()
+    return m.extra, m.weight, m.bias, [n for n, _ in m.named_parameters()]
+
+
+@program("", "adversarial example by the sign of the gradient")
+def fgsm(compile):
+    m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    @compile
+    def attack(x, y):
+        adv = x.clone().detach().requires_grad_(True)
+        loss = F.cross_entropy(m(adv), y)
+        grad = torch.autograd.grad(loss, adv)[0]
+        return (adv + 0.1 * grad.sign()).detach().clamp(0, 1)
+
+    return attack(torch.rand(2, 4), torch.tensor([0, 2])), [p.grad for p in m.parameters()]
+
+
+@program("", "adversarial example with x.grad")
+def fgsm_backward(compile):
+    m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    @compile
+    def attack(x, y):
+        x.requires_grad = True
+        loss = F.cross_entropy(m(x), y)
+        m.zero_grad()
+        loss.backward()
+        return x + 0.1 * x.grad.sign()
+
+    x = torch.rand(2, 4)
+    return attack(x, torch.tensor([0, 2])), x, [p.grad for p in m.parameters()]
+
+
+@program("", "projected gradient descent")
+def pgd(compile):
+    m = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+
+    @compile
+    def attack(x, y):
+        adv = x.detach() + torch.zeros_like(x)
+        for _ in range(3):
+            adv.requires_grad_()
+            with torch.enable_grad():
+                loss = F.cross_entropy(m(adv), y)
+            grad = torch.autograd.grad(loss, [adv])[0]
+            adv = adv.detach() + 0.05 * torch.sign(grad.detach())
+            adv = torch.min(torch.max(adv, x - 0.1), x + 0.1)
+            adv = torch.clamp(adv, 0, 1)
+        return adv
+
+    return attack(torch.rand(2, 4), torch.tensor([0, 2]))
+
+
+@program("", "a perturbation learnt inside")
+def perturbation(compile):
+    m = nn.Linear(4, 3)
+
+    @compile
+    def step(x, y):
+        delta = torch.zeros_like(x, requires_grad=True)
+        for _ in range(2):
+            loss = F.cross_entropy(m(x + delta), y)
+            loss.backward()
+            delta.data = delta.data + 0.1 * delta.grad.sign()
+            delta.grad.zero_()
+        return delta.detach(), delta.grad
+
+    return step(torch.rand(2, 4), torch.tensor([0, 2])), [p.grad for p in m.parameters()]
+
+
+@program("", "enable_grad inside a function called under no_grad")
+def enable_grad_under_no_grad(compile):
+    @compile
+    def f(x):
+        with torch.enable_grad():
+            return x * x
+
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        y = f(x)
+    y.sum().backward()
+    return y, x
+
+
+@program("", "enable_grad inside, with work before and after it")
+def enable_grad_in_the_middle(compile):
+    @compile
+    def f(x):
+        a = x + 1
+        with torch.enable_grad():
+            b = x * x + a
+        return a, b, b * 2
+
+    x = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        a, b, c = f(x)
+    b.sum().backward()
+    return a, b, c, x
+
+
+@program("", "enable_grad as a decorator of forward, called under no_grad")
+def enable_grad_decorator(compile):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(3))
+
+        @torch.enable_grad()
+        def forward(self, x):
+            return (self.w * x).sum()
+
+    m = M()
+    c = compile(m)
+    with torch.no_grad():
+        y = c(torch.arange(3.0))
+    y.backward()
+    return y, m.w
+
+
+@program("", "energy models differentiate inside under no_grad")
+def energy_gradient_under_no_grad(compile):
+    m = nn.Sequential(nn.Linear(3, 4), nn.SiLU(), nn.Linear(4, 1))
+
+    @compile
+    def force(x):
+        with torch.enable_grad():
+            x = x.detach().requires_grad_(True)
+            e = m(x).sum()
+            return -torch.autograd.grad(e, x)[0]
+
+    with torch.no_grad():
+        return force(torch.rand(2, 3))
+
+
+@program("", "sparse gradients of an embedding")
+def sparse_embedding(compile):
+    m = nn.Embedding(5, 3, sparse=True)
+
+    @compile
+    def f(i):
+        return m(i).sum()
+
+    f(torch.tensor([1, 2, 2])).backward()
+    g = m.weight.grad
+    return g.is_sparse, g.to_dense(), g.coalesce().indices()
+
+
+@program("", "sparse gradients of F.embedding and of EmbeddingBag")
+def sparse_embedding_bag(compile):
+    m = nn.EmbeddingBag(5, 3, sparse=True, mode="sum")
+    w = torch.rand(4, 2, requires_grad=True)
+
+    @compile
+    def f(i, o):
+        return m(i, o).sum() + F.embedding(i, w, sparse=True).pow(2).sum()
+
+    f(torch.tensor([1, 2, 2, 3]), torch.tensor([0, 2])).backward()
+    return m.weight.grad.is_sparse, m.weight.grad.to_dense(), w.grad.is_sparse, w.grad.to_dense()
+
+
+@program("", "sparse embedding in a model, stepped by SparseAdam")
+def sparse_embedding_training(compile):
+    m = nn.Embedding(5, 3, sparse=True)
+    head = nn.Linear(3, 2)
+    c = compile(lambda i: head(m(i)).relu().sum())
+    opt = torch.optim.SparseAdam(m.parameters(), lr=0.1)
+    for _ in range(2):
+        opt.zero_grad()
+        c(torch.tensor([[0, 1], [1, 4]])).backward()
+        opt.step()
+    return m.weight, head.weight
+
+
+@program("", "no_grad results are leaves that can be flagged")
+def leaf_from_no_grad(compile):
+    @compile
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        y.requires_grad_()
+        return y, (y * x).sum()
+
+    x = torch.ones(2, requires_grad=True)
+    y, z = f(x)
+    z.backward()
+    return x, y, z
+
+
+@program("", "a leaf flagged inside and stored in a list of the caller")
+def leaf_stored(compile):
+    kept = []
+
+    @compile
+    def f(x):
+        p = torch.zeros(2).requires_grad_()
+        kept.append(p)
+        return (p + x).exp().sum()
+
+    f(torch.ones(2)).backward()
+    return kept
+
+
+@program("", "a tensor flagged inside a block that breaks")
+def leaf_across_break(compile):
+    @compile
+    def f(x):
+        y = (x * 2).detach().requires_grad_()
+        z = y * y
+        if z.sum() > 0:
+            z = z * 3
+        z.sum().backward()
+        return y.grad, z
+
+    return f(torch.ones(2))
+
+
+@program("", ".data of a leaf made inside")
+def data_of_leaf(compile):
+    @compile
+    def f(x):
+        w = torch.ones(2, requires_grad=True)
+        w.data.add_(x)
+        return w, (w * w).sum()
+
+    w, y = f(torch.tensor([1.0, 2.0]))
+    y.backward()
+    return w, y
