@@ -160,7 +160,7 @@ def open_blocks() -> tuple[int, ...]:
     return (len(_open.guards), *(mode.read() for mode in MODES if mode.is_depth))
 
 
-def snapshot() -> Callable[[tuple[int, ...] | None], None]:
+def snapshot() -> Callable[..., None]:
     """The modes as they are now; calling the result puts back those that have changed since, and leaves inference modes entered since.
 
     Where the same modes hold again later, `open_blocks()` of that time goes with them.

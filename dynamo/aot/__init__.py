@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import runtime
+from dynamo.aot.again import Again
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Facts, attribute
 from dynamo.decisions import compiling, current_compile
@@ -126,7 +127,7 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
                 lookup.keep(facts, forward, backward)
         # a backward may go on being built until it is called
         forward = getattr(forward, "settle", lambda: forward)()
-        run = runtime.single(forward) if backward is None else runtime.pair(facts, forward, backward)
+        run = runtime.single(forward) if backward is None else runtime.pair(facts, forward, backward, Again(gm, facts, held, inputs))
         return runtime.wrap(facts, held, run), facts.sharing_matters
 
 

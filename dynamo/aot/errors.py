@@ -8,6 +8,10 @@ class AotError(RuntimeError):
 
 
 DOUBLE_BACKWARD = (
-    "a compiled graph was differentiated twice (create_graph=True or grad of grad). Its backward is compiled too and records no "
-    "history; run the part that needs second derivatives outside the compiled function"
+    "a compiled graph was differentiated twice (create_graph=True or grad of grad), and it can't be run again in eager for that: {}. "
+    "run the part that needs second derivatives outside the compiled function"
+)
+CHANGED = (
+    "one of the variables needed for gradient computation has been modified by an inplace operation: {} is at version {}; "
+    "expected version {} instead."
 )

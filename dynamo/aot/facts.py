@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._pytree import TreeSpec
 
+from dynamo.aot.rng import draws
+
 if TYPE_CHECKING:
     from torch.fx import GraphModule
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 # Their kernels keep what the backward needs only where the grad mode is on, and it is off inside `autograd.Function.forward`.
 ASK_GRAD_MODE = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -79,6 +82,8 @@ class Facts:
     inference: tuple[tuple[int, bool], ...] = ()  # results that are inference tensors, or are not, unlike others made around the call
     sharing_matters: bool = False
     asks_grad_mode: bool = False
+    draws: bool = False  # random numbers
+    read_before_written: bool = False  # a result that has a gradient depends on the old value of a tensor in `written`
 
 
 def attribute(module: Any, path: str) -> Any:
@@ -101,6 +106,28 @@ def paths_of(gm: GraphModule, prefix: str = "") -> dict[int, str]:
                 for key, inner in paths_of(value, f"{prefix}{path}.").items():
                     found.setdefault(key, inner)
     return found
+
+
+# In training these only pass their running statistics on to the new ones: positions of those, and of `training`.
+_STATISTICS: dict[Any, tuple[tuple[int, ...], int]] = {
+    torch.ops.aten._native_batch_norm_legit_functional.default: ((3, 4), 5),
+    torch.ops.aten._batch_norm_with_update_functional.default: ((3, 4), -1),
+}
+
+
+def _reads_what_it_writes(joint: Joint) -> bool:
+    changed = {joint.primals[i].node for i in joint.written}
+    todo = [n for n, d in zip(joint.results, joint.differentiable, strict=True) if d]
+    found: set[Any] = set()
+    while todo and changed:
+        node = todo.pop()
+        if node in found:
+            continue
+        found.add(node)
+        statistics, flag = _STATISTICS.get(node.target, ((), -1))
+        skipped = {node.args[i] for i in statistics} if flag < 0 or node.args[flag] is True else set()
+        todo += [n for n in node.all_input_nodes if n not in skipped]
+    return bool(found & changed)
 
 
 def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
@@ -146,5 +173,7 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         tuple((i, is_inference) for i, is_inference in enumerate(joint.inference) if is_inference != around),
         joint.sharing_matters(),
         any(n.target in ASK_GRAD_MODE for n in joint.graph.nodes),
+        any(draws(n) for n in joint.graph.nodes),
+        _reads_what_it_writes(joint),
     )
     return facts, held

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_unflatten
 
-from dynamo.aot.errors import DOUBLE_BACKWARD
+from dynamo.aot.again import Again, is_wanted
+from dynamo.aot.errors import CHANGED, DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
 from dynamo.modes import leave
 from dynamo.rescue import KEEPS_INPUTS
@@ -17,6 +18,8 @@ from dynamo.rescue import KEEPS_INPUTS
 Tensor = torch.Tensor
 Compiled = Callable[[list[Any]], Sequence[Any]]
 
+# Whether the backward pass that runs now may be repeated; where torch can't tell, it may.
+_keeps_graph: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 _Key = torch._C.DispatchKey
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
@@ -32,16 +35,21 @@ class _Refuse(torch.autograd.Function):
     """Passes gradients through, and refuses to be differentiated."""
 
     @staticmethod
-    def forward(ctx: Any, count: int, *tensors: Any) -> Any:
+    def forward(ctx: Any, reason: str, count: int, *tensors: Any) -> Any:
+        ctx.reason = reason
         return tuple(t.view_as(t) for t in tensors[:count])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(DOUBLE_BACKWARD)
+        raise RuntimeError(DOUBLE_BACKWARD.format(ctx.reason))
 
 
-def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., Any]:
-    """One autograd.Function for the forward and backward graph. Takes the primals, returns the results."""
+def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> Callable[..., Any]:
+    """One autograd.Function for the forward and backward graph. Takes the primals, returns the results.
+
+    `again` differentiates where the backward graph can't. What only it needs is kept beside the saved tensors: changing such a
+    tensor in place before a backward that doesn't read it is nobody's mistake.
+    """
     results = facts.results
     constant = [not d for d in facts.differentiable]
     saved_primals = facts.saved_primals
@@ -59,6 +67,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
         run_forward = torch.enable_grad()(run_forward)
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
+    extras = again.extras()
+    draws = facts.draws and not again.reason
 
     def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         nonlocal run_backward, lays_out
@@ -70,6 +80,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
             inputs.append(_as_traced(grads[i], strides, shape, is_dense) if lays_out else grads[i])
         if releases:
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
+            if extras and not _keeps_graph():
+                ctx.extras = None
         computed = run_backward(inputs)
         if wants_all:
             return computed
@@ -81,8 +93,12 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
+            if draws:
+                ctx.random_state = torch.get_rng_state()
             outs = run_forward(list(flat))
             ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
+            if extras:
+                ctx.extras = [(t, t._version) for t in [flat[i] for i in extras]]
             given = tuple(outs[:results])
             if has_constants:
                 ctx.mark_non_differentiable(*[o for o, c in zip(given, constant, strict=True) if c])
@@ -91,13 +107,20 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled) -> Callable[..., A
     def differentiated(ctx: Any, *grads: Any) -> Any:
         if error:
             raise getattr(builtins, kind_of_error, RuntimeError)(error)
-        if not torch.is_grad_enabled():
+        if not is_wanted():
             return tuple(differentiate(ctx, grads, releases=True))
+        reason = again.reason or ("its backward has run without retain_graph" if extras and ctx.extras is None else "")
+        if not reason:
+            saved = dict(zip(saved_primals, ctx.saved_tensors, strict=False))
+            saved |= {i: unchanged(t, version) for i, (t, version) in zip(extras, ctx.extras if extras else (), strict=True)}
+            return tuple(again.gradients(saved, grads, ctx.random_state if draws else None))
         with torch.no_grad():
             out = list(differentiate(ctx, grads, releases=False))
+        if not torch.is_grad_enabled():
+            return tuple(out)
         found = [i for i, g in enumerate(out) if g is not None]
         history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
-        for i, g in zip(found, _Refuse.apply(len(found), *[out[i] for i in found], *history), strict=True):
+        for i, g in zip(found, _Refuse.apply(reason, len(found), *[out[i] for i in found], *history), strict=True):
             out[i] = g
         return tuple(out)
 
@@ -120,6 +143,13 @@ def with_history(run: Compiled) -> Compiled:
             return run(flat)
 
     return call
+
+
+def unchanged(t: Tensor, version: int) -> Tensor:
+    """The tensor, if nothing was written to it since it had that version."""
+    if t._version != version:
+        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", t._version, version))
+    return t
 
 
 def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo.symbolic.values import ClassValue, ListValue, TensorValue, TupleValue, Value
+from dynamo.symbolic.values import ClassValue, Const, ListValue, TensorValue, TupleValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import Tracer

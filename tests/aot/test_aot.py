@@ -106,12 +106,28 @@ def test_manual_seed_makes_runs_equal() -> None:
     assert torch.equal(compiled(x), first) and not torch.equal(first, second)
 
 
-def test_double_backward_is_a_clear_error() -> None:
+def test_double_backward_runs_the_graph_again_in_eager() -> None:
     x = leaf(3)
     compiled = aot_eager(graph_of(lambda x: x.sin().exp(), 1), (x,))
     (grad,) = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
-    torch.testing.assert_close(grad, (x.sin().exp() * x.cos()).detach())
-    with pytest.raises(RuntimeError, match="differentiated twice"):
+    torch.testing.assert_close(grad, x.sin().exp() * x.cos())
+    (second,) = torch.autograd.grad(grad.sum(), x)
+    torch.testing.assert_close(second, x.sin().exp() * (x.cos() ** 2 - x.sin()))
+
+
+def test_double_backward_of_what_is_overwritten_is_a_clear_error() -> None:
+    x, w = leaf(3), torch.randn(3)
+    before = w.clone()
+
+    def f(x: Any, w: Any) -> Any:
+        y = x.sin() * w.clone()
+        w.mul_(2)
+        return y
+
+    compiled = aot_eager(graph_of(f, 2), (x, w))
+    (grad,) = torch.autograd.grad(compiled(x, w).sum(), x, create_graph=True)
+    torch.testing.assert_close(grad, (x.cos() * before).detach())
+    with pytest.raises(RuntimeError, match=r"differentiated twice.*changes a tensor after reading it"):
         grad.sum().backward()
 
 
