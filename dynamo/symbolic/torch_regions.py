@@ -14,7 +14,7 @@ import torch
 import torch.utils.checkpoint
 from torch.fx import GraphModule, Node
 
-from dynamo import graph_helpers
+from dynamo import graph_helpers, torch_facts
 from dynamo.source import const_source
 from dynamo.symbolic.attributes import tx_call
 from dynamo.symbolic.errors import BreakError
@@ -77,7 +77,10 @@ def _contents(v: Value) -> Any:
 # ---- torch.autograd.Function ------------------------------------------------------------------------------
 
 
-@function(torch.autograd.Function.__dict__["apply"].__func__)
+_RAW_APPLY = torch.autograd.Function.__dict__["apply"]
+
+
+@function(_RAW_APPLY if torch_facts.FUNCTION_APPLY_IS_C else _RAW_APPLY.__func__)
 def _apply(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     cls, rest = args[0], args[1:]
     assert isinstance(cls, ClassValue)
