@@ -227,6 +227,8 @@ class EntryWriter:
         for globals_, name, x in self.tx.global_writes.values():
             target = self.names.const(globals_)
             self.effects.append(f"{target}[{name!r}] = {self.value(x)}" if x is not None else f"{target}.pop({name!r}, None)")
+        for var, x in self.tx.context_writes.items():
+            self.effects.append(f"{self.names.const(var)}.set({self.value(x)})")
         for (cls, name), x in self.tx.class_writes.items():
             target = self.names.const(cls)
             self.effects.append(f"{target}.{name} = {self.value(x)}" if x is not None else f"del {target}.{name}")

@@ -6,6 +6,7 @@ from dynamo.symbolic import (  # noqa: F401  # imported for their rows
     builtin_functions,
     builtin_types,
     containers,
+    context_rows,
     dicts,
     exception_groups,
     exception_rows,

@@ -9,6 +9,7 @@ import contextlib
 import enum
 import re
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,7 @@ class Tracer:
         self.has_ops = False
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
+        self.context_writes: dict[ContextVar[Any], Value] = {}
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes, last first
         self.deferred: list[Any] = []  # statements for the entry, in order (see codegen)
         self.user_line: tuple[str, int] = ("", 0)
@@ -232,6 +234,10 @@ class Tracer:
         obj = getattr(v, "obj", None)
         if (obj is not None or v.source is not None) and id(v) not in self.mutated:
             self.mutated[id(v)] = v
+
+    def has_effects(self) -> bool:
+        """Whether the entry has changes to replay."""
+        return bool(self.mutated or self.global_writes or self.class_writes or self.context_writes)
 
     def set_global(self, globals_: dict[str, Any], name: str, v: Value | None) -> None:
         self.global_writes[(id(globals_), name)] = (globals_, name, v)
