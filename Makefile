@@ -4,6 +4,10 @@ VENV ?= .venv
 # Two workers keep a two-core machine busy; more would only compete for memory with the real models.
 WORKERS ?= 2
 PYTEST_ARGS ?=
+# The torch that is installed; the newest pair is what users without our constraints get.
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+NEWEST_PYTHON ?= python3.13
+NEWEST_TORCH ?= 2.15.0
 # Interpreters of `make test-versions`, each in an environment of its own: .venv-3.12 and so on.
 PYTHONS ?= 3.11 3.12 3.13
 
@@ -14,7 +18,7 @@ C_SOURCES := $(wildcard dynamo/csrc/*.[ch] inductor/csrc/*.[ch])
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-gpu test-versions lint types contracts unit bench bench-compiler accept asan fuzz sdist clean
+.PHONY: help env demo test test-slow test-gpu test-versions test-newest lint types contracts unit bench bench-compiler accept asan fuzz sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +60,9 @@ test-versions: ## the tests on several Pythons; PYTHONS="3.12 3.13"
 	done; \
 	exit $$status
 
+test-newest: ## the tests on the newest supported Python and torch, in .venv-newest (several GB)
+	$(MAKE) --no-print-directory unit VENV=.venv-newest PYTHON=$(NEWEST_PYTHON) TORCH=$(NEWEST_TORCH)
+
 fuzz: $(VENV)/.installed-test ## random programs until stopped; FUZZ_SECONDS=600
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(PYTEST) -m fuzz --timeout 0 -s tests/generator tests/inductor/test_random_programs.py $(PYTEST_ARGS)
 
@@ -79,18 +86,19 @@ clean: ## remove what was built, keep .venv
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find dynamo -name '*.so' -delete
 
-$(VENV)/.python:
+$(VENV)/.python: constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python >= 3.11 is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install -c constraints.txt pip setuptools wheel
+	sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt > $(VENV)/constraints.txt
+	$(PIP) install -c $(VENV)/constraints.txt pip setuptools wheel
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt $(wildcard setup.py) $(C_SOURCES)
-	$(PIP) install -c constraints.txt --no-build-isolation -e .
+	$(PIP) install -c $(VENV)/constraints.txt --no-build-isolation -e .
 	@touch $@
 
 # The wheels of torchvision and timm ask for the torch they were built for; their models run on any (tests/models/torchvision_ops.py).
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) install -c constraints.txt --no-build-isolation -e '.[test]'
-	$(PIP) install -c constraints.txt --no-deps torchvision timm
+	$(PIP) install -c $(VENV)/constraints.txt --no-build-isolation -e '.[test]'
+	$(PIP) install -c $(VENV)/constraints.txt --no-deps torchvision timm
 	@touch $@

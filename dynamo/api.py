@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 
-from dynamo import _C, marks
+from dynamo import _C, marks, torch_facts
 from dynamo.backends.registry import Backend
 from dynamo.convert import Context, EntryInfo, contexts, frame_handler, why_missed
 from dynamo.module import OptimizedModule
@@ -295,3 +295,4 @@ def entries(compiled: Any) -> list[EntryInfo]:
 
 _C.set_frame_handler(frame_handler)
 _C.set_frozen_handler(_on_frozen_miss)
+torch_facts.warn_if_newer()

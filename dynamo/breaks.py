@@ -251,6 +251,12 @@ _ROWS: tuple[Reason, ...] = (
         "for an operator or class that you trust, load(..., operators=[...], classes=[...]).",
     ),
     Reason(
+        "DD099",
+        "torch is newer than tested",
+        "this version of dynamo-debug was tested with older versions of torch; private names of torch may have changed.",
+        "install a newer dynamo-debug, or a torch within the range that `dynamo-debug doctor` shows.",
+    ),
+    Reason(
         "AOT001",
         "no ahead-of-time graph",
         "the captured graph can't be made functional, so it runs as it was captured.",

@@ -6,11 +6,109 @@ Everything else asks a flag or reads a name that has its row here, never `torch.
 
 from __future__ import annotations
 
+import pkgutil
 import types
+import warnings
 from typing import Final
 
 import torch
 
+VERSION: Final = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+
 # `torch.autograd.Function.__dict__["apply"]`: a Python classmethod up to 2.14, which looks for functorch levels and calls the C one of the
 # base class; a `classmethod_descriptor` from 2.15 on, where C does both.
 FUNCTION_APPLY_IS_C: Final = isinstance(torch.autograd.Function.__dict__["apply"], types.ClassMethodDescriptorType)
+
+# `torch.ones(2, 3) @ torch.ones(2, 3)`: "mat1 and mat2 shapes cannot be multiplied" up to 2.14, "mm: mat1 and ..." from 2.15 on. Texts of
+# C++ can't be asked for without running the operator, so the version decides.
+SHAPE_ERRORS_NAME_THE_OPERATOR: Final = VERSION >= (2, 15)
+
+# The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
+TESTED: Final = ((2, 11), (2, 15))
+
+# Private name -> what it is used for. A row covers what is below its name. `torch.ops.aten._x` are operators, not private names.
+PRIVATE: Final[dict[str, str]] = {
+    # dispatcher and its keys
+    "torch._C.DispatchKey": "keys that compiled graphs run below",
+    "torch._C.DispatchKeySet": "the same, as a set",
+    "torch._C._AutoDispatchBelowAutograd": "the Python host program runs its operators below autograd",
+    "torch._C._DisableTorchDispatch": "a fake is made without its own dispatch being asked",
+    "torch._C._ExcludeDispatchKeyGuard": "compiled graphs run below autograd, autocast and view tracking",
+    "torch._C._PreserveDispatchKeyGuard": "a fake is made under its own dispatch keys, which are put back",
+    "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a meta kernel or is composite",
+    "torch._C._parse_dispatch_key": "a key by its name",
+    "torch._C._dispatch_tls_is_dispatch_key_included": "whether a key is active here",
+    "torch._C._dispatch_tls_local_exclude_set": "surroundings: what a call must leave as it was",
+    "torch._C._dispatch_tls_local_include_set": "the same",
+    "torch._C._meta_in_tls_dispatch_include": "a fake's dispatch keys",
+    "torch._C._set_meta_in_tls_dispatch_include": "the same",
+    "torch._C._only_lift_cpu_tensors": "`torch.tensor(data, device='cuda')` reaches the fake mode before a device",
+    "torch._C._set_only_lift_cpu_tensors": "the same",
+    # modes and their stacks
+    "torch._C._functorch": "levels of functorch transforms, and whether a tensor is wrapped by one",
+    "torch._C._are_functorch_transforms_active": "a compiled graph below a transform takes the checked way",
+    "torch._C._is_torch_function_enabled": "surroundings",
+    "torch._C._len_torch_dispatch_stack": "dispatch modes of the program",
+    "torch._C._len_torch_function_stack": "function modes of the program",
+    "torch._ops._len_torch_dispatch_stack_pre_dispatch": "the same, before dispatch",
+    "torch.overrides._get_current_function_mode_stack": "which function modes are active",
+    "torch._C._get_function_stack_at": "which function modes are active",
+    "torch.utils._device": "the function mode of `torch.device` as a context, which fakes understand",
+    "torch.utils._python_dispatch": "TorchDispatchMode, and switching modes off for a moment; torch documents it under this name",
+    "torch._C._InferenceMode": "the guard object behind `torch.inference_mode`",
+    "torch._C._set_grad_enabled": "grad mode without the Python object around it",
+    "torch._C._get_tracing_state": "the type of torch's builtin functions",
+    "torch._C._get_mkldnn_enabled": "whether oneDNN may be called; part of the cache's key",
+    "torch._C._set_deterministic_algorithms": "deterministic mode",
+    "torch._C._get_fp32_precision_getter": "precision of float32 products per backend",
+    "torch._C._set_fp32_precision_setter": "the same",
+    # autograd
+    "torch._C._autograd": "sequence numbers, saved tensor hooks, profiler state",
+    "torch._C._current_autograd_node": "which node of the backward an operator belongs to",
+    "torch._C.TensorBase": "the C class below torch.Tensor, which has the descriptors",
+    "torch._C._disabled_torch_function_impl": "fakes and plain tensors skip __torch_function__",
+    "torch._C._set_conj": "a fake's conjugate bit",
+    "torch._C._set_neg": "a fake's negative bit",
+    "torch.Tensor._make_subclass": "fakes are made from meta tensors",
+    # operators
+    "torch._ops": "classes of operators: overloads, packets, higher order",
+    "torch._library": "the class of `torch.library.custom_op`'s results",
+    "torch._decomp": "the peer of our decompositions: torch's tables of them",
+    "torch._higher_order_ops": "the generic associative scan, which is plain Python",
+    "torch._C._group_tensors_by_device_and_dtype": "optimizers sort lists of tensors with it; a row of ours answers",
+    "torch.utils._foreach_utils": "which devices foreach kernels run on",
+    "torch._assert": "a public function behind a private name: an assertion in a graph",
+    "torch._check_is_size": "the same for sizes",
+    "torch.jit._unwrap_optional": "answered while tracing",
+    # modules, trees, graphs
+    "torch.nn.Module._call_impl": "calls of modules, whose hooks are seen",
+    "torch.nn.modules.module": "global hooks of modules",
+    "torch.utils._pytree": "flattening of nested containers, which torch.fx itself uses",
+    "torch.fx._lazy_graph_module": "graphs whose Python code is written only when somebody wants it",
+    "torch.fx.graph": "code generation of graphs with pytree signatures",
+}
+
+# Names of PRIVATE that not every version has; code that uses them asks first.
+OPTIONAL: Final = frozenset({"torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter"})
+
+
+def missing() -> list[str]:
+    """The rows of PRIVATE that this torch lacks and that are not optional."""
+    found = []
+    for name in PRIVATE:
+        try:
+            pkgutil.resolve_name(name)
+        except (AttributeError, ImportError):
+            found.append(name)
+    return [name for name in found if name not in OPTIONAL]
+
+
+def warn_if_newer() -> None:
+    """One line for a torch that nobody has tested this version with. Called when the public functions are first used."""
+    newest = TESTED[1]
+    if newest < VERSION:
+        warnings.warn(
+            f"torch {torch.__version__} is newer than {newest[0]}.{newest[1]}, the newest that dynamo-debug was tested with; "
+            "`dynamo-debug doctor` shows what it lacks [DD099]",
+            stacklevel=2,
+        )

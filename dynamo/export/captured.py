@@ -111,6 +111,7 @@ class Flat:
                 refused += _changes(tx, v)
         refused += [name for _, name, _ in tx.global_writes.values()]
         refused += [f"{cls.__qualname__}.{name}" for cls, name in tx.class_writes]
+        refused += [var.name for var in tx.context_writes]
         if refused:
             raise ExportError(
                 f"export needs a function without side effects, this one changes {', '.join(refused)}; "

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import dense, formatted, iterate, like, suggested_format
+from dynamo.torch_facts import SHAPE_ERRORS_NAME_THE_OPERATOR
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -370,18 +371,21 @@ def _embedding_backward(device: Device, grad: Tensor, indices: Tensor, rows: int
     return dense((rows, grad.shape[-1]), grad.dtype)
 
 
-def _mm(device: Device, a: Tensor, b: Tensor) -> Any:
+def _mm(device: Device, a: Tensor, b: Tensor, *, name: str = "mm") -> Any:
     if a.dim() != 2 or b.dim() != 2 or a.dtype is not b.dtype:
         return NotImplemented
     if a.shape[1] != b.shape[0]:
-        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})")
+        raise RuntimeError(
+            f"{name + ': ' if SHAPE_ERRORS_NAME_THE_OPERATOR else ''}mat1 and mat2 shapes cannot be multiplied "
+            f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
+        )
     return dense((a.shape[0], b.shape[1]), a.dtype)
 
 
 def _addmm(device: Device, bias: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if bias.dtype is not a.dtype or bias.dim() > 2:
         return NotImplemented
-    out = _mm(device, a, b)
+    out = _mm(device, a, b, name="addmm")
     if out is NotImplemented or (bias.dim() and bias.shape[-1] not in (1, out.shape[1])):
         return NotImplemented
     return out if bias.dim() < 2 or bias.shape[0] in (1, out.shape[0]) else NotImplemented

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Args = list[Value]
     Kwargs = dict[str, Value]
 
-UNSET = object()  # what a variable without value and default is read as
+UNSET = object()  # what a variable with neither value nor default is read as
 
 
 class TokenValue(TracingState):
@@ -34,8 +34,16 @@ class TokenValue(TracingState):
 
 
 def read(var: contextvars.ContextVar[Any]) -> Any:
-    """The value of a variable here and now, or UNSET."""
-    return var.get(UNSET)
+    """The value of a variable here and now, its default included, or UNSET."""
+    try:
+        return var.get()
+    except LookupError:
+        return UNSET
+
+
+def has_value(var: contextvars.ContextVar[Any]) -> bool:
+    """Whether the variable was set in this context; its default does not count."""
+    return var.get(UNSET) is not UNSET
 
 
 def _current(tx: Tracer, var: contextvars.ContextVar[Any]) -> Value | None:
@@ -62,12 +70,15 @@ def _get(tx: Tracer, self_: Value, args: Args, kwargs: Kwargs) -> Value:
     var = _variable(tx, self_)
     if kwargs or len(args) > 1:
         raise tx.throw(TypeError, "ContextVar.get() takes at most one positional argument")
+    if args and var not in tx.context_writes:
+        is_set = const_source(var, f"{var.name} is set").step("call", has_value)
+        tx.guard(is_set, "eq", has_value(var))
+        if not has_value(var):
+            return args[0]  # which counts before the variable's own default
     found = _current(tx, var)
-    if found is not None:
-        return found
-    if args:
-        return args[0]
-    raise tx.throw(LookupError, self_)
+    if found is None:
+        raise tx.throw(LookupError, self_)
+    return found
 
 
 @method(contextvars.ContextVar.set)

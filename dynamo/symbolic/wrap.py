@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable
@@ -257,6 +258,9 @@ def _method(tx: Tracer, obj: types.MethodType, source: Source | None) -> Value:
 
 def _builtin(tx: Tracer, obj: Any, source: Source | None) -> Value:
     self_ = getattr(obj, "__self__", None)
+    if isinstance(self_, type) and isinstance(raw := inspect.getattr_static(self_, obj.__name__, None), types.ClassMethodDescriptorType):
+        _identity_guard(tx, obj, source)
+        return MethodValue(BuiltinValue(raw), tx.wrap(self_, None), source)
     if self_ is None or isinstance(self_, types.ModuleType | type) or not hasattr(type(self_), getattr(obj, "__name__", "")):
         _identity_guard(tx, obj, source)
         return BuiltinValue(obj, source)

@@ -14,7 +14,7 @@ UNSET = contextvars.ContextVar("unset")
 
 @program("", "a context variable is read anew on every call")
 def read_between_calls(compile):
-    @compile
+    @compile(fullgraph=True)
     def f(x):
         return x * SCALE.get()
 
@@ -46,7 +46,7 @@ def set_and_reset(compile):
 
 @program("", "a context variable that the function leaves set is set for its caller")
 def left_set(compile):
-    @compile
+    @compile(fullgraph=True)
     def f(x):
         SCALE.set(7)
         return x + SCALE.get()
@@ -59,7 +59,7 @@ def left_set(compile):
 
 @program("", "a context variable without a value raises LookupError, and a default given to get counts")
 def without_value(compile):
-    @compile
+    @compile(fullgraph=True)
     def f(x):
         try:
             return x + UNSET.get()
@@ -85,3 +85,16 @@ def token_across_a_break(compile):
         return y * SCALE.get()
 
     return f(torch.ones(2)), SCALE.get()
+
+
+@program("", "a default given to get counts before the variable's own")
+def two_defaults(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        return x * SCALE.get(10)
+
+    def run():
+        SCALE.set(3)
+        return f(torch.ones(2))
+
+    return f(torch.ones(2)), contextvars.copy_context().run(run), f(torch.ones(2))

@@ -92,6 +92,16 @@ def _tensors() -> Facts:
     return {name: value if isinstance(value, str | int | bool) else str(value) for name, value in _C.layout_report().items()}
 
 
+def _torch_version() -> Facts:
+    from dynamo import torch_facts  # importing it loads torch
+
+    (oldest, newest), lacks = torch_facts.TESTED, torch_facts.missing()
+    return {
+        "tested with": f"torch {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}",
+        "private names it lacks": ", ".join(lacks) or "none",
+    }
+
+
 def _config() -> Facts:
     from dynamo import config
 
@@ -121,6 +131,7 @@ SECTIONS: dict[str, Callable[[], Facts]] = {
     "devices": _torch_facts,
     "tensors": _tensors,
     "machine": _machine,
+    "torch": _torch_version,
     "config": _config,
     "terminal": _terminal,
 }
