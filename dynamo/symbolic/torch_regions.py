@@ -1,11 +1,13 @@
 """Calls that put a whole function into the graph: `autograd.Function.apply` and `torch.utils.checkpoint`.
 
 Both trace the function into a graph of its own first (`Scope`). For a checkpoint that graph becomes the body of the region; for
-an `autograd.Function` it only proves that `forward` can be run on fakes without effects, and the node calls `apply` itself.
+an `autograd.Function` it only proves that `forward` and `backward` can be run on fakes without effects, and the node calls `apply` itself.
 """
 
 from __future__ import annotations
 
+import inspect
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,14 +18,16 @@ from torch.fx import GraphModule, Node
 
 from dynamo import graph_helpers, torch_facts
 from dynamo.source import const_source
-from dynamo.symbolic.attributes import tx_call
+from dynamo.symbolic.attributes import getattr_, hasattr_, setattr_, tx_call
 from dynamo.symbolic.errors import BreakError
 from dynamo.symbolic.registry import function
 from dynamo.symbolic.tracer import Scope
 from dynamo.symbolic.values import (
     FALSE,
+    NONE,
     TRUE,
     ClassValue,
+    Const,
     DictValue,
     Lazy,
     ListValue,
@@ -77,6 +81,7 @@ def _contents(v: Value) -> Any:
 # ---- torch.autograd.Function ------------------------------------------------------------------------------
 
 
+_Function: Any = torch.autograd.Function
 _RAW_APPLY = torch.autograd.Function.__dict__["apply"]
 
 
@@ -94,30 +99,83 @@ def _apply(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _rehearse(tx: Tracer, cls: ClassValue, args: Args, kwargs: Kwargs) -> None:
-    """Trace `forward` for its guards and for breaks; what it computed is dropped."""
+    """Trace the class's methods for their guards and for breaks; what they computed is dropped."""
+    own: Any = cls.obj
     ctx = ObjectValue(torch.autograd.function.FunctionCtx)
-    forward = tx.wrap(cls.obj.forward, const_source(cls.obj, cls.obj.__qualname__).attr("forward"))  # type: ignore[attr-defined]  # same
-    separate = cls.obj.setup_context is not torch.autograd.Function.setup_context  # type: ignore[attr-defined]  # same
+    separate = own.setup_context is not _Function.setup_context
     grad = torch.is_grad_enabled()
     tracked = [TRUE if isinstance(a, TensorValue) and a.fake.requires_grad else FALSE for a in args]
-    ctx.slots["needs_input_grad"] = tx.make_tuple(tracked)
+    setattr_(tx, ctx, "needs_input_grad", tx.make_tuple(tracked))
     try:
-        with region(tx), without_effects(tx, f"{cls.obj.__name__}.forward"):
+        with region(tx), without_effects(tx, own.__name__):
             torch._C._set_grad_enabled(False)
-            tx_call(tx, forward, args if separate else [ctx, *args], kwargs)
+            out = tx_call(tx, _method_of(tx, own, "forward"), args if separate else [ctx, *args], kwargs)
+            if separate:
+                args = _with_defaults(tx, own, args, kwargs)
+                tx_call(tx, _method_of(tx, own, "setup_context"), [ctx, tx.make_tuple(args), out], {})
+            if grad and TRUE in tracked:
+                _rehearse_backward(tx, own, ctx, args, out)
     finally:
         torch._C._set_grad_enabled(grad)
 
 
+def _method_of(tx: Tracer, own: Any, name: str) -> Value:
+    return tx.wrap(getattr(own, name), const_source(own, own.__qualname__).attr(name))
+
+
+def _with_defaults(tx: Tracer, own: Any, args: Args, kwargs: Kwargs) -> Args:
+    """What `setup_context` gets as inputs."""
+    bound = inspect.signature(own.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return [a if isinstance(a, Value) else tx.wrap(a, None) for a in bound.args]
+
+
+def _rehearse_backward(tx: Tracer, own: Any, ctx: ObjectValue, args: Args, out: Value) -> None:
+    """The engine calls `backward` once per pass, and ahead-of-time tracing once per compile: effects of its own would be lost."""
+    name = next((n for n in ("backward", "vjp") if getattr(own, n) is not getattr(_Function, n)), None)
+    if name is None:
+        raise tx.break_("DD022", f"{own.__name__} without backward")
+    if hasattr_(tx, ctx, "materialize_grads"):
+        raise tx.break_("DD022", f"{own.__name__} asks for gradients that may be missing")
+    setattr_(tx, ctx, "saved_tensors", getattr_(tx, ctx, "to_save") if hasattr_(tx, ctx, "to_save") else tx.make_tuple([]))
+    outputs = tx.items(out.items) if isinstance(out, TupleValue) else [out]
+    grads = [tx.call_function(torch.zeros_like, [o], {}) if isinstance(o, TensorValue) else NONE for o in outputs]
+    before = _state(ctx)
+    result = tx_call(tx, _method_of(tx, own, name), [ctx, *grads], {})
+    if _state(ctx) != before:
+        raise tx.break_("DD022", f"{own.__name__}.{name} changes its context")
+    found = tx.items(result.items) if isinstance(result, TupleValue) else [result]
+    if len(found) < len(args) or not all(_fits(g, a) for g, a in itertools.zip_longest(found, args, fillvalue=NONE)):
+        raise tx.break_("DD022", f"{own.__name__}.{name} gives gradients that don't fit the inputs")
+
+
+def _state(ctx: ObjectValue) -> list[Any]:
+    members = [(k, x) for k, (_, x) in ctx.inst.table.items()] if ctx.inst is not None else []
+    return [(k, id(x), _contents(x) if isinstance(x, ObjectValue) else None) for k, x in members]
+
+
+def _fits(grad: Value, given: Value) -> bool:
+    if isinstance(grad, TensorValue):
+        return isinstance(given, TensorValue) and grad.fake.shape == given.fake.shape
+    return isinstance(grad, Const) and grad.value is None
+
+
 def _argument(tx: Tracer, v: Value) -> Any:
     """An argument as a graph constant; any real object may be one, since `forward` gets it unchanged."""
+    obj = getattr(v, "obj", None)
     try:
-        return tx.to_fx(v)
+        if isinstance(v, DictValue) and v.cls is dict:
+            return {tx.as_python(k): _argument(tx, tx.realize(x)) for k, x in v.table.values()}
+        if isinstance(v, ListValue) and v.cls is list:
+            return [_argument(tx, x) for x in tx.items(v.items)]
+        if obj is None or isinstance(v, ClassValue) or not callable(obj):  # graphs can't print other callables
+            return tx.to_fx(v)
     except BreakError:
-        obj = getattr(v, "obj", None)
-        if obj is None or id(v) in tx.mutated:
+        if obj is None:
             raise
-        return tx.attribute_for(obj, v.source)
+    if id(v) in tx.mutated:
+        raise tx.break_("DD010", v.describe())
+    return tx.attribute_for(obj, v.source)
 
 
 def _same_tensors(tx: Tracer, result: Value, args: Args) -> Value:
