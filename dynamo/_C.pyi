@@ -39,7 +39,10 @@ Inputs: TypeAlias = tuple[Any, ...]
 #     "pred" pyfunc          bool(pyfunc(obj)); an exception = fails
 #     "distinct" None        (any node) the objects of all nodes carrying this leaf are pairwise different objects
 #     "same" group           the objects of all nodes carrying this leaf with the same number are one object
+#     "defined" Definitions  (root only) names of modules, classes and functions mean what they meant
 #     "state" GlobalState    (root only) grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
+#   Of "type", "is", "is_not" and "code" leaves and of "const" the arg may be an instance of a subclass of weakref.ref: it stands for its
+#   referent, and whoever made the tree does not use it once that is dead.
 #   Children are checked in the given order after the leaves. Nothing a guard does may run user Python code, except "attr", "call", "pred".
 #   check() remembers where it held: subtrees that run no user code are then held by comparing the memory they depend on (dict versions,
 #   types, sizes, tensor fields) with what it was, about 0.4 ns each, and are walked only when something differs.
@@ -61,6 +64,24 @@ class GlobalState:
     def check(self) -> bool: ...
     def why(self) -> str: ...
     def describe(self) -> dict[str, str]: ...
+
+# Of Definitions: a holder is (kind, object, facts), with an object that may be held weakly as above.
+#   "dict" d               facts are about d[name]
+#   "class" cls            ... about what is found under a name along the bases of cls
+#   "own" cls              ... about the class's own dict
+#   "function" fn          ... about fn.__code__, the only name there is
+#   facts: (name,) there is no such name; (name, obj) it is obj; (name, cls, attribute or None, obj) it is an instance of that very class,
+#   whose attribute is obj.
+
+@final
+class Definitions:
+    """What names meant. A check compares one word per holder, and looks names up only where that differs."""
+
+    holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], ...]
+    def __init__(self, holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], ...]) -> None: ...
+    def check(self) -> bool: ...
+    def why(self) -> str:
+        """'' if all mean what they meant, else the first name that doesn't."""
 
 @final
 class GuardTree:

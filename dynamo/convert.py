@@ -33,6 +33,7 @@ from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
+from dynamo.lifetimes import Lifetime, given
 from dynamo.modes import watcher
 from dynamo.skipped import skip_file, user_place
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
@@ -52,6 +53,7 @@ class EntryInfo:
     graph: torch.fx.GraphModule | None
     code: str
     broke: BreakError | None
+    lifetime: Lifetime
 
 
 @dataclass
@@ -131,7 +133,7 @@ class Context:
             made = self._compile(fn, state, inputs)
             if made is None:
                 return None
-            state.cache.add(made)
+            made.info.lifetime.begin(state.cache, made)  # type: ignore[union-attr]  # convert makes infos
             return made.fn
 
     def _is_watched(self, code: types.CodeType, state: CodeState) -> bool:
@@ -240,12 +242,15 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
     with stage("backend", compile_id):
         graph_fn = run_backend(ctx, finished, compile_id)
     with stage("guards", compile_id):
-        guards = build(list(captured.tx.guards.values()), captured.distinct, captured.state)
+        tx, lifetime = captured.tx, Lifetime()
+        guards = build(list(tx.guards.values()), captured.distinct, captured.state, tx.definitions, lifetime)
+        for obj in tx.ends_with:
+            lifetime.hold(obj)
     with stage("codegen", compile_id):
         entry_fn, text = finished.make(graph_fn)
     with stage("install", compile_id):
         _forget_constants(finished.gm)
-        info = EntryInfo(compile_id, guards, finished.gm, text, _kept(captured.reason) if captured.result is None else None)
+        info = EntryInfo(compile_id, guards, finished.gm, text, _kept(captured.reason) if captured.result is None else None, lifetime)
         entry = _C.Entry(guards.tree, entry_fn, info)
     report_entry(captured, guards, text, compile_id)
     captured.tx.forget()
@@ -355,7 +360,7 @@ def why_missed(cache: _C.Cache, inputs: tuple[Any, ...]) -> list[MissReason]:
         gid, seen = found
         record = info.guards.records[gid]
         source = record.source.name if record.source is not None else ""
-        if record.kind == "is" and isinstance(record.arg, torch.Tensor) and record.source is not None:
+        if record.kind == "is" and isinstance(given(record.arg), torch.Tensor) and record.source is not None:
             info.__dict__.setdefault("promote", set()).add(record.source.name)
         out.append(MissReason(f"{info.compile_id}: {failure(record, seen)}", gid, source, record.file, record.line))
     return out

@@ -6,7 +6,7 @@ const char *const dd_accessor_names[ACC_COUNT] = {
 };
 const char *const dd_leaf_names[LEAF_COUNT] = {
     "type", "is", "is_not", "weak_is", "eq", "len", "dict_keys", "has_key", "no_key", "no_inst_attr", "tensor", "pred", "distinct", "state",
-    "code", "same",
+    "code", "same", "defined",
 };
 
 static int find(PyObject *name, const char *const *names, int count, const char *what)
@@ -73,15 +73,16 @@ static int build_leaf(PyObject *spec, Leaf *leaf, bool *user)
     if (leaf->id == -1 && PyErr_Occurred())
         return -1;
     leaf->kind = (LeafKind)kind;
+    leaf->want = dd_referent(arg);
     switch (leaf->kind) {
     case LEAF_TYPE:
-        if (!PyType_Check(arg))
+        if (leaf->want && !PyType_Check(leaf->want))
             want = "a class";
         break;
     case LEAF_IS: case LEAF_IS_NOT:
         break;
     case LEAF_CODE:
-        if (!PyCode_Check(arg))
+        if (leaf->want && !PyCode_Check(leaf->want))
             want = "a code object";
         break;
     case LEAF_WEAK_IS:
@@ -136,6 +137,10 @@ static int build_leaf(PyObject *spec, Leaf *leaf, bool *user)
         if (!Py_IS_TYPE(arg, &dd_GlobalState_Type))
             want = "a GlobalState";
         break;
+    case LEAF_DEFINED:
+        if (!Py_IS_TYPE(arg, &dd_Definitions_Type))
+            want = "Definitions";
+        break;
     case LEAF_COUNT:
         break;
     }
@@ -180,6 +185,7 @@ static int build_accessor(GuardNode *node, PyObject *arg)
     }
     node->user |= node->accessor == ACC_ATTR || node->accessor == ACC_CALL;
     node->arg = Py_NewRef(arg);
+    node->obj = dd_referent(arg);
     if (PyUnicode_CheckExact(arg))
         PyUnicode_InternInPlace(&node->arg); /* names in dicts are interned: lookups then compare addresses */
     return 0;
@@ -288,9 +294,9 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, G
         counts->distinct += leaf->kind == LEAF_DISTINCT;
         if (leaf->kind == LEAF_SAME && leaf->n >= counts->groups)
             counts->groups = leaf->n + 1;
-        if (leaf->kind == LEAF_STATE && !is_root) {
+        if ((leaf->kind == LEAF_STATE || leaf->kind == LEAF_DEFINED) && !is_root) {
             node->nleaves++;
-            PyErr_SetString(PyExc_ValueError, "guard tree: leaf \"state\" belongs to the root");
+            PyErr_Format(PyExc_ValueError, "guard tree: leaf \"%s\" belongs to the root", dd_leaf_names[leaf->kind]);
             return -1;
         }
     }

@@ -39,6 +39,8 @@ static int Entry_clear(Entry *self)
 static void Entry_dealloc(Entry *self)
 {
     PyObject_GC_UnTrack(self);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs((PyObject *)self);
     Py_XDECREF(self->guards);
     Py_XDECREF(self->fn);
     Py_XDECREF(self->info);
@@ -63,6 +65,7 @@ PyTypeObject dd_Entry_Type = {
     .tp_dealloc = (destructor)Entry_dealloc,
     .tp_traverse = (traverseproc)Entry_traverse,
     .tp_clear = (inquiry)Entry_clear,
+    .tp_weaklistoffset = offsetof(Entry, weakrefs),
     .tp_members = Entry_members,
 };
 
@@ -204,6 +207,8 @@ static int Cache_traverse(Cache *self, visitproc visit, void *arg)
 static void Cache_dealloc(Cache *self)
 {
     PyObject_GC_UnTrack(self);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs((PyObject *)self);
     Py_XDECREF(self->code);
     Py_XDECREF(self->entries);
     Py_TYPE(self)->tp_free((PyObject *)self);
@@ -238,6 +243,7 @@ PyTypeObject dd_Cache_Type = {
     .tp_dealloc = (destructor)Cache_dealloc,
     .tp_traverse = (traverseproc)Cache_traverse,
     .tp_clear = (inquiry)Cache_clear,
+    .tp_weaklistoffset = offsetof(Cache, weakrefs),
     .tp_members = Cache_members,
     .tp_getset = Cache_getset,
     .tp_methods = Cache_methods,

@@ -32,6 +32,7 @@ typedef struct {
     GuardTree *guards;
     PyObject *fn;
     PyObject *info;
+    PyObject *weakrefs;
     Py_ssize_t hits;
 } Entry;
 
@@ -39,6 +40,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *code;
     PyObject *entries;       /* immutable tuple, replaced as a whole: readers hold a reference and never see a change */
+    PyObject *weakrefs;
     int mode;
     Py_ssize_t misses;
 } Cache;
@@ -85,7 +87,7 @@ typedef struct {
 
 extern _Thread_local Thread dd_thread;
 extern PyTypeObject dd_GuardTree_Type, dd_Entry_Type, dd_Cache_Type, dd_Compiled_Type, dd_Tail_Type, dd_Direct_Type,
-    dd_TensorFacts_Type, dd_GlobalState_Type;
+    dd_TensorFacts_Type, dd_GlobalState_Type, dd_Definitions_Type;
 extern PyObject *dd_frozen_handler;
 
 #define DD_STACK_INPUTS 32   /* inputs up to this many need no allocation */
@@ -127,6 +129,10 @@ bool dd_facts_raw(PyObject *facts);
 int dd_facts_check(PyObject *facts, PyObject *obj);
 typedef void (*DDWord)(void *to, int level, const void *at);
 bool dd_facts_words(PyObject *facts, PyObject *obj, DDWord word, void *to);
+
+/* defined.c */
+int dd_defined_check(PyObject *definitions);
+PyObject *dd_referent(PyObject *given);
 
 /* state.c */
 int dd_state_check(PyObject *state);

@@ -243,7 +243,7 @@ static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
     PyObject *obj = p->obj;
     bool done = false;
     switch (leaf->kind) {
-    case LEAF_TYPE: case LEAF_IS: case LEAF_IS_NOT: /* what they compare with is kept alive by the tree */
+    case LEAF_TYPE: case LEAF_IS: case LEAF_IS_NOT: /* what they compare with outlives the use of the tree */
         done = true;
         break;
     case LEAF_DISTINCT:
@@ -289,7 +289,7 @@ static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
             d->n = n;
         break;
     }
-    case LEAF_NO_INST_ATTR: case LEAF_PRED: case LEAF_STATE: case LEAF_SAME: case LEAF_COUNT:
+    case LEAF_NO_INST_ATTR: case LEAF_PRED: case LEAF_STATE: case LEAF_DEFINED: case LEAF_SAME: case LEAF_COUNT:
         break;
     }
     if (!done)
@@ -347,7 +347,7 @@ static bool flatten_kid(Draft *d, GuardNode *kid, Place *p)
     case ACC_TYPE: /* named by a leaf, pinned, or static */
         return flatten(d, kid, (Place){(PyObject *)Py_TYPE(obj), level, level, true, false});
     case ACC_CONST:
-        return flatten(d, kid, (Place){kid->arg, level, level, true, false});
+        return kid->obj && flatten(d, kid, (Place){kid->obj, level, level, true, false});
     default:
         return false;
     }

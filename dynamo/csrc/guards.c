@@ -52,11 +52,11 @@ int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
     PyObject *arg = leaf->arg, *dict;
     switch (leaf->kind) {
     case LEAF_TYPE:
-        return Py_TYPE(obj) == (PyTypeObject *)arg;
+        return (PyObject *)Py_TYPE(obj) == leaf->want;
     case LEAF_IS:
-        return obj == arg;
+        return obj == leaf->want;
     case LEAF_IS_NOT:
-        return obj != arg;
+        return obj != leaf->want;
     case LEAF_WEAK_IS:
         return weak_is(arg, obj);
     case LEAF_EQ:
@@ -96,7 +96,9 @@ int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
     case LEAF_STATE:
         return dd_state_check(arg);
     case LEAF_CODE:
-        return PyFunction_Check(obj) && PyFunction_GET_CODE(obj) == arg;
+        return PyFunction_Check(obj) && PyFunction_GET_CODE(obj) == leaf->want;
+    case LEAF_DEFINED:
+        return dd_defined_check(arg);
     case LEAF_COUNT:
         break;
     }
@@ -113,7 +115,7 @@ static int fetch(Walk *w, const GuardNode *node, PyObject *parent, PyObject **ou
         found = node->index < w->n ? w->inputs[node->index] : NULL;
         break;
     case ACC_CONST:
-        found = node->arg;
+        found = node->obj;
         break;
     case ACC_DICT_ITEM:
         found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, node->arg) : NULL;
@@ -225,7 +227,7 @@ static int check_root(GuardTree *tree, Walk *w)
     GuardNode *root = tree->root;
     int ok;
     for (Py_ssize_t i = 0; i < root->nleaves; i++) {
-        PyObject *obj = root->leaves[i].kind == LEAF_STATE ? NULL : inputs_object(w);
+        PyObject *obj = root->leaves[i].kind == LEAF_STATE || root->leaves[i].kind == LEAF_DEFINED ? NULL : inputs_object(w);
         if ((ok = dd_leaf_check(w, &root->leaves[i], obj)) != 1)
             return ok;
     }
@@ -315,7 +317,7 @@ static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failur
         if (ok == 1)
             continue;
         failure->id = leaf->id;
-        failure->seen = leaf->kind == LEAF_STATE ? PyObject_CallMethod(leaf->arg, "why", NULL) : Py_NewRef(obj);
+        failure->seen = leaf->kind == LEAF_STATE || leaf->kind == LEAF_DEFINED ? PyObject_CallMethod(leaf->arg, "why", NULL) : Py_NewRef(obj);
         return failure->seen ? 0 : -1;
     }
     for (Py_ssize_t i = 0; i < node->nkids; i++) {

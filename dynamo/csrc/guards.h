@@ -11,7 +11,7 @@ typedef enum {
 
 typedef enum {
     LEAF_TYPE, LEAF_IS, LEAF_IS_NOT, LEAF_WEAK_IS, LEAF_EQ, LEAF_LEN, LEAF_DICT_KEYS, LEAF_HAS_KEY, LEAF_NO_KEY, LEAF_NO_INST_ATTR,
-    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_SAME, LEAF_COUNT
+    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_SAME, LEAF_DEFINED, LEAF_COUNT
 } LeafKind;
 
 extern const char *const dd_accessor_names[ACC_COUNT];
@@ -23,6 +23,7 @@ typedef struct {
     long long id;
     Py_ssize_t n;       /* "len"; the group of "same" */
     PyObject *arg;
+    PyObject *want;     /* what "type", "is", "is_not" and "code" compare with: arg, or the referent that it holds weakly */
 } Leaf;
 
 typedef struct Flat Flat;
@@ -38,6 +39,7 @@ struct GuardNode {
     uint16_t wait;      /* successes until the next try to make one */
     Py_ssize_t index;
     PyObject *arg;
+    PyObject *obj;      /* of CONST: arg, or the referent that it holds weakly */
     Leaf *leaves;
     Py_ssize_t nleaves;
     GuardNode *kids;

@@ -22,7 +22,7 @@ PyMODINIT_FUNC PyInit__C(void)
         PyTypeObject *type;
     } types[] = {
         {"TensorFacts", &dd_TensorFacts_Type}, {"GlobalState", &dd_GlobalState_Type}, {"GuardTree", &dd_GuardTree_Type}, {"Entry", &dd_Entry_Type},
-        {"Cache", &dd_Cache_Type}, {"Compiled", &dd_Compiled_Type}, {"Direct", &dd_Direct_Type}, {"Tail", &dd_Tail_Type},
+        {"Definitions", &dd_Definitions_Type}, {"Cache", &dd_Cache_Type}, {"Compiled", &dd_Compiled_Type}, {"Direct", &dd_Direct_Type}, {"Tail", &dd_Tail_Type},
     };
     static const struct {
         const char *name;

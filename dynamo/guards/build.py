@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo import _C
 from dynamo.guards.words import KeptFacts, describe_tensor, guard_text
+from dynamo.lifetimes import Lifetime
 from dynamo.source import Source
 
 if TYPE_CHECKING:
+    from dynamo.symbolic.definitions import Definitions, Hold
     from dynamo.symbolic.tracer import GuardRecord
 
 
@@ -25,17 +27,21 @@ class _Node:
     leaves: list[tuple[int, str, Any]] = field(default_factory=list)
     children: dict[Source, _Node] = field(default_factory=dict)
 
-    def freeze(self) -> _C.Node:
-        leaves = tuple(sorted(self.leaves, key=lambda leaf: _COST.get(leaf[1], 5)))
-        return (self.kind, self.arg, leaves, tuple(c.freeze() for c in self.children.values()))
+    def freeze(self, hold: Hold) -> _C.Node:
+        leaves = sorted(self.leaves, key=lambda leaf: _COST.get(leaf[1], 5))
+        held = tuple((gid, kind, hold(arg) if kind in _IDENTITIES else arg) for gid, kind, arg in leaves)
+        arg = hold(self.arg) if self.kind == "const" else self.arg
+        return (self.kind, arg, held, tuple(c.freeze(hold) for c in self.children.values()))
 
 
+_IDENTITIES = frozenset({"type", "is", "is_not", "code"})
 _COST = {
     **dict.fromkeys(("type", "is", "code", "same"), 0),
     **dict.fromkeys(("state", "len"), 1),
     **dict.fromkeys(("eq", "tensor"), 2),
     **dict.fromkeys(("no_key", "has_key"), 3),
     "dict_keys": 4,
+    "defined": 2,
     "pred": 9,
 }
 
@@ -52,13 +58,27 @@ class BuiltGuards:
         return [guard_text(r) for r in self.records]
 
 
-def build(records: Sequence[GuardRecord], distinct: Sequence[Source], state: _C.GlobalState) -> BuiltGuards:
-    """Compile guard records. `distinct` sources must be pairwise different objects; `state` is the global state at entry."""
+def build(
+    records: Sequence[GuardRecord],
+    distinct: Sequence[Source],
+    state: _C.GlobalState,
+    definitions: Definitions | None = None,
+    lifetime: Lifetime | None = None,
+) -> BuiltGuards:
+    """Compile guard records. `distinct` sources must be pairwise different objects; `state` is the global state at entry.
+
+    What the guards name is held through `lifetime`.
+    """
     from dynamo.symbolic.tracer import GuardRecord
 
     root = _Node("root", None)
     kept: list[GuardRecord] = [GuardRecord(None, "state", state)]
     root.leaves.append((0, "state", state))
+    lifetime = lifetime or Lifetime()
+    defined = definitions.freeze(lifetime.hold) if definitions is not None else None
+    if defined is not None:
+        root.leaves.append((1, "defined", defined))
+        kept.append(GuardRecord(None, "defined", defined))
     nodes: dict[Source, _Node] = {}
     groups: dict[Source, int] = {}  # source of an object -> number of the group of those that lead to it as well
     for record in records:
@@ -75,7 +95,14 @@ def build(records: Sequence[GuardRecord], distinct: Sequence[Source], state: _C.
         for source in distinct:
             _find(root, nodes, source).leaves.append((len(kept), "distinct", None))
         kept.append(GuardRecord(None, "distinct", tuple(s.name for s in distinct)))
-    return BuiltGuards(_C.GuardTree(root.freeze()), kept)
+    tree = _C.GuardTree(root.freeze(lifetime.hold))
+    for record in kept:
+        if record.kind in _IDENTITIES:
+            record.arg = lifetime.hold(record.arg)
+        source = record.source.root if record.source is not None else None
+        if source is not None and source.kind == "const":
+            source.arg = lifetime.hold(source.arg)  # only its name is asked for from here on
+    return BuiltGuards(tree, kept)
 
 
 def _find(root: _Node, nodes: dict[Source, _Node], source: Source) -> _Node:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo import _C
+from dynamo.lifetimes import given
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import GuardRecord
 
 
 def _short(obj: object) -> str:
+    obj = given(obj)
     if isinstance(obj, torch.Tensor):
         return f"tensor {tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
     text = getattr(obj, "__qualname__", None) if isinstance(obj, type) or callable(obj) else None
@@ -41,7 +43,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "type": lambda a: f"type is {_short(a)}",
     "is": lambda a: f"is {_short(a)}",
     "is_not": lambda a: f"is not {_short(a)}",
-    "code": lambda a: f"runs the code of {a.co_qualname} of line {a.co_firstlineno}",
+    "code": lambda a: f"runs {_code_text(given(a))}",
     "eq": lambda a: f"== {a!r}",
     "len": lambda a: f"len == {a}",
     "pred_len": lambda a: f"len == {a}",
@@ -53,6 +55,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "set_items": lambda a: f"== {set(a)!r}",
     "same": lambda a: f"is {a.name}",
     "distinct": lambda a: "different objects",
+    "defined": lambda a: _defined_text(a.holders),
     "state": lambda a: ", ".join(f"{k}={v}" for k, v in a.describe().items()),
     "pred": lambda a: str(getattr(a, "__doc__", None) or getattr(a, "__name__", "holds")),
 }
@@ -62,6 +65,8 @@ def guard_text(record: GuardRecord) -> tuple[str, str]:
     """(source, check)."""
     if record.kind == "state":
         source = "global state"
+    elif record.kind == "defined":
+        source = "definitions"
     elif record.kind == "distinct":
         source = ", ".join(record.arg)
     else:
@@ -76,6 +81,8 @@ def failure(record: GuardRecord, seen: object) -> str:
         return f"{source}: expected {check}, but it can't be read any more"
     if record.kind == "state":
         return f"global state changed: {record.arg.why()}"
+    if record.kind == "defined":
+        return f"{seen} has another definition"
     if record.kind == "tensor" and isinstance(seen, torch.Tensor):
         return f"tensor {source}: {record.arg.facts.why(seen) or 'facts differ'}"
     if record.kind == "type":
@@ -94,6 +101,20 @@ def failure(record: GuardRecord, seen: object) -> str:
 def _code_of(obj: Any) -> str:
     code = getattr(obj, "__code__", None)
     return f"that of {code.co_qualname} of line {code.co_firstlineno}" if isinstance(code, types.CodeType) else _short(obj)
+
+
+def _code_text(code: Any) -> str:
+    return f"the code of {code.co_qualname} of line {code.co_firstlineno}" if isinstance(code, types.CodeType) else "code that is gone"
+
+
+def _defined_text(holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], ...]) -> str:
+    """`torch.nn.functional: relu, linear; Box: scale`."""
+    texts = []
+    for kind, held, facts in holders:
+        holder = given(held)
+        name = holder.get("__name__", "globals") if kind == "dict" else getattr(holder, "__qualname__", "gone")
+        texts.append(f"{name}: {', '.join(dict.fromkeys(fact[0] for fact in facts))}")
+    return "; ".join(texts)
 
 
 def _length(obj: Any) -> object:

@@ -6,12 +6,12 @@ import enum
 import functools
 import sys
 import types
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynamo.source import Source, const_source
+from dynamo.symbolic.definitions import MISSING, lookup
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.hashing import dict_del, dict_get, dict_has, dict_set
 from dynamo.symbolic.registry import GETSETS
@@ -36,16 +36,6 @@ from dynamo.symbolic.wrap import fill_dict
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import Tracer
-
-MISSING: Any = object()
-
-
-def lookup(cls: type, name: str) -> Any:
-    """Raw entry of `name` along the MRO, or MISSING; never runs user code."""
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
-    return MISSING
 
 
 def getattr_(tx: Tracer, v: Value, name: str) -> Value:
@@ -86,9 +76,9 @@ def find_attr(tx: Tracer, v: Value, name: str) -> Value | None:
         special = _function_attr(tx, v, name)
         if special is not None:
             return special
-    custom = lookup(v.cls, "__getattribute__")
+    custom = tx.lookup(v.cls, "__getattribute__")
     if isinstance(custom, types.FunctionType):
-        return tx_call(tx, FunctionValue(custom), [v, Const(name)])
+        return tx_call(tx, class_function(tx, custom), [v, Const(name)])
     return generic_getattr(tx, v, name)
 
 
@@ -106,7 +96,7 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
         d = instance_dict(tx, v)
         if d is not None:
             return d
-    raw = lookup(v.cls, name)
+    raw = tx.lookup(v.cls, name)
     if raw is not MISSING and is_data_descriptor(raw):
         return bind_descriptor(tx, raw, v, v.cls, name)
     d = instance_dict(tx, v)
@@ -124,12 +114,12 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
         return user_attribute(tx, v, name)
     if raw is not MISSING:
         return bind_descriptor(tx, raw, v, v.cls, name)
-    fallback = lookup(v.cls, "__getattr__")
+    fallback = tx.lookup(v.cls, "__getattr__")
     if fallback is not MISSING:
         if fallback is torch.nn.Module.__getattr__ and isinstance(v, ObjectValue):
             return _nn_module_getattr(tx, v, name)
         if isinstance(fallback, types.FunctionType):
-            return tx_call(tx, _class_function(tx, v, fallback, "__getattr__"), [v, Const(name)])
+            return tx_call(tx, class_function(tx, fallback), [v, Const(name)])
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
     if isinstance(v, OpaqueValue) and v.obj is not None and hasattr(v.obj, name):
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")  # kept by C code in a place of its own
@@ -178,6 +168,7 @@ def instance_dict(tx: Tracer, v: Value) -> DictValue | None:
     if not isinstance(real, dict):
         return None
     source = v.source.step("inst_dict") if v.source is not None else const_source(v.obj, v.cls.__name__).step("inst_dict")
+    tx.owners[source] = v.obj
     v.inst = DictValue(dict, real, source)
     v.inst.keys_guarded = False
     v.inst.owner = v
@@ -189,24 +180,15 @@ def _class_has_dict(cls: type) -> bool:
     return cls.__dictoffset__ != 0
 
 
-def _class_function(tx: Tracer, v: Value, fn: types.FunctionType, name: str) -> Value:
-    """A function found on the class of v (or on v, a class). Library classes are taken as unchanging; others are guarded once each."""
-    known = tx.by_id.get(id(fn))
-    if known is not None:
-        return known
-    cls = v.obj if isinstance(v, ClassValue) else v.cls
-    owner = next((c for c in cls.__mro__ if c.__dict__.get(name) is fn), None)
-    if owner is not None and not is_library(owner.__module__):
-        source = const_source(owner, owner.__qualname__).attr(name)
-        tx.guard(source, "is", fn)
-        tx.guard(source, "code", fn.__code__)
-    return tx.remember(fn, FunctionValue(fn, const_source(fn, fn.__qualname__)))
+def class_function(tx: Tracer, fn: types.FunctionType) -> Value:
+    """A function found on a class: where it was found is relied upon already."""
+    return tx.wrap(fn, const_source(fn, fn.__qualname__))
 
 
 def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Value | None:
     """What reading class entry `raw` through instance `v` gives."""
     if isinstance(raw, types.FunctionType):
-        return MethodValue(_class_function(tx, v, raw, name), v)
+        return MethodValue(class_function(tx, raw), v)
     if isinstance(raw, staticmethod):
         return tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}"))
     if isinstance(raw, classmethod):
@@ -232,12 +214,12 @@ def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Val
         return MethodValue(BuiltinValue(raw.__func__), v)
     if isinstance(raw, functools.cached_property):
         return _cached_property(tx, raw, v, name)
-    getter = lookup(type(raw), "__get__")
+    getter = tx.lookup(type(raw), "__get__")
     if isinstance(getter, types.FunctionType):
         if isinstance(v, ObjectValue) and v.obj is not None and _is_enum(v.obj):
             return tx.wrap(getattr(v.obj, name), None)
         owner = tx.wrap(cls, None)
-        return tx_call(tx, FunctionValue(getter), [tx.wrap(raw, const_source(raw, f"{cls.__name__}.{name}")), v, owner])
+        return tx_call(tx, class_function(tx, getter), [tx.wrap(raw, const_source(raw, f"{cls.__name__}.{name}")), v, owner])
     if getter is not MISSING and not isinstance(raw, type):
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()} (descriptor of type {type(raw).__name__})")
     return tx.wrap(raw, const_source(cls, cls.__qualname__).attr(name))
@@ -291,6 +273,7 @@ def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
     if written is not None:
         return written[2]
     if name not in members:
+        tx.definitions.of_dict(members, name, MISSING)
         if name == "__dict__":
             raise tx.break_("DD014", f"__dict__ of {v.describe()}")
         try:
@@ -300,6 +283,7 @@ def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
         return tx.wrap(real, const_source(v.obj, v.obj.__name__).attr(name))
     obj = members[name]
     if is_library(v.obj.__name__):
+        tx.definitions.of_dict(members, name, obj)
         return tx.wrap(obj, None if not isinstance(obj, torch.Tensor) else const_source(obj, f"{v.obj.__name__}.{name}"))
     return tx.wrap(obj, const_source(members, v.obj.__name__).step("dict_item", name, f"{v.obj.__name__}.{name}"))
 
@@ -317,7 +301,7 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
     """type.__getattribute__."""
     cls = v.obj
     meta = type(cls)
-    meta_raw = lookup(meta, name)
+    meta_raw = tx.lookup(meta, name)
     if meta_raw is not MISSING and is_data_descriptor(meta_raw) and name not in ("__doc__",):
         if isinstance(meta_raw, property):
             return bind_descriptor(tx, meta_raw, v, meta, name)
@@ -329,19 +313,19 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
         return written
     if isinstance(cls, enum.EnumMeta) and name in cls._member_map_:
         return tx.wrap(cls._member_map_[name], None)
-    raw = lookup(cls, name)
+    raw = tx.lookup(cls, name)
     if raw is not MISSING:
         if isinstance(raw, classmethod):
             return MethodValue(tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}")), v)
         if isinstance(raw, staticmethod):
             return tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}"))
         if isinstance(raw, types.FunctionType):
-            return _class_function(tx, v, raw, name)
+            return class_function(tx, raw)
         if isinstance(raw, types.ClassMethodDescriptorType):
             return MethodValue(BuiltinValue(raw), v)
-        getter = lookup(type(raw), "__get__")
+        getter = tx.lookup(type(raw), "__get__")
         if isinstance(getter, types.FunctionType):
-            return tx_call(tx, FunctionValue(getter), [tx.wrap(raw, const_source(raw, name)), Const(None), v])
+            return tx_call(tx, class_function(tx, getter), [tx.wrap(raw, const_source(raw, name)), Const(None), v])
         owner = next(c for c in cls.__mro__ if name in c.__dict__)
         if is_library(owner.__module__) or isinstance(raw, types.MethodDescriptorType | types.WrapperDescriptorType | property):
             return tx.wrap(raw, None if not isinstance(raw, torch.Tensor) else const_source(raw, name))
@@ -350,21 +334,10 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
         return tx.wrap(raw, (v.source or const_source(cls, label)).attr(name))
     if meta_raw is not MISSING:
         return bind_descriptor(tx, meta_raw, v, meta, name)
-    fallback = lookup(meta, "__getattr__")
+    fallback = tx.lookup(meta, "__getattr__")
     if isinstance(fallback, types.FunctionType):
-        return tx_call(tx, FunctionValue(fallback), [v, Const(name)])
-    if not is_library(cls.__module__):
-        tx.guard(v.source or const_source(cls, cls.__qualname__), "pred", _lacks(name))
+        return tx_call(tx, class_function(tx, fallback), [v, Const(name)])
     return None
-
-
-@functools.cache
-def _lacks(name: str) -> Callable[[type], bool]:
-    def lacks(cls: type) -> bool:
-        return lookup(cls, name) is MISSING
-
-    lacks.__doc__ = f"has no attribute {name!r}"
-    return lacks
 
 
 def _class_written(tx: Tracer, cls: type, name: str) -> Any:
@@ -384,7 +357,7 @@ def set_class_attr(tx: Tracer, v: ClassValue, name: str, value: Value | None) ->
     cls = v.obj
     if not cls.__flags__ & (1 << 9) or name.startswith("__"):
         raise tx.break_("DD015", f"{v.describe()}.{name}")
-    if isinstance(lookup(cls, name), property | types.FunctionType | classmethod | staticmethod) or value is None:
+    if isinstance(tx.lookup(cls, name), property | types.FunctionType | classmethod | staticmethod) or value is None:
         raise tx.break_("DD015", f"{v.describe()}.{name}")
     tx.class_writes[cls, name] = value
 
@@ -397,6 +370,7 @@ def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
     if name == "__class__":
         return tx.wrap(super, None)
     for c in mro[mro.index(v.start) + 1 :]:
+        tx.definitions.of_class_itself(c, name, c.__dict__.get(name, MISSING))
         if name in c.__dict__:
             raw = c.__dict__[name]
             if of_class:
@@ -407,7 +381,7 @@ def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
                 if isinstance(raw, types.ClassMethodDescriptorType):
                     return MethodValue(BuiltinValue(raw), receiver)
                 return tx.wrap(raw, const_source(raw, f"{c.__name__}.{name}"))
-            if lookup(type(raw), "__get__") is MISSING:  # guarded where it was found: a class in between may have another
+            if tx.lookup(type(raw), "__get__") is MISSING:  # guarded where it was found: a class in between may have another
                 return tx.wrap(raw, const_source(c, c.__qualname__).attr(name))
             return bind_descriptor(tx, raw, receiver, cls, name)
     own = {"__thisclass__": v.start, "__self_class__": cls}
@@ -502,10 +476,10 @@ def setattr_(tx: Tracer, v: Value, name: str, value: Value | None) -> None:
     if isinstance(v, ModuleValue):
         tx.set_global(v.obj.__dict__, name, value)
         return
-    hook = lookup(v.cls, "__setattr__" if value is not None else "__delattr__")
+    hook = tx.lookup(v.cls, "__setattr__" if value is not None else "__delattr__")
     if isinstance(hook, types.FunctionType):
         if not (hook is torch.nn.Module.__setattr__ and value is not None and _module_fast_set(tx, v, name, value)):
-            tx_call(tx, FunctionValue(hook), [v, Const(name)] + ([value] if value is not None else []))
+            tx_call(tx, class_function(tx, hook), [v, Const(name)] + ([value] if value is not None else []))
         return
     if isinstance(v, ClassValue):
         set_class_attr(tx, v, name, value)
@@ -532,7 +506,7 @@ def _module_fast_set(tx: Tracer, v: Value, name: str, value: Value) -> bool:
 
 def generic_setattr(tx: Tracer, v: Value, name: str, value: Value | None) -> None:
     """object.__setattr__ / object.__delattr__."""
-    raw = lookup(v.cls, name)
+    raw = tx.lookup(v.cls, name)
     if isinstance(raw, property):
         fn = raw.fset if value is not None else raw.fdel
         if fn is None:
@@ -558,9 +532,9 @@ def generic_setattr(tx: Tracer, v: Value, name: str, value: Value | None) -> Non
                 tx.touch(v)
                 v.slots[name] = value
                 return
-        hook = lookup(type(raw), "__set__" if value is not None else "__delete__")
+        hook = tx.lookup(type(raw), "__set__" if value is not None else "__delete__")
         if isinstance(hook, types.FunctionType):
-            tx_call(tx, FunctionValue(hook), [tx.wrap(raw, const_source(raw, name)), v] + ([value] if value is not None else []))
+            tx_call(tx, class_function(tx, hook), [tx.wrap(raw, const_source(raw, name)), v] + ([value] if value is not None else []))
             return
         raise tx.break_("DD015", f"{v.describe()}.{name}")
     d = instance_dict(tx, v)
@@ -591,4 +565,4 @@ def hasattr_(tx: Tracer, v: Value, name: str) -> bool:
 
 def real_method(tx: Tracer, v: Value, name: str) -> Any:
     """The raw class entry for a special method of v, or MISSING (special methods skip the instance)."""
-    return lookup(v.cls, name)
+    return tx.lookup(v.cls, name)

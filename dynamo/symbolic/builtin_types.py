@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo.symbolic.attributes import MISSING, find_attr, generic_getattr, generic_setattr, getattr_, hasattr_, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, find_attr, generic_getattr, generic_setattr, getattr_, hasattr_, tx_call
 from dynamo.symbolic.calls import call_class, instantiate
 from dynamo.symbolic.containers import bool_
 from dynamo.symbolic.errors import Raised
@@ -66,7 +66,7 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
         raise tx.throw(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union")
     if v.cls is cls:
         return True
-    check = lookup(type(cls), "__instancecheck__")
+    check = tx.lookup(type(cls), "__instancecheck__")
     if check is type.__instancecheck__:
         return issubclass(v.cls, cls)
     if getattr(cls, "_is_protocol", False):
@@ -222,8 +222,8 @@ _EXCESS = "object.__init__() takes exactly one argument (the instance to initial
 
 @on_method(object, "__init__", "*args **")
 def _object_init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    own = lookup(self.cls, "__init__") is not object.__init__
-    if (args or kwargs) and (own or lookup(self.cls, "__new__") is object.__new__):
+    own = tx.lookup(self.cls, "__init__") is not object.__init__
+    if (args or kwargs) and (own or tx.lookup(self.cls, "__new__") is object.__new__):
         text = (
             "object.__init__() takes exactly one argument (the instance to initialize)"
             if own
@@ -239,7 +239,7 @@ def _object_getattribute(tx: Tracer, self: Value, name: Value) -> Value:
     text = text_of(tx, name)
     if isinstance(self, FunctionValue | MethodValue | ClassValue):
         return getattr_(tx, self, text)
-    fallback = lookup(self.cls, "__getattr__")
+    fallback = tx.lookup(self.cls, "__getattr__")
     found = generic_getattr(tx, self, text) if fallback is MISSING else plain_attr(tx, self, text)
     if found is None:
         raise tx.throw(AttributeError, f"'{self.cls.__name__}' object has no attribute '{text}'")
@@ -252,7 +252,7 @@ def plain_attr(tx: Tracer, v: Value, name: str) -> Value | None:
 
     if name in ("__class__", "__dict__"):
         return generic_getattr(tx, v, name)
-    raw = lookup(v.cls, name)
+    raw = tx.lookup(v.cls, name)
     if raw is not MISSING and is_data_descriptor(raw):
         return bind_descriptor(tx, raw, v, v.cls, name)
     d = instance_dict(tx, v)
@@ -281,7 +281,7 @@ def _object_eq(tx: Tracer, self: Value, value: Value) -> Value:
 
 @on_method(object, "__ne__", "value")
 def _object_ne(tx: Tracer, self: Value, value: Value) -> Value:
-    if lookup(self.cls, "__eq__") is object.__eq__:
+    if tx.lookup(self.cls, "__eq__") is object.__eq__:
         return FALSE if is_(tx, self, value) else NOT_IMPLEMENTED
     from dynamo.symbolic.operators import special
 
@@ -298,7 +298,7 @@ def _object_order(tx: Tracer, self: Value, value: Value) -> Value:
 
 @on_method(object, "__repr__")
 def _object_repr(tx: Tracer, self: Value) -> Value:
-    if lookup(self.cls, "__repr__") is object.__repr__:
+    if tx.lookup(self.cls, "__repr__") is object.__repr__:
         return Const(repr_(tx, self))
     raise tx.break_("DD005", f"object.__repr__ of {self.describe()}")
 
@@ -450,7 +450,7 @@ def _delattr(tx: Tracer, v: Value, name: Value) -> Value:
 
 @on_function(callable, "object")
 def _callable(tx: Tracer, v: Value) -> Value:
-    return bool_(lookup(v.cls, "__call__") is not MISSING)
+    return bool_(tx.lookup(v.cls, "__call__") is not MISSING)
 
 
 FUNCTIONS.add(torch.nn.Parameter.__instancecheck__)(

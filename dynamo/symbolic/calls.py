@@ -10,7 +10,7 @@ import torch
 
 from dynamo.source import const_source
 from dynamo.symbolic import policy
-from dynamo.symbolic.attributes import MISSING, closure, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, closure, tx_call
 from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.frame import MAX_INLINE_DEPTH, Frame
 from dynamo.symbolic.registry import CODES, CONSTRUCTORS, FUNCTIONS, METHODS, PURE
@@ -55,7 +55,7 @@ def call(tx: Tracer, fn: Value, args: list[Value], kwargs: dict[str, Value]) -> 
     special = policy.callable_object(fn)
     if special is not None:
         return special(tx, fn, args, kwargs)
-    method = lookup(fn.cls, "__call__")
+    method = tx.lookup(fn.cls, "__call__")
     if method is MISSING:
         raise tx.throw(TypeError, f"'{fn.cls.__name__}' object is not callable")
     if isinstance(method, types.FunctionType):
@@ -203,7 +203,7 @@ def call_builtin(tx: Tracer, fn: BuiltinValue, args: list[Value], kwargs: dict[s
     verdict = policy.c_function(tx, fn, args, kwargs)
     if verdict is not None:
         return verdict
-    as_method = METHODS.get(lookup(type(obj), "__call__"))
+    as_method = METHODS.get(tx.lookup(type(obj), "__call__"))
     if as_method is not None:
         return as_method(tx, fn, args, kwargs)
     if id(obj) in PURE:
@@ -268,7 +268,7 @@ def call_class(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str, 
     verdict = policy.class_call(tx, fn, args, kwargs)
     if verdict is not None:
         return verdict
-    meta_call = lookup(type(cls), "__call__")
+    meta_call = tx.lookup(type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         return tx_call(tx, tx.wrap(meta_call, const_source(meta_call, meta_call.__qualname__)), [fn, *args], kwargs)
     if isinstance(meta_call, type):  # typed dicts are made by dict itself
@@ -281,7 +281,7 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
     cls = fn.obj
     v = make_instance(tx, fn, args, kwargs)
     if isinstance(v, Value) and issubclass(v.cls, cls):
-        init = lookup(v.cls, "__init__")
+        init = tx.lookup(v.cls, "__init__")
         if isinstance(init, types.FunctionType):
             result = tx_call(tx, tx.wrap(init, const_source(init, init.__qualname__)), [v, *args], kwargs)
             if not (isinstance(result, Const) and result.value is None):
@@ -291,14 +291,14 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
             if handler is None:
                 raise tx.break_("DD005", f"{cls.__name__}.__init__")
             handler(tx, v, args, kwargs)
-        elif (args or kwargs) and lookup(cls, "__new__") is object.__new__:
+        elif (args or kwargs) and tx.lookup(cls, "__new__") is object.__new__:
             raise tx.throw(TypeError, f"{cls.__name__}() takes no arguments")
     return v
 
 
 def make_instance(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """cls.__new__(cls, *args, **kwargs)."""
-    new = lookup(fn.obj, "__new__")
+    new = tx.lookup(fn.obj, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return tx_call(tx, tx.wrap(new, const_source(new, new.__qualname__)), [fn, *args], kwargs)

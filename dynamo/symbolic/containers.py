@@ -232,7 +232,7 @@ def match_class(tx: Tracer, subject: Value, cls: Value, nargs: int, names: tuple
         return NONE
     found: list[Value] = []
     if nargs:
-        match_args = lookup(cls.obj, "__match_args__")
+        match_args = tx.lookup(cls.obj, "__match_args__")
         if match_args is MISSING and cls.obj.__flags__ & _MATCH_SELF:
             match_args, found, limit = (), [subject], 1
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamo.symbolic.attributes import MISSING, find_attr, instance_dict, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, find_attr, instance_dict, tx_call
 from dynamo.symbolic.dicts import copy_dict
 from dynamo.symbolic.hashing import dict_items, dict_set
 from dynamo.symbolic.values import (
@@ -41,7 +41,7 @@ def shallow(tx: Tracer, v: Value) -> Value:
     """copy.copy(v)."""
     if isinstance(v, _ATOMS) or (isinstance(v, TupleValue) and v.cls is tuple):
         return v
-    own = lookup(v.cls, "__copy__")
+    own = tx.lookup(v.cls, "__copy__")
     if own is not MISSING or isinstance(v, TensorValue):
         found = find_attr(tx, v, "__copy__") if own is not MISSING else None
         if found is None:
@@ -58,7 +58,7 @@ def shallow(tx: Tracer, v: Value) -> Value:
 def _refuse_custom(tx: Tracer, v: Value) -> None:
     """Classes that say themselves how they are reduced and rebuilt are left to Python."""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"):
-        raw = lookup(v.cls, name)
+        raw = tx.lookup(v.cls, name)
         if isinstance(raw, types.FunctionType) and raw.__module__ not in ("enum", "torch.nn.modules.module"):
             raise tx.break_("DD005", f"{name} of {v.describe()}")
 
@@ -136,7 +136,7 @@ def _deep(tx: Tracer, v: Value, memo: dict[int, tuple[Value, Value]]) -> Value:
         return MethodValue(v.fn, deep(tx, v.self_, memo))
     if not isinstance(v, ObjectValue) or isinstance(v.obj, torch.nn.Module):
         raise tx.break_("DD005", f"copy.deepcopy of {v.describe()}")
-    own = find_attr(tx, v, "__deepcopy__") if lookup(v.cls, "__deepcopy__") is not MISSING else None
+    own = find_attr(tx, v, "__deepcopy__") if tx.lookup(v.cls, "__deepcopy__") is not MISSING else None
     if own is not None:
         return tx_call(tx, own, [DictValue()])
     if isinstance(v, OpaqueValue) or (tx.try_python(v) is not None and not isinstance(v, ListValue | DictValue | SetValue | TupleValue)):

@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.symbolic.attributes import MISSING, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, tx_call
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.containers import bool_, mapping_items, pairs_of, set_add
 from dynamo.symbolic.hashing import dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, hash_key
@@ -113,7 +113,7 @@ def _getitem(tx: Tracer, self: DictValue, key: Value) -> Value:
     v = dict_get(tx, self, key)
     if v is not None:
         return v
-    missing = lookup(self.cls, "__missing__") if self.cls is not dict else MISSING
+    missing = tx.lookup(self.cls, "__missing__") if self.cls is not dict else MISSING
     if isinstance(missing, types.FunctionType):
         return tx_call(tx, FunctionValue(missing), [self, key])
     if missing is not MISSING:
@@ -234,7 +234,7 @@ def _clear(tx: Tracer, self: DictValue) -> Value:
 
 def update(tx: Tracer, d: DictValue, other: Value | None, kwargs: dict[str, Value]) -> None:
     """d.update(other, **kwargs). Subclasses of OrderedDict go through their own `__setitem__`, as in CPython."""
-    python_set = isinstance(lookup(d.cls, "__setitem__"), types.FunctionType) and issubclass(d.cls, OrderedDict)
+    python_set = isinstance(tx.lookup(d.cls, "__setitem__"), types.FunctionType) and issubclass(d.cls, OrderedDict)
     pairs = pairs_of(tx, other) if other is not None else []
     for k, v in [*pairs, *((Const(n), v) for n, v in kwargs.items())]:
         if python_set:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.bytecode import facts
 from dynamo.symbolic import containers, exception_groups, operators
-from dynamo.symbolic.attributes import MISSING, find_attr, lookup
+from dynamo.symbolic.attributes import MISSING, find_attr
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.foresight import certain_break
@@ -277,7 +277,7 @@ def _before_with(tx: Tracer, f: Frame, ins: Instr) -> None:
 def _special(tx: Tracer, manager: Value, name: str, what: str = "") -> Value:
     from dynamo.symbolic.attributes import bind_descriptor
 
-    raw = lookup(manager.cls, name)
+    raw = tx.lookup(manager.cls, name)
     found = bind_descriptor(tx, raw, manager, manager.cls, name) if raw is not MISSING else None
     if found is None:
         raise tx.throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol{what}")

@@ -22,7 +22,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dynamo.symbolic.attributes import MISSING, lookup
+from dynamo.symbolic.attributes import MISSING
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.containers import index_of
 from dynamo.symbolic.errors import CannotRebuild, Raised
@@ -129,7 +129,7 @@ def _iter(tx: Tracer, v: Value, sentinel: Value | None) -> Value:
 
 @on_function(next, "iterator default?")
 def _next(tx: Tracer, it: Value, default: Value | None) -> Value:
-    if not isinstance(it, TracingState) and lookup(it.cls, "__next__") is MISSING:
+    if not isinstance(it, TracingState) and tx.lookup(it.cls, "__next__") is MISSING:
         raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
     if default is None:
         return next_or_stop(tx, it)
@@ -206,14 +206,14 @@ def _reversed(tx: Tracer, cls: type, v: Value) -> Value:
             return list_iter(tx, [tx.wrap(x, None) for x in reversed(v.value)], type(reversed(v.value)))
         except TypeError as e:
             raise tx.throw(TypeError, str(e)) from e
-    own = lookup(v.cls, "__reversed__")
+    own = tx.lookup(v.cls, "__reversed__")
     if own is not MISSING and own is not None:
         found = special(tx, v, "__reversed__")
         assert found is not None
         return found
     if isinstance(v, TupleValue):
         return reverse_iter(tx, v, reversed)
-    if lookup(v.cls, "__getitem__") is MISSING or lookup(v.cls, "__len__") is MISSING or own is None:
+    if tx.lookup(v.cls, "__getitem__") is MISSING or tx.lookup(v.cls, "__len__") is MISSING or own is None:
         raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not reversible")
     n = index_of(tx, len_(tx, v))
     return live(tx, reversed, (getitem(tx, v, Const(i)) for i in range(n - 1, -1, -1)))

@@ -266,7 +266,7 @@ def _set_slice(tx: Tracer, self: ListValue, key: SliceValue, value: Value) -> Va
     if isinstance(value, ListValue | TupleValue) and not _own_iter(value):
         new = list(value.items)
     else:
-        if lookup(value.cls, "__iter__") is MISSING and lookup(value.cls, "__getitem__") is MISSING:
+        if tx.lookup(value.cls, "__iter__") is MISSING and tx.lookup(value.cls, "__getitem__") is MISSING:
             raise tx.throw(TypeError, _not_iterable_text(s))
         new = list(steps(tx, iter_(tx, value)))
     try:
@@ -398,7 +398,7 @@ def sort_values(tx: Tracer, items: list[Value], key: Value | None, reverse: Valu
 def _add(tx: Tracer, self: ListValue, value: Value) -> Value:
     base = list if issubclass(self.cls, list) else deque
     if not (isinstance(value, ListValue) and issubclass(value.cls, base)):
-        if lookup(value.cls, "__radd__") is not MISSING:
+        if tx.lookup(value.cls, "__radd__") is not MISSING:
             return NOT_IMPLEMENTED
         shown = value.cls.__name__
         text = (
@@ -413,7 +413,7 @@ def _add(tx: Tracer, self: ListValue, value: Value) -> Value:
 
 @on_method(BOTH, "__mul__ __rmul__", "value", ListValue)
 def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
-    if lookup(value.cls, "__index__") is MISSING:
+    if tx.lookup(value.cls, "__index__") is MISSING:
         return _no_repeat(tx, value)
     v = ListValue(self.items * index_of(tx, value), list if issubclass(self.cls, list) else self.cls)
     v.maxlen = self.maxlen
@@ -422,14 +422,14 @@ def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
 
 
 def _no_repeat(tx: Tracer, value: Value) -> Value:
-    if lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
+    if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
         return NOT_IMPLEMENTED
     raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{value.cls.__name__}'")
 
 
 @on_method(BOTH, "__imul__", "value", ListValue)
 def _imul(tx: Tracer, self: ListValue, value: Value) -> Value:
-    if lookup(value.cls, "__index__") is MISSING:
+    if tx.lookup(value.cls, "__index__") is MISSING:
         return _no_repeat(tx, value)
     n = index_of(tx, value)
     tx.touch(self)

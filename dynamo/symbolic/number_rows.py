@@ -8,7 +8,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic import polyfills
-from dynamo.symbolic.attributes import MISSING, lookup
+from dynamo.symbolic.attributes import MISSING
 from dynamo.symbolic.calls import call, fold
 from dynamo.symbolic.operators import binary, special, truth, unpack_iterable
 from dynamo.symbolic.registry import FUNCTIONS, METHODS, pure
@@ -76,7 +76,7 @@ def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -
         _need_value(tx, cls.__name__, a)
     if (args and isinstance(args[0], ObjectValue) and args[0].obj is None) or (args and tx.try_python(args[0]) is None):
         for name in names:
-            if lookup(args[0].cls, name) is not MISSING:
+            if tx.lookup(args[0].cls, name) is not MISSING:
                 found = special(tx, args[0], name)
                 assert found is not None
                 result = fold(tx, cls, [found], {})
@@ -197,11 +197,11 @@ def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
             if fn in _POLYFILLS:
                 return inlined(tx, _POLYFILLS[fn], args, kwargs)
             for name in protocol:
-                if lookup(args[0].cls, name) is not MISSING:
+                if tx.lookup(args[0].cls, name) is not MISSING:
                     found = special(tx, args[0], name)
                     assert found is not None
                     return found if name != "__float__" else call(tx, BuiltinValue(fn), [found, *args[1:]], kwargs)
-            known = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]] if lookup(args[0].cls, "__iter__") is not MISSING else args
+            known = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]] if tx.lookup(args[0].cls, "__iter__") is not MISSING else args
             args = list(known)
         folded = fold(tx, fn, args, kwargs)
         if folded is None:

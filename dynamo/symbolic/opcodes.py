@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dynamo.bytecode import facts
 from dynamo.symbolic import containers, operators
-from dynamo.symbolic.attributes import MISSING, getattr_, lookup, setattr_
+from dynamo.symbolic.attributes import MISSING, getattr_, setattr_
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.frame import Frame
@@ -418,7 +418,7 @@ def _list_extend(tx: Tracer, f: Frame, ins: Instr) -> None:
     try:
         added = operators.unpack_iterable(tx, v)
     except Raised:
-        if all(lookup(v.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
+        if all(tx.lookup(v.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
             raise tx.throw(TypeError, f"Value after * must be an iterable, not {v.cls.__name__}") from None
         raise
     tx.touch(target)

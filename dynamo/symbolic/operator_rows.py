@@ -123,10 +123,10 @@ def _abs(tx: Tracer, a: Value) -> Value:
 
 @on_function(operator.length_hint, "obj default?")
 def _length_hint(tx: Tracer, obj: Value, default: Value | None) -> Value:
-    from dynamo.symbolic.attributes import MISSING, lookup
+    from dynamo.symbolic.attributes import MISSING
     from dynamo.symbolic.operators import len_
 
-    if lookup(obj.cls, "__len__") is not MISSING:
+    if tx.lookup(obj.cls, "__len__") is not MISSING:
         return len_(tx, obj)
     raise tx.break_("DD005", f"length hint of {obj.describe()}")
 

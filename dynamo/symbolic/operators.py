@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.symbolic.attributes import MISSING, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, class_function, tx_call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.values import (
@@ -24,7 +24,6 @@ from dynamo.symbolic.values import (
     ClassValue,
     Const,
     ExceptionValue,
-    FunctionValue,
     GeneratorValue,
     IterValue,
     Lazy,
@@ -74,12 +73,11 @@ _UNARY: dict[str, tuple[str, Callable[..., Any], str]] = {
 
 def special(tx: Tracer, v: Value, name: str, *args: Value) -> Value | None:
     """Call the special method of v's class; None when the class has none (or sets it to None)."""
-    raw = lookup(v.cls, name)
+    raw = tx.lookup(v.cls, name)
     if raw is MISSING or raw is None:
         return None
     if isinstance(raw, types.FunctionType):
-        known = tx.by_id.get(id(raw))
-        return tx_call(tx, known if known is not None else FunctionValue(raw), [v, *args])
+        return tx_call(tx, class_function(tx, raw), [v, *args])
     return tx_call(tx, BuiltinValue(raw) if not isinstance(raw, staticmethod) else tx.wrap(raw.__func__, None), [v, *args])
 
 
@@ -117,7 +115,7 @@ def _is_number_member(v: Value) -> bool:
 def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | None:
     """CPython's binary dispatch; None when both sides answer NotImplemented."""
     order = [(a, name, b), (b, rname, a)]
-    if a.cls is not b.cls and issubclass(b.cls, a.cls) and lookup(b.cls, rname) is not lookup(a.cls, rname):
+    if a.cls is not b.cls and issubclass(b.cls, a.cls) and tx.lookup(b.cls, rname) is not tx.lookup(a.cls, rname):
         order.reverse()
     if a.cls is b.cls and name != rname:
         order = order[:1]
@@ -245,7 +243,7 @@ def truth(tx: Tracer, v: Value) -> bool:
             return bool(constant)
         raise tx.break_("DD001", v.describe())
     for name in ("__bool__", "__len__"):
-        raw = lookup(v.cls, name)
+        raw = tx.lookup(v.cls, name)
         if raw is not MISSING and raw is not None:
             result = special(tx, v, name)
             assert result is not None
@@ -335,7 +333,7 @@ def contains(tx: Tracer, owner: Value, v: Value) -> bool:
     result = special(tx, owner, "__contains__", v)
     if result is not None:
         return truth(tx, result)
-    if all(lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
+    if all(tx.lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
         raise tx.throw(TypeError, _NO_CONTAINER.format(owner.cls.__name__))
     it = iter_(tx, owner)
     while (x := next_(tx, it)) is not None:
@@ -394,7 +392,7 @@ def iter_(tx: Tracer, v: Value) -> Value:
     result = special(tx, v, "__iter__")
     if result is not None:
         return result
-    if lookup(v.cls, "__getitem__") is not MISSING:
+    if tx.lookup(v.cls, "__getitem__") is not MISSING:
         return _getitem_iter(tx, v)
     raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not iterable")
 
@@ -496,7 +494,7 @@ def send(tx: Tracer, it: Value, v: Value) -> tuple[bool, Value]:
 
 def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None) -> list[Value]:
     """list(v) as values; stops after `limit` items."""
-    if isinstance(v, ListValue | TupleValue) and lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
+    if isinstance(v, ListValue | TupleValue) and tx.lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
         return tx.items(v.items)
     out: list[Value] = []
     it = iter_(tx, v)

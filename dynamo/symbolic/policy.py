@@ -184,7 +184,9 @@ def leaf(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | N
     """A node of the graph, unless a Python callable is among the arguments."""
     if any(_has_callable(v) for v in (*args, *kwargs.values())):
         return None
-    return tx.call_function(fn.obj, args, kwargs)  # type: ignore[arg-type]  # python_function is asked for real functions only
+    assert isinstance(fn.obj, types.FunctionType)  # python_function is asked for real functions only
+    tx.definitions.used_by(fn.obj, vars(torch))
+    return tx.call_function(fn.obj, args, kwargs)
 
 
 def _has_callable(v: Value) -> bool:

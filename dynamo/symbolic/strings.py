@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.source import const_source
-from dynamo.symbolic.attributes import MISSING, getattr_, lookup, tx_call
+from dynamo.symbolic.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.calls import fold
 from dynamo.symbolic.constants import IMMUTABLE_MODULES
 from dynamo.symbolic.containers import is_iterable
@@ -89,7 +89,7 @@ def format_(tx: Tracer, v: Value, spec: str) -> str:
         return _folded(tx, format, v, Const(spec))
     if isinstance(v, TensorValue):
         raise tx.break_("DD003", f"text of {v.describe()}")
-    raw = lookup(v.cls, "__format__")
+    raw = tx.lookup(v.cls, "__format__")
     if raw is object.__format__:
         if spec:
             raise tx.throw(TypeError, f"unsupported format string passed to {v.cls.__name__}.__format__")
@@ -148,7 +148,7 @@ def str_(tx: Tracer, v: Value) -> str:
         raise tx.break_("DD003", f"text of {v.describe()}")
     if isinstance(v, ClassValue | ModuleValue):
         return _folded(tx, str, v)
-    raw = lookup(v.cls, "__str__")
+    raw = tx.lookup(v.cls, "__str__")
     if isinstance(raw, types.FunctionType):
         found = special(tx, v, "__str__")
         assert found is not None
@@ -167,9 +167,9 @@ def exception_text(tx: Tracer, v: ExceptionValue) -> str:
     if isinstance(v, ExceptionGroupValue):
         n = len(v.members.items)
         return f"{str_(tx, v.message)} ({n} sub-exception{'s' if n > 1 else ''})"
-    if lookup(v.cls, "__str__") is KeyError.__str__ and len(v.args) == 1:
+    if tx.lookup(v.cls, "__str__") is KeyError.__str__ and len(v.args) == 1:
         return repr_(tx, v.args[0])
-    if lookup(v.cls, "__str__") not in (BaseException.__str__, KeyError.__str__, ImportError.__str__, MISSING) and len(v.args) > 1:
+    if tx.lookup(v.cls, "__str__") not in (BaseException.__str__, KeyError.__str__, ImportError.__str__, MISSING) and len(v.args) > 1:
         return _folded(tx, lambda *args: str(v.cls(*args)), *v.args)
     if len(v.args) == 1:
         return str_(tx, v.args[0])
@@ -182,7 +182,7 @@ def repr_(tx: Tracer, v: Value) -> str:
         return _folded(tx, repr, v)
     if isinstance(v, TensorValue):
         raise tx.break_("DD003", f"text of {v.describe()}")
-    raw = lookup(v.cls, "__repr__")
+    raw = tx.lookup(v.cls, "__repr__")
     if isinstance(raw, types.FunctionType):
         return _text_from(tx, tx_call(tx, tx.wrap(raw, None), [v]), "__repr__ returned non-string (type {})")
     if isinstance(v, ExceptionValue):

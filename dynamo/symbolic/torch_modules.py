@@ -9,7 +9,7 @@ from torch.nn.modules import module as nn_module
 
 from dynamo import graph_helpers, marks
 from dynamo.source import Source, const_source
-from dynamo.symbolic.attributes import getattr_, instance_dict, lookup, tx_call
+from dynamo.symbolic.attributes import getattr_, instance_dict, tx_call
 from dynamo.symbolic.calls import inline
 from dynamo.symbolic.hashing import dict_get
 from dynamo.symbolic.registry import function
@@ -41,7 +41,7 @@ def call_module(tx: Tracer, m: ObjectValue, args: Args, kwargs: Kwargs) -> Value
         found = _marked(tx, m, args, kwargs)
         if found is not None:
             return found
-    call = lookup(m.cls, "__call__")
+    call = tx.lookup(m.cls, "__call__")
     if call is Module.__call__:
         return call_hooked(tx, m, args, kwargs)
     return tx_call(tx, tx.wrap(call, const_source(call, f"{m.cls.__name__}.__call__")), [m, *args], kwargs)

@@ -19,6 +19,7 @@ from torch.fx import Graph, Node
 
 from dynamo import fake
 from dynamo.source import Source, const_source
+from dynamo.symbolic.definitions import MISSING, Definitions, lookup
 from dynamo.symbolic.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.numpy_types import as_number
 from dynamo.symbolic.values import (
@@ -98,6 +99,9 @@ class Tracer:
         self.switched: set[object] = set()  # setters of global modes that the trace has called
         self.mode = fake.FakeMode()
         self.guards: dict[Any, GuardRecord] = {}
+        self.definitions = Definitions()
+        self.owners: dict[Source, object] = {}  # source of an instance dict -> the object that it is of
+        self.ends_with: list[object] = []  # objects whose state is baked in: the entry lives no longer than they do
         self.by_id: dict[int, Value] = {}
         self.keep: list[object] = []  # keeps objects alive whose id() is a key
         self.attributes: dict[str, Any] = {}  # get_attr name -> tensor or other attribute of the GraphModule
@@ -150,6 +154,9 @@ class Tracer:
     def guard(self, source: Source | None, kind: str, arg: Any = None) -> None:
         """Rely on a fact; repeated facts are kept once, with the first line that needed them."""
         key: Any
+        if kind == "code" and source is not None and source.kind == "const":
+            self.definitions.of_function(source.arg)
+            return
         try:
             key = (source, kind, arg if kind in ("eq", "len", "no_key", "has_key") else id(arg))
             if key in self.guards and type(self.guards[key].arg) is type(arg):
@@ -161,6 +168,12 @@ class Tracer:
         if key not in self.guards:
             file, line = self.where()
             self.guards[key] = GuardRecord(source, kind, arg, file, line)
+
+    def lookup(self, cls: type, name: str) -> Any:
+        """Raw entry of `name` along the bases of `cls`, or MISSING; relied upon. Never runs user code."""
+        raw = lookup(cls, name)
+        self.definitions.of_class(cls, name, raw)
+        return raw
 
     # ---- values from real objects -------------------------------------------------------------------------
 
@@ -475,13 +488,15 @@ class Tracer:
         if name in globals_:
             obj = globals_[name]
             if fixed and isinstance(obj, _FIXED_KINDS):
+                self.definitions.of_dict(globals_, name, obj)
                 return self.wrap(obj, None)
             return self.wrap(obj, base.step("dict_item", name, f"G[{name!r}]"))
         builtins = globals_.get("__builtins__", __builtins__)
         table = builtins if isinstance(builtins, dict) else vars(builtins)
+        if not fixed:
+            self.guard(base, "no_key", name)
+        self.definitions.of_dict(table, name, table.get(name, MISSING))
         if name in table:
-            if not fixed:
-                self.guard(base, "no_key", name)
             return self.wrap(table[name], None)
         raise self.name_error(f"name '{name}' is not defined", name)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamo.symbolic.attributes import MISSING, lookup
+from dynamo.symbolic.attributes import MISSING
 from dynamo.symbolic.calls import fold
 from dynamo.symbolic.containers import as_slice, bool_, index_of, position, slice_of
 from dynamo.symbolic.lists import COMPARISONS, compare_sequences
@@ -86,7 +86,7 @@ def _index(tx: Tracer, self: TupleValue, value: Value, start: Value | None, stop
 @on_method(TUPLES, "__add__", "value", TupleValue)
 def _add(tx: Tracer, self: TupleValue, value: Value) -> Value:
     if not isinstance(value, TupleValue):
-        if lookup(value.cls, "__radd__") is not MISSING:
+        if tx.lookup(value.cls, "__radd__") is not MISSING:
             return NOT_IMPLEMENTED
         raise tx.throw(TypeError, f'can only concatenate tuple (not "{value.cls.__name__}") to tuple')
     return TupleValue([*self.items, *value.items], _joined(tx, self, value))
@@ -105,8 +105,8 @@ def _size_radd(tx: Tracer, self: TupleValue, value: Value) -> Value:
 
 @on_method(TUPLES, "__mul__ __rmul__", "value", TupleValue)
 def _mul(tx: Tracer, self: TupleValue, value: Value) -> Value:
-    if lookup(value.cls, "__index__") is MISSING:
-        if lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
+    if tx.lookup(value.cls, "__index__") is MISSING:
+        if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
             return NOT_IMPLEMENTED
         raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{value.cls.__name__}'")
     return TupleValue(self.items * index_of(tx, value), _plain(self))

@@ -126,6 +126,8 @@ def _tensor(tx: Tracer, t: torch.Tensor, source: Source | None) -> Value:
     if source is None:
         return _constant_tensor(tx, t)
     baked = _is_module_state(source) and source.name not in tx.known.inputs
+    if baked and source.base is not None and source.base.base is not None:
+        tx.ends_with.append(tx.owners.get(source.base.base))
     return tx.add_input(t, source, baked)
 
 
