@@ -192,3 +192,6 @@ def set_stance(stance: int) -> int:
 
 def layout_report() -> dict[str, object]:
     """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""
+
+def inst_dict(obj: object) -> dict[str, Any]:
+    """obj.__dict__, read without any code of its class."""

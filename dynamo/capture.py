@@ -77,6 +77,9 @@ def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, f
             if known.break_at != tx.root_step - 1:
                 return None  # some of the original instruction has run
             tx.root_step, frame.ip = known.break_at, frame.current
+        if tx.warning_scopes:
+            _earlier(known, tx.warning_scopes[0].born - 1)
+            return None
         if not resumable(frame.program, frame.instr.orig):
             _earlier(known, tx.step_of_handler)
             return None

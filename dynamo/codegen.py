@@ -17,7 +17,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -57,10 +57,12 @@ from dynamo.symbolic.values import (
     TupleValue,
     Value,
 )
+from dynamo.symbolic.warning_rows import give
 
 # Names every entry can use.
 _HELPERS: dict[str, Any] = {
     "dict_getitem": dict.__getitem__,
+    "inst_dict": _C.inst_dict,
     "list_getitem": list.__getitem__,
     "tuple_getitem": tuple.__getitem__,
     "dict_setitem": dict.__setitem__,
@@ -203,6 +205,9 @@ class EntryWriter:
 
     def replay(self) -> None:
         """Statements for every change of an object that existed before the frame."""
+        for w in self.tx.warned:
+            parts = (self.value(w.message), *(self.names.const(x) for x in (w.category, w.place, w.filters)))
+            (self.first_effects if w.early and not self.body else self.effects).append(f"{self.names.const(give)}({', '.join(parts)})")
         for v in list(self.tx.mutated.values()):
             if isinstance(v, CellValue):
                 if v.obj is not None or v.source is not None:
@@ -263,11 +268,12 @@ class EntryWriter:
             return
         target = self.value(owner)
         removed, changed, _ = self._changes(d)
+        setter, deleter = (self.names.const(m) if m is not plain else text for m, plain, text in _attribute_methods(owner.cls))
         for key in removed:
-            self.effects.append(f"object_delattr({target}, {key!r})")
+            self.effects.append(f"{deleter}({target}, {key!r})")
         for key, x in changed:
             name = self.tx.as_python(key)
-            self.effects.append(f"object_setattr({target}, {name!r}, {self.value(x)})")
+            self.effects.append(f"{setter}({target}, {name!r}, {self.value(x)})")
 
     def _dict_effect(self, d: DictValue) -> None:
         target = self.value(d)
@@ -328,6 +334,14 @@ class EntryWriter:
             lines += graph_call
         lines += [*self.body, *self.effects, f"return {result}"]
         return f"def {name}({params}):\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def _attribute_methods(cls: type) -> Iterator[tuple[Any, Any, str]]:
+    """Per way to change an attribute: the C method for instances of a class, object's, and how that is called in entries."""
+    for name, text in (("__setattr__", "object_setattr"), ("__delattr__", "object_delattr")):
+        found = (c.__dict__.get(name) for c in cls.__mro__)
+        own = next(m for m in found if isinstance(m, types.WrapperDescriptorType) and m.__name__ == name)
+        yield own, getattr(object, name), text
 
 
 # ---- makers: an object is named before it is filled, so that cycles close ---------------------------------

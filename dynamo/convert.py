@@ -12,7 +12,7 @@ import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,9 +32,11 @@ from dynamo.errors import BackendError, CompileError, GraphBreakError, Recompile
 from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
+from dynamo.inspection import attributes_of, is_a
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
 from dynamo.lifetimes import Lifetime, given
 from dynamo.modes import watcher
+from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
 from dynamo.symbolic.tracer import Decisions
@@ -128,12 +130,13 @@ class Context:
                 return None
             if state.nested and not mentions_tensors(inputs):
                 return None
-            if not self._may_compile(fn, state, inputs):
-                return None
-            made = self._compile(fn, state, inputs)
+            reasons = why_missed(state.cache, inputs) if state.cache.entries else []
+            with pristine_builtins():
+                made = self._compile(fn, state, inputs) if self._may_compile(fn, state, reasons) else None
             if made is None:
                 return None
-            made.info.lifetime.begin(state.cache, made)  # type: ignore[union-attr]  # convert makes infos
+            assert isinstance(made.info, EntryInfo)
+            made.info.lifetime.begin(state.cache, made)
             return made.fn
 
     def _is_watched(self, code: types.CodeType, state: CodeState) -> bool:
@@ -144,11 +147,10 @@ class Context:
             emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD022", by))
         return bool(by)
 
-    def _may_compile(self, fn: types.FunctionType, state: CodeState, inputs: tuple[Any, ...]) -> bool:
+    def _may_compile(self, fn: types.FunctionType, state: CodeState, reasons: list[MissReason]) -> bool:
         """Count and explain the recompile; False when the limit is reached."""
         if not state.cache.entries:
             return True
-        reasons = why_missed(state.cache, inputs)
         reason = reasons[0] if reasons else MissReason("no entry fits", -1, "", "", 0)
         code = fn.__code__
         frame = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
@@ -380,28 +382,35 @@ def debug_filter(code: types.CodeType) -> bool:
 def mentions_tensors(inputs: tuple[Any, ...], depth: int = 2) -> bool:
     """Whether a frame reached from broken code could do tensor work at all."""
     for x in inputs:
-        if isinstance(x, torch.Tensor | torch.nn.Module):
+        if is_a(x, torch.Tensor, torch.nn.Module):
             return True
-        if isinstance(x, types.CellType):
+        if is_a(x, types.CellType):
             try:
                 x = x.cell_contents
             except ValueError:
                 continue
-            if isinstance(x, torch.Tensor | torch.nn.Module):
+            if is_a(x, torch.Tensor, torch.nn.Module):
                 return True
-        if depth and isinstance(x, list | tuple) and mentions_tensors(tuple(x[:32]), depth - 1):
+        if not depth:
+            continue
+        members = _members(x)
+        if members is not None and mentions_tensors(tuple(itertools.islice(members, 32)), depth - 1):
             return True
-        if depth and isinstance(x, dict) and mentions_tensors(tuple(itertools.islice(x.values(), 32)), depth - 1):
-            return True
-        if (
-            depth
-            and type(x).__module__ not in ("builtins", "torch")
-            and hasattr(x, "__dict__")
-            and not isinstance(x, type | types.ModuleType)
-        ):
-            if mentions_tensors(tuple(itertools.islice(vars(x).values(), 32)), depth - 1):
-                return True
     return False
+
+
+def _members(x: Any) -> Iterable[Any] | None:
+    """What a container or an object holds, read without its own methods."""
+    for cls, read in _READERS:
+        if is_a(x, cls):
+            return read(x)
+    if is_a(x, type, types.ModuleType) or type(x).__module__ in ("builtins", "torch"):
+        return None
+    held = attributes_of(x)
+    return held.values() if held is not None else None
+
+
+_READERS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = ((list, list.__iter__), (tuple, tuple.__iter__), (dict, dict.values))
 
 
 # ---- frames reached from broken code ------------------------------------------------------------------------

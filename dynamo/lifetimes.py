@@ -18,7 +18,7 @@ _NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
 _KEPT = (str, bytes, int, float, complex, type(None), tuple, frozenset, types.ModuleType)
 
 
-class Mortal(weakref.ref):  # type: ignore[type-arg]  # of anything
+class Mortal(weakref.ref):
     """A weak reference in place of an object in guards; a reference that is itself the object is no Mortal."""
 
     __slots__ = ()
@@ -40,7 +40,7 @@ class Lifetime:
         self._on_death = lambda _: _end(me)
 
     def hold(self, obj: object) -> Any:
-        """What stands for `obj` in guards: a Mortal, or the object itself where it lives as long as the process or can't be referred to weakly."""
+        """What stands for `obj` in guards: a Mortal, or the object itself if it lives as long as the process or can't be held weakly."""
         if isinstance(obj, _KEPT) or lives_on(obj):
             return obj
         ref = self._refs.get(id(obj))

@@ -106,11 +106,11 @@ _STEPS: dict[str, tuple[Callable[[Source], str], Callable[[Source, Load, ConstNa
     ),
     "inst_attr": (
         lambda s: f"{_base_name(s)}.{s.arg}",
-        lambda s, load, const: f"{_base_code(s, load)}.__dict__[{s.arg!r}]",
+        lambda s, load, const: f"inst_dict({_base_code(s, load)})[{s.arg!r}]",
     ),
     "inst_dict": (
         lambda s: f"{_base_name(s)}.__dict__",
-        lambda s, load, const: f"{_base_code(s, load)}.__dict__",
+        lambda s, load, const: f"inst_dict({_base_code(s, load)})",
     ),
     "dict_item": (
         lambda s: s.label or f"{_base_name(s)}[{_show(s.arg)}]",

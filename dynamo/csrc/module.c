@@ -1,9 +1,18 @@
 /* The module dynamo._C: types and functions under their public names. */
 #include "core.h"
 
+static PyObject *inst_dict(PyObject *Py_UNUSED(mod), PyObject *obj)
+{
+    PyObject *dict = dd_inst_dict(obj);
+    if (!dict) /* it may not have been made yet, or be kept elsewhere */
+        return PyObject_GenericGetDict(obj, NULL);
+    return Py_NewRef(dict);
+}
+
 static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
+    {"inst_dict", inst_dict, METH_O, "inst_dict(obj)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -99,9 +99,9 @@ def build(
     for record in kept:
         if record.kind in _IDENTITIES:
             record.arg = lifetime.hold(record.arg)
-        source = record.source.root if record.source is not None else None
-        if source is not None and source.kind == "const":
-            source.arg = lifetime.hold(source.arg)  # only its name is asked for from here on
+        origin = record.source.root if record.source is not None else None
+        if origin is not None and origin.kind == "const":
+            origin.arg = lifetime.hold(origin.arg)  # only its name is asked for from here on
     return BuiltGuards(tree, kept)
 
 

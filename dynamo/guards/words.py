@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynamo import _C
+from dynamo.inspection import is_a
 from dynamo.lifetimes import given
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import GuardRecord
 
 
+_PLAIN_REPRS = frozenset(t.__repr__ for t in (int, float, str, bytes, complex, bool, type(None), type(...), torch.dtype, torch.device))
+
+
 def _short(obj: object) -> str:
     obj = given(obj)
-    if isinstance(obj, torch.Tensor):
+    if is_a(obj, torch.Tensor):
+        assert isinstance(obj, torch.Tensor)
         return f"tensor {tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
-    text = getattr(obj, "__qualname__", None) if isinstance(obj, type) or callable(obj) else None
-    text = text if isinstance(text, str) else repr(obj)
+    if is_a(obj, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType):
+        text = str(getattr(obj, "__qualname__", type(obj).__name__))
+    elif type(obj).__repr__ in _PLAIN_REPRS:
+        text = repr(obj)
+    else:  # its repr would be code of the program
+        text = f"a {type(obj).__qualname__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -77,13 +86,13 @@ def guard_text(record: GuardRecord) -> tuple[str, str]:
 def failure(record: GuardRecord, seen: object) -> str:
     """One line: which guard failed and the values. `seen` is what `GuardTree.explain` returned."""
     source, check = guard_text(record)
-    if isinstance(seen, str) and seen.startswith("AccessError"):
+    if type(seen) is str and seen.startswith("AccessError"):
         return f"{source}: expected {check}, but it can't be read any more"
     if record.kind == "state":
         return f"global state changed: {record.arg.why()}"
     if record.kind == "defined":
         return f"{seen} has another definition"
-    if record.kind == "tensor" and isinstance(seen, torch.Tensor):
+    if record.kind == "tensor" and is_a(seen, torch.Tensor):
         return f"tensor {source}: {record.arg.facts.why(seen) or 'facts differ'}"
     if record.kind == "type":
         return f"{source}: expected type {_short(record.arg)}, got {_short(type(seen))}"
@@ -91,15 +100,16 @@ def failure(record: GuardRecord, seen: object) -> str:
         return f"{source}: expected {check}, got {_code_of(seen)}"
     if record.kind in ("len", "pred_len"):
         return f"{source}: expected length {record.arg}, got {_length(seen)}"
-    if record.kind == "dict_keys" and isinstance(seen, dict):
-        return f"{source}: expected {check}, got {list(seen)}"
+    if record.kind == "dict_keys" and is_a(seen, dict):
+        keys = [_short(k) if type(k) is not str else k for k in _keys(seen)]
+        return f"{source}: expected {check}, got {keys}"
     if record.kind == "distinct":
         return f"{source}: two of them are the same object now"
     return f"{source}: expected {check}, got {_short(seen)}"
 
 
 def _code_of(obj: Any) -> str:
-    code = getattr(obj, "__code__", None)
+    code = obj.__code__ if is_a(obj, types.FunctionType) else None
     return f"that of {code.co_qualname} of line {code.co_firstlineno}" if isinstance(code, types.CodeType) else _short(obj)
 
 
@@ -117,5 +127,10 @@ def _defined_text(holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], .
     return "; ".join(texts)
 
 
+def _keys(obj: Any) -> Iterable[object]:
+    return dict.keys(obj)
+
+
 def _length(obj: Any) -> object:
-    return len(obj) if hasattr(obj, "__len__") else _short(obj)
+    lengths = [c.__len__(obj) for c in (list, tuple, dict, set, str) if is_a(obj, c)]
+    return lengths[0] if lengths else _short(obj)

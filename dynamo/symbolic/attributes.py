@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import enum
 import functools
 import sys
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo.inspection import attributes_of
+from dynamo.pristine import builtin
 from dynamo.source import Source, const_source
 from dynamo.symbolic.definitions import MISSING, lookup
 from dynamo.symbolic.errors import Raised
@@ -79,6 +82,8 @@ def find_attr(tx: Tracer, v: Value, name: str) -> Value | None:
     custom = tx.lookup(v.cls, "__getattribute__")
     if isinstance(custom, types.FunctionType):
         return tx_call(tx, class_function(tx, custom), [v, Const(name)])
+    if _other_method(custom, "__getattribute__"):
+        return tx_call(tx, BuiltinValue(custom), [v, Const(name)])
     return generic_getattr(tx, v, name)
 
 
@@ -108,10 +113,12 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
         written = _class_written(tx, v.cls, name)
         if written is not MISSING:
             return MethodValue(written, v) if isinstance(written, FunctionValue) else written
-    if isinstance(v, TensorValue) and (raw is MISSING or name in v.attrs):
+    if isinstance(v, TensorValue) and (name in v.attrs or not _is_of_torch(raw)):
         from dynamo.symbolic.torch_tensors import user_attribute
 
-        return user_attribute(tx, v, name)
+        found = user_attribute(tx, v, name)
+        if found is not None or raw is MISSING:
+            return found
     if raw is not MISSING:
         return bind_descriptor(tx, raw, v, v.cls, name)
     fallback = tx.lookup(v.cls, "__getattr__")
@@ -120,10 +127,17 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
             return _nn_module_getattr(tx, v, name)
         if isinstance(fallback, types.FunctionType):
             return tx_call(tx, class_function(tx, fallback), [v, Const(name)])
+        if _other_method(fallback, "__getattr__"):
+            return tx_call(tx, BuiltinValue(fallback), [v, Const(name)])
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
     if isinstance(v, OpaqueValue) and v.obj is not None and hasattr(v.obj, name):
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")  # kept by C code in a place of its own
     return None
+
+
+def _is_of_torch(raw: Any) -> bool:
+    """Whether an entry of a tensor's class is a method that torch defines: nobody puts another one on an instance."""
+    return callable(raw) and is_library(str(getattr(raw, "__module__", None) or getattr(raw, "__objclass__", torch.Tensor).__module__))
 
 
 def _nn_module_getattr(tx: Tracer, v: ObjectValue, name: str) -> Value | None:
@@ -164,10 +178,11 @@ def instance_dict(tx: Tracer, v: Value) -> DictValue | None:
         v.inst = DictValue()
         v.inst.owner = v
         return v.inst
-    real = getattr(v.obj, "__dict__", None)
-    if not isinstance(real, dict):
+    real = attributes_of(v.obj)
+    if real is None:
         return None
-    source = v.source.step("inst_dict") if v.source is not None else const_source(v.obj, v.cls.__name__).step("inst_dict")
+    base = v.source if v.source is not None else const_source(v.obj, v.cls.__name__)
+    source = base.attr("__dict__") if issubclass(v.cls, _thread._local) else base.step("inst_dict")
     tx.owners[source] = v.obj
     v.inst = DictValue(dict, real, source)
     v.inst.keys_guarded = False
@@ -182,7 +197,7 @@ def _class_has_dict(cls: type) -> bool:
 
 def class_function(tx: Tracer, fn: types.FunctionType) -> Value:
     """A function found on a class: where it was found is relied upon already."""
-    return tx.wrap(fn, const_source(fn, fn.__qualname__))
+    return tx.wrap(fn, const_source(fn, fn.__qualname__) if id(fn) not in tx.by_id else None)
 
 
 def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Value | None:
@@ -272,7 +287,8 @@ def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
     written = tx.global_writes.get((id(members), name))
     if written is not None:
         return written[2]
-    if name not in members:
+    found = builtin(members, name, MISSING)
+    if found is MISSING:
         tx.definitions.of_dict(members, name, MISSING)
         if name == "__dict__":
             raise tx.break_("DD014", f"__dict__ of {v.describe()}")
@@ -281,11 +297,9 @@ def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
         except AttributeError:
             return None
         return tx.wrap(real, const_source(v.obj, v.obj.__name__).attr(name))
-    obj = members[name]
     if is_library(v.obj.__name__):
-        tx.definitions.of_dict(members, name, obj)
-        return tx.wrap(obj, None if not isinstance(obj, torch.Tensor) else const_source(obj, f"{v.obj.__name__}.{name}"))
-    return tx.wrap(obj, const_source(members, v.obj.__name__).step("dict_item", name, f"{v.obj.__name__}.{name}"))
+        return tx.defined(members, name, found)
+    return tx.wrap(found, const_source(members, v.obj.__name__).step("dict_item", name, f"{v.obj.__name__}.{name}"))
 
 
 @functools.cache
@@ -481,10 +495,18 @@ def setattr_(tx: Tracer, v: Value, name: str, value: Value | None) -> None:
         if not (hook is torch.nn.Module.__setattr__ and value is not None and _module_fast_set(tx, v, name, value)):
             tx_call(tx, class_function(tx, hook), [v, Const(name)] + ([value] if value is not None else []))
         return
+    if _other_method(hook, "__setattr__" if value is not None else "__delattr__"):
+        tx_call(tx, BuiltinValue(hook), [v, Const(name)] + ([value] if value is not None else []))
+        return
     if isinstance(v, ClassValue):
         set_class_attr(tx, v, name, value)
         return
     generic_setattr(tx, v, name, value)
+
+
+def _other_method(raw: Any, name: str) -> bool:
+    """Whether a class has a C method of another name in this place: `__setattr__ = dict.__setitem__`."""
+    return isinstance(raw, types.WrapperDescriptorType | types.MethodDescriptorType) and raw.__name__ != name
 
 
 def _module_fast_set(tx: Tracer, v: Value, name: str, value: Value) -> bool:

@@ -72,7 +72,7 @@ def make_tuple(cls: type, parts: list[Any]) -> Any:
 
 def is_frozen(obj: object) -> bool:
     """Objects without state of interest, known once their identity is guarded."""
-    return isinstance(obj, enum.Enum | types.GenericAlias) or type(obj).__module__ == "typing" or is_c_enum(type(obj))
+    return issubclass(type(obj), enum.Enum | types.GenericAlias) or type(obj).__module__ == "typing" or is_c_enum(type(obj))
 
 
 def is_c_enum(cls: type) -> bool:

@@ -26,4 +26,5 @@ from dynamo.symbolic import (  # noqa: F401  # imported for their rows
     strings,
     torch_functions,
     tuples,
+    warning_rows,
 )

@@ -6,10 +6,12 @@ the real object (or of the value, for objects the trace made). Objects with thei
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo.inspection import is_a
 from dynamo.symbolic.values import (
     ClassValue,
     Const,
@@ -103,13 +105,17 @@ def hash_key(tx: Tracer, v: Value) -> Any:
     return _Identity(v)
 
 
+def _members(obj: Any) -> Iterator[object]:
+    return tuple.__iter__(obj)
+
+
 def object_key(tx: Tracer, obj: object) -> Any:
     """The key `hash_key` gives for the value of this real object."""
-    if isinstance(obj, torch.Tensor | torch.nn.Module):
+    if issubclass(type(obj), torch.Tensor | torch.nn.Module):
         return _Identity(obj)
-    if isinstance(obj, tuple):
-        return tuple(object_key(tx, x) for x in obj)
-    if type(obj).__hash__ is object.__hash__ and not isinstance(obj, type):
+    if issubclass(type(obj), tuple):
+        return tuple(object_key(tx, x) for x in _members(obj))
+    if type(obj).__hash__ is object.__hash__ and not issubclass(type(obj), type):
         return _Identity(obj)
     return obj
 
@@ -136,8 +142,8 @@ def _guard_membership(tx: Tracer, d: DictValue, key: Value, entry: tuple[Value, 
             return
     if entry is not None:
         tx.guard(d.source, "has_key", known[0])
-    elif d.owner is not None and d.owner.source is not None and isinstance(known[0], str) and not isinstance(d.owner.obj, torch.nn.Module):
-        tx.guard(d.owner.source, "no_inst_attr", known[0])  # also holds while the object has no dict yet
+    elif d.source.kind == "inst_dict" and d.owner is not None and isinstance(known[0], str) and not is_a(d.owner.obj, torch.nn.Module):
+        tx.guard(d.source.base, "no_inst_attr", known[0])  # also holds while the object has no dict yet
     else:
         tx.guard(d.source, "no_key", known[0])
 

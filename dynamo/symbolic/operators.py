@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.symbolic.attributes import MISSING, class_function, tx_call
+from dynamo.symbolic.attributes import MISSING, class_function, is_library, tx_call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.values import (
@@ -86,7 +86,7 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     inplace = symbol.endswith("=")
     name, rname, fn, ifn = _BINARY[symbol.rstrip("=")]
     if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-        if _tensor_operands(a, b):
+        if _tensor_operands(a, b) and not _overridden(tx, a, b, name, rname, *(["__i" + name[2:]] if inplace else [])):
             return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
     if isinstance(a, Const) and isinstance(b, Const):
         return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, fn, a, b)
@@ -105,6 +105,12 @@ def _tensor_operands(a: Value, b: Value) -> bool:
     """Whether torch's own operator handles the pair (a Python class may define the reflected method instead)."""
     other = b if isinstance(a, TensorValue) else a
     return isinstance(other, TensorValue | Const) or _is_number_member(other)
+
+
+def _overridden(tx: Tracer, a: Value, b: Value, *names: str) -> bool:
+    """Whether the program has put a method of its own into torch's class for one of these operators."""
+    found = [tx.lookup(v.cls, name) for v in (a, b) if isinstance(v, TensorValue) for name in names if name]
+    return any(isinstance(raw, types.FunctionType) and not is_library(raw.__module__) for raw in found)
 
 
 def _is_number_member(v: Value) -> bool:

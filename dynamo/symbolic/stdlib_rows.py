@@ -21,17 +21,16 @@ import sys
 import time
 import types
 import typing
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic import polyfills
-from dynamo.symbolic.attributes import getattr_, instance_dict, tx_call
+from dynamo.symbolic.attributes import instance_dict, tx_call
 from dynamo.symbolic.calls import fold
 from dynamo.symbolic.containers import bool_, pairs_of
 from dynamo.symbolic.hashing import dict_items, dict_set
-from dynamo.symbolic.operators import compare, special, truth
+from dynamo.symbolic.operators import compare, special
 from dynamo.symbolic.registry import FUNCTIONS, METHODS, pure
 from dynamo.symbolic.rows import inlined, on_class, on_function, on_method
 from dynamo.symbolic.strings import repr_
@@ -88,29 +87,7 @@ _broken_methods("DD023", _random.Random, "random", "seed", "getrandbits", "getst
 _broken("DD023", random.Random.seed, random.Random.choice, random.Random.shuffle)
 
 
-# ---- warnings and logging ---------------------------------------------------------------------------------
-
-
-def _quiet(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    """No warning is given, as with torch.compile; under an "error" filter a warning would raise, so Python gives it."""
-    if any(f[0] == "error" for f in warnings.filters):
-        raise tx.break_("DD004", "warnings.warn")
-    return NONE
-
-
-FUNCTIONS.add(warnings.warn, warnings.warn_explicit, warnings.simplefilter, warnings.filterwarnings)(_quiet)
-
-
-@on_function(warnings.catch_warnings.__enter__, "self")
-def _enter_warnings(tx: Tracer, self: Value) -> Value:
-    if truth(tx, getattr_(tx, self, "_record")):
-        raise tx.break_("DD004", "warnings.catch_warnings(record=True)")
-    return NONE
-
-
-@on_function(warnings.catch_warnings.__exit__, "self *exc")
-def _exit_warnings(tx: Tracer, self: Value, exc: Args) -> Value:
-    return NONE
+# ---- logging ----------------------------------------------------------------------------------------------
 
 
 _LEVELS = {

@@ -87,9 +87,7 @@ def _call_it(fn: Callable[[], Any]) -> Any:
 
 
 # covered by the state guard of every entry
-_GUARDED = frozenset(
-    {"_set_grad_enabled", "_set_default_dtype", "set_autocast_cache_enabled", "_set_float32_matmul_precision"}
-)
+_GUARDED = frozenset({"_set_grad_enabled", "_set_default_dtype", "set_autocast_cache_enabled", "_set_float32_matmul_precision"})
 for _setter, _getter, _is_traced in plain_modes():
     _add_mode(_setter, _getter, _setter.__name__ in _GUARDED, _is_traced)
 

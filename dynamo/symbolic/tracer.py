@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, Node
 
 from dynamo import fake
+from dynamo.pristine import builtin
 from dynamo.source import Source, const_source
 from dynamo.symbolic.definitions import MISSING, Definitions, lookup
 from dynamo.symbolic.errors import BreakError, NotConstant, Raised, RestartTrace
@@ -42,6 +43,7 @@ from dynamo.symbolic.values import (
 
 if TYPE_CHECKING:
     from dynamo.symbolic.frame import Frame
+    from dynamo.symbolic.warning_rows import Warned, WarningScope
 
 
 @dataclass
@@ -116,7 +118,8 @@ class Tracer:
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
         self.context_writes: dict[ContextVar[Any], Value] = {}
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes, last first
-        self.deferred: list[Any] = []  # statements for the entry, in order (see codegen)
+        self.warned: list[Warned] = []  # warnings that the entry gives
+        self.warning_scopes: list[WarningScope] = []  # entered now, innermost last
         self.user_line: tuple[str, int] = ("", 0)
         self.fullgraph = False
         self.asked: set[str] = set()  # facts of tensors, by the name of the method or attribute, that code of the user's has asked for
@@ -267,6 +270,8 @@ class Tracer:
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
         out = self.propagate(op, target, fx_args, fx_kwargs)
+        if _target_name(target).partition(".")[0] in _READS_OFFSET:
+            self._guard_offset(args[0])
         if not _has_tensor(out):
             if not _is_plain(out):
                 raise self.break_("DD010", f"{_target_name(target)} gives a {type(out).__name__}")
@@ -281,6 +286,13 @@ class Tracer:
             return self.wrap_output(node, out)
         self._now_at(written, node)
         return written
+
+    def _guard_offset(self, v: Value) -> None:
+        """Where a tensor begins in its storage is no fact of inputs otherwise: few programs can see it."""
+        storage = v.fake.untyped_storage()._cdata if isinstance(v, TensorValue) else None
+        for _, given in self.placeholders:
+            if given.source is not None and given.fake.untyped_storage()._cdata == storage:
+                self.guard(given.source.step("call", torch._C.TensorBase.storage_offset), "eq", given.obj.storage_offset())
 
     def _written(self, out: Any, args: list[Value], kwargs: dict[str, Value]) -> TensorValue | None:
         """The argument that an op gave back: in-place methods, `out=`, conversions that had nothing to do."""
@@ -461,6 +473,8 @@ class Tracer:
 
     def cell_get(self, cell: CellValue, name: str, free: bool) -> Value:
         if cell.contents is None:
+            if cell.source is not None and id(cell) not in self.mutated:
+                self.guard(cell.source, "pred", _is_empty)
             kind = "free" if free else "local"
             if free:
                 text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
@@ -488,17 +502,24 @@ class Tracer:
         if name in globals_:
             obj = globals_[name]
             if fixed and isinstance(obj, _FIXED_KINDS):
-                self.definitions.of_dict(globals_, name, obj)
-                return self.wrap(obj, None)
+                return self.defined(globals_, name, obj)
             return self.wrap(obj, base.step("dict_item", name, f"G[{name!r}]"))
         builtins = globals_.get("__builtins__", __builtins__)
         table = builtins if isinstance(builtins, dict) else vars(builtins)
         if not fixed:
             self.guard(base, "no_key", name)
-        self.definitions.of_dict(table, name, table.get(name, MISSING))
-        if name in table:
-            return self.wrap(table[name], None)
+        found = builtin(table, name, MISSING)
+        if found is not MISSING:
+            return self.defined(table, name, found)
+        self.definitions.of_dict(table, name, MISSING)
         raise self.name_error(f"name '{name}' is not defined", name)
+
+    def defined(self, holder: dict[str, Any], name: str, obj: object) -> Value:
+        """What a library, or builtins, define under a name; relied upon, with the code of a function that was put there later."""
+        self.definitions.of_dict(holder, name, obj)
+        if id(obj) not in self.by_id and isinstance(obj, FunctionType | torch.Tensor):
+            return self.wrap(obj, const_source(obj, name))
+        return self.wrap(obj, None)
 
     def name_error(self, text: str, name: str) -> Raised:
         """A NameError that knows the name; an UnboundLocalError never does."""
@@ -514,6 +535,15 @@ class Tracer:
     def restart_as_input(self, source: Source) -> RestartTrace:
         self.known.inputs.add(source.name)
         return RestartTrace(source.name)
+
+
+def _is_empty(cell: CellType) -> bool:
+    """is empty"""
+    try:
+        cell.cell_contents  # noqa: B018  # read for its error
+    except ValueError:
+        return True
+    return False
 
 
 _FIXED_KINDS = (ModuleType, FunctionType, BuiltinFunctionType, type)
@@ -561,6 +591,7 @@ def _writes(op: str, target: Any) -> bool:
     return (name.endswith("_") and not name.endswith("__")) or name in _KEPT
 
 
+_READS_OFFSET = frozenset({"storage_offset", "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"})
 _KEPT = frozenset({"__setitem__", "setitem", "_assert_async", "_functional_assert_async", "_assert_scalar"})
 
 

@@ -162,11 +162,24 @@ class DictValue(ObjectValue):
 
     def __init__(self, cls: type = dict, obj: Any = None, source: Source | None = None) -> None:
         super().__init__(cls, obj, source)
-        self.table: dict[Any, tuple[Value, Value | Lazy]] = {}
+        self.fill: Callable[[], None] | None = None  # enters the items of a real dict when they are first looked at
+        self._table: dict[Any, tuple[Value, Value | Lazy]] = {}
         self.keys_guarded = source is None
         self.default_factory: Value | None = None
         self.owner: ObjectValue | None = None  # set when this is the instance dict of `owner`
         self.read_only = False  # mappingproxy
+
+    @property
+    def table(self) -> dict[Any, tuple[Value, Value | Lazy]]:
+        if self.fill is not None:
+            fill, self.fill = self.fill, None
+            fill()
+        return self._table
+
+    @table.setter
+    def table(self, table: dict[Any, tuple[Value, Value | Lazy]]) -> None:
+        self.fill = None
+        self._table = table
 
 
 class SetValue(ObjectValue):

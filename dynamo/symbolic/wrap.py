@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo.inspection import attributes_of
 from dynamo.source import Source
 from dynamo.symbolic.constants import IMMUTABLE_MODULES, is_frozen
 from dynamo.symbolic.hashing import object_key
@@ -87,10 +88,11 @@ def wrap(tx: Tracer, obj: object, source: Source | None) -> Value:
         if source is not None and known.source is not None and known.source is not source:
             tx.guard(source, "same", known.source)
         return known
-    if isinstance(obj, Value):
-        return obj
+    kind = type(obj)  # not isinstance: it asks the object for its __class__
+    if issubclass(kind, Value):
+        return obj  # type: ignore[return-value]  # it is one
     for cls, make in _ROWS:
-        if isinstance(obj, cls):
+        if issubclass(kind, cls):
             return tx.remember(obj, make(tx, obj, source))
     return tx.remember(obj, _object(tx, obj, source))
 
@@ -200,8 +202,7 @@ def _key(tx: Tracer, k: object) -> Value:
 def _dict(tx: Tracer, obj: Any, source: Source | None) -> Value:
     _type_guard(tx, obj, source)
     v = DictValue(type(obj), obj, source)
-    tx.remember(obj, v)
-    fill_dict(tx, v, obj, source)
+    v.fill = lambda: fill_dict(tx, v, obj, source)
     if isinstance(obj, collections.defaultdict) and obj.default_factory is not None:
         v.default_factory = tx.wrap(obj.default_factory, source.attr("default_factory") if source is not None else None)
     return v
@@ -340,12 +341,12 @@ def _descriptor(tx: Tracer, obj: Any, source: Source | None) -> Value:
 def _object(tx: Tracer, obj: object, source: Source | None) -> Value:
     """Any other object: an instance of a Python class, or something opaque of a C type."""
     cls = type(obj)
-    if is_frozen(obj) or isinstance(obj, enum.Enum):
+    if is_frozen(obj) or issubclass(cls, enum.Enum):
         _identity_guard(tx, obj, source)
         return ObjectValue(cls, obj, source)
     # Py_TPFLAGS_HEAPTYPE: made by a class statement (or a heap C type); namespaces are plain attributes too
     python_class = bool(cls.__flags__ & (1 << 9)) or cls is types.SimpleNamespace
-    if python_class and (hasattr(obj, "__dict__") or _has_python_slots(cls)):
+    if python_class and (attributes_of(obj) is not None or _has_python_slots(cls)):
         _type_guard(tx, obj, source)
         return ObjectValue(cls, obj, source)
     if type(obj).__module__ in IMMUTABLE_MODULES:

@@ -19,7 +19,9 @@ PLACES = [
         def f(x):
             return g(x) * 2
         """,
-        inputs=["t(3)", "t(3)"], graphs=["sin", "add", "mul"], breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["sin", "add", "mul"],
+        breaks=["*:3"],
     ),
     Case(
         "branch in a callee",
@@ -32,7 +34,9 @@ PLACES = [
             y = x * 2
             return g(y) * 3
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "in a callee of a callee",
@@ -45,7 +49,9 @@ PLACES = [
         def f(x):
             return g(x) - 3
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "in a method",
@@ -58,7 +64,9 @@ PLACES = [
         def f(x):
             return a.g(x) + 1
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "in a module's forward",
@@ -71,7 +79,9 @@ PLACES = [
         def f(x):
             return m(x.sin()) * 2
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "in a child of Sequential",
@@ -83,7 +93,9 @@ PLACES = [
         torch.manual_seed(0)
         f = nn.Sequential(nn.ReLU(), P(), nn.Sigmoid())
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "in an argument of a call",
@@ -91,7 +103,9 @@ PLACES = [
         def f(x):
             return torch.add(x.sin(), x[0].item()) + 1
         """,
-        inputs=["t(3)", "t(3)"], graphs=["sin getitem", "add add"], breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["sin getitem", "add add"],
+        breaks=["*:2"],
     ),
     Case(
         "with values on the stack",
@@ -99,7 +113,9 @@ PLACES = [
         def f(x):
             return [x.sin(), x.cos(), int(x[0]), x + 1]
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "inside with",
@@ -111,7 +127,9 @@ PLACES = [
                 y = y + 1
             return y, torch.is_grad_enabled()
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "inside with, branch",
@@ -123,7 +141,9 @@ PLACES = [
                 x = x - 1
             return x
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:3"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:3"],
     ),
     Case(
         "inside a user context",
@@ -141,7 +161,9 @@ PLACES = [
                 x = x + 1
             return x
         """,
-        inputs=["t(3), []"] * 2, graphs=None, breaks=["*:10"],
+        inputs=["t(3), []"] * 2,
+        graphs=None,
+        breaks=["*:10"],
     ),
     Case(
         "inside two contexts",
@@ -155,7 +177,9 @@ PLACES = [
                 w = x * 3
             return z, w
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "inside autocast",
@@ -166,7 +190,9 @@ PLACES = [
                 print('in')
                 return y @ y
         """,
-        inputs=["t(3, 3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3, 3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "inside try",
@@ -179,7 +205,9 @@ PLACES = [
             except ValueError:
                 return x
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "add"], breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "add"],
+        breaks=["*:4"],
     ),
     Case(
         "inside try that fails after",
@@ -192,7 +220,9 @@ PLACES = [
             except ValueError:
                 return x + 1
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "inside except",
@@ -205,7 +235,9 @@ PLACES = [
                 y = x + 1
             return y * 2
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "inside finally",
@@ -218,7 +250,9 @@ PLACES = [
                 y = y * 2
             return y
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "breaking call raises into except",
@@ -231,7 +265,9 @@ PLACES = [
                 y = y + 1
             return y
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "inside a for loop",
@@ -243,7 +279,9 @@ PLACES = [
                     break
             return x * 2
         """,
-        inputs=["t(3), [t(3), t(3), t(3)]"] * 2, graphs=None, breaks=["DD001:4"],
+        inputs=["t(3), [t(3), t(3), t(3)]"] * 2,
+        graphs=None,
+        breaks=["DD001:4"],
     ),
     Case(
         "inside nested loops",
@@ -255,7 +293,9 @@ PLACES = [
                     print(i, j)
             return x
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "inside a while loop",
@@ -268,7 +308,9 @@ PLACES = [
                 n += 1
             return x
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "inside zip and enumerate",
@@ -279,7 +321,9 @@ PLACES = [
                 print(i)
             return x
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "inside a comprehension",
@@ -289,7 +333,9 @@ PLACES = [
             ns = [x[i].item() for i in range(2)]
             return y, ns
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "inside a closure",
@@ -301,7 +347,9 @@ PLACES = [
                 return y * k + x
             return g(x.sin()) + 1
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "closure cell changed around",
@@ -316,7 +364,9 @@ PLACES = [
             g()
             return x + n
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:7"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:7"],
     ),
     Case(
         "generator alive over a break",
@@ -330,7 +380,9 @@ PLACES = [
                 print(len(out))
             return out
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:7"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:7"],
     ),
     Case(
         "break inside a generator",
@@ -342,7 +394,9 @@ PLACES = [
         def f(x):
             return list(g(x))
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "lambda argument breaks",
@@ -351,7 +405,9 @@ PLACES = [
         def f(x):
             return apply(lambda v: v * v.sum().item(), x)
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "in a property",
@@ -366,7 +422,9 @@ PLACES = [
             y = x.sin()
             return y * a.p
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "in a constructor",
@@ -379,7 +437,9 @@ PLACES = [
         def f(x):
             return A(x).y * 2
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "in recursion",
@@ -392,7 +452,9 @@ PLACES = [
         def f(x):
             return g(x, 2)
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "many locals",
@@ -402,7 +464,9 @@ PLACES = [
             print('x')
             return a * b + c[0] + d['k']
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "keyword arguments survive",
@@ -412,7 +476,9 @@ PLACES = [
             print(len(args))
             return y + sum(args) + kw['z']
         """,
-        inputs=["t(3), 1, 2, k=3, z=4"] * 2, graphs=["mul", "add add"], breaks=["*:3"],
+        inputs=["t(3), 1, 2, k=3, z=4"] * 2,
+        graphs=["mul", "add add"],
+        breaks=["*:3"],
     ),
     Case(
         "deleted local",
@@ -423,7 +489,9 @@ PLACES = [
             print('gone')
             return y * 2
         """,
-        inputs=["t(3)"] * 2, graphs=["add", "mul"], breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=["add", "mul"],
+        breaks=["*:4"],
     ),
     Case(
         "maybe unbound local",
@@ -434,7 +502,9 @@ PLACES = [
             print('mid')
             return y * 2 if flag else x
         """,
-        inputs=["t(3), True", "t(3), False"], graphs=None, breaks=["*:4"],
+        inputs=["t(3), True", "t(3), False"],
+        graphs=None,
+        breaks=["*:4"],
     ),
 ]
 
@@ -448,7 +518,9 @@ ONCE = [
             log.append(2)
             return x + len(log)
         """,
-        inputs=["t(3), []"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3), []"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "in-place before a break",
@@ -459,7 +531,9 @@ ONCE = [
             x.mul_(2)
             return x
         """,
-        inputs=["t(3)"] * 2, graphs=["add_", "mul_"], breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=["add_", "mul_"],
+        breaks=["*:3"],
     ),
     Case(
         "in-place before a branch",
@@ -470,7 +544,9 @@ ONCE = [
                 x.mul_(2)
             return x
         """,
-        inputs=["t(3).abs()", "-t(3).abs() - 5"], graphs=None, breaks=["DD001:3"],
+        inputs=["t(3).abs()", "-t(3).abs() - 5"],
+        graphs=None,
+        breaks=["DD001:3"],
     ),
     Case(
         "counter in a callee that breaks",
@@ -484,7 +560,9 @@ ONCE = [
         def f(x):
             return g(x.sin()) * 2
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "attribute before a break in a callee",
@@ -500,7 +578,9 @@ ONCE = [
             a.step(x)
             return a.step(x * 2)
         """,
-        inputs=["t(3).abs(), A()", "-t(3).abs(), A()"], graphs=None, breaks=["DD001:5"],
+        inputs=["t(3).abs(), A()", "-t(3).abs(), A()"],
+        graphs=None,
+        breaks=["DD001:5"],
     ),
     Case(
         "random numbers around a break",
@@ -510,7 +590,9 @@ ONCE = [
             print('mid')
             return y + torch.rand(3)
         """,
-        inputs=["t(3)"] * 2, graphs=["rand add"], breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=["rand add"],
+        breaks=["*:3"],
     ),
     Case(
         "iterator consumed once",
@@ -520,7 +602,9 @@ ONCE = [
             print('mid')
             return x * a + next(it)
         """,
-        inputs=["t(3), iter([1, 2, 3])"] * 2, graphs=None, breaks=["*:2", "*:3", "*:4"],
+        inputs=["t(3), iter([1, 2, 3])"] * 2,
+        graphs=None,
+        breaks=["*:2", "*:3", "*:4"],
     ),
     Case(
         "list identity over a break",
@@ -532,7 +616,9 @@ ONCE = [
             a.append(x + 1)
             return len(b), a is b
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "object identity over a break",
@@ -545,7 +631,9 @@ ONCE = [
             a.x = x + 1
             return a.me.x, a.me is a
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:5"],
     ),
     Case(
         "tensor aliasing over a break",
@@ -556,7 +644,9 @@ ONCE = [
             y[0] = 5
             return x
         """,
-        inputs=["t(3)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "gradient across a break",
@@ -566,7 +656,9 @@ ONCE = [
             print('mid')
             return (y * y).sum()
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=["mul", "mul sum"], breaks=["*:3"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=["mul", "mul sum"],
+        breaks=["*:3"],
     ),
     Case(
         "grad mode left over a break",
@@ -578,7 +670,9 @@ ONCE = [
             torch.set_grad_enabled(True)
             return y
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
 ]
 

@@ -28,7 +28,9 @@ BRANCHES = [
             else:
                 return y - 1
         """,
-        inputs=BOTH, graphs=["sin sum gt", "add", "sub"], breaks=["DD001:3"],
+        inputs=BOTH,
+        graphs=["sin sum gt", "add", "sub"],
+        breaks=["DD001:3"],
     ),
     Case(
         "conditional expression",
@@ -36,7 +38,9 @@ BRANCHES = [
         def f(x):
             return x + 1 if x.sum() > 0 else x - 1
         """,
-        inputs=BOTH, graphs=["sum gt", "add", "sub"], breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=["sum gt", "add", "sub"],
+        breaks=["DD001:2"],
     ),
     Case(
         "while on a tensor",
@@ -46,7 +50,9 @@ BRANCHES = [
                 x = x + 1
             return x * 2
         """,
-        inputs=["torch.zeros(3)", "torch.ones(3)"], graphs=None, breaks=["DD001:2"],
+        inputs=["torch.zeros(3)", "torch.ones(3)"],
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "not",
@@ -55,7 +61,9 @@ BRANCHES = [
             y = not x.sum() > 0
             return x + y
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "and",
@@ -64,7 +72,9 @@ BRANCHES = [
             y = x.sum() > 0 and x.sin()
             return x + y
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "or",
@@ -73,7 +83,9 @@ BRANCHES = [
             y = x.sum() > 0 or x.sin()
             return y
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "assert on a tensor",
@@ -82,7 +94,9 @@ BRANCHES = [
             assert x.sum() < 100
             return x + 1
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "two breaks in one frame",
@@ -95,7 +109,9 @@ BRANCHES = [
                 y = y + 2
             return y
         """,
-        inputs=BOTH, graphs=None, breaks=["DD001:2", "DD001:5"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["DD001:2", "DD001:5"],
     ),
     Case(
         "bool of a tensor",
@@ -104,7 +120,9 @@ BRANCHES = [
             b = bool(x.sum() > 0)
             return x + 1 if b else x - 1
         """,
-        inputs=BOTH, graphs=None, breaks=["*:2"],
+        inputs=BOTH,
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "tensor in a Python and chain with numbers",
@@ -114,7 +132,9 @@ BRANCHES = [
                 return x + n
             return x
         """,
-        inputs=["t(3).abs(), 2", "-t(3).abs(), 2"], graphs=None, breaks=["DD001:2"],
+        inputs=["t(3).abs(), 2", "-t(3).abs(), 2"],
+        graphs=None,
+        breaks=["DD001:2"],
     ),
     Case(
         "tensor comparison in a comprehension",
@@ -122,7 +142,9 @@ BRANCHES = [
         def f(x):
             return [i for i in range(3) if x[i] > 0]
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "in over tensors",
@@ -130,7 +152,9 @@ BRANCHES = [
         def f(x, xs):
             return x + 1 if x in xs else x - 1
         """,
-        inputs=["t(1), [t(1), t(1)]"] * 2, graphs=None, breaks=["*:2"],
+        inputs=["t(1), [t(1), t(1)]"] * 2,
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "max of tensors by comparison",
@@ -138,7 +162,9 @@ BRANCHES = [
         def f(x):
             return max(x[0], x[1])
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "sorted tensors",
@@ -146,7 +172,9 @@ BRANCHES = [
         def f(x):
             return sorted([x[0], x[1]])
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
 ]
 
@@ -158,7 +186,9 @@ VALUES = [
             n = x.sum().item()
             return x * n
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "int of a tensor",
@@ -167,7 +197,9 @@ VALUES = [
             n = int(x.sum())
             return x * n
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "float of a tensor",
@@ -175,7 +207,9 @@ VALUES = [
         def f(x):
             return x * float(x[0])
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "tolist",
@@ -184,7 +218,9 @@ VALUES = [
             ns = x.tolist()
             return x * ns[0]
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "nonzero",
@@ -193,7 +229,9 @@ VALUES = [
             i = torch.nonzero(x > 0)
             return i + 1
         """,
-        inputs=["t(4)", "t(4)"], graphs=None, breaks=["*:2"],
+        inputs=["t(4)", "t(4)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "boolean mask",
@@ -202,7 +240,9 @@ VALUES = [
             y = x[x > 0]
             return y + 1
         """,
-        inputs=["t(4)", "t(4)"], graphs=None, breaks=["*:2"],
+        inputs=["t(4)", "t(4)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "unique",
@@ -211,7 +251,9 @@ VALUES = [
             y = x.unique()
             return y + 1
         """,
-        inputs=["t(4, dtype=torch.int64)"] * 2, graphs=None, breaks=["*:2"],
+        inputs=["t(4, dtype=torch.int64)"] * 2,
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "range over an item",
@@ -222,7 +264,9 @@ VALUES = [
                 x = x + i
             return x
         """,
-        inputs=["torch.tensor([2, 1])", "torch.tensor([3, 1])"], graphs=None, breaks=["*:2"],
+        inputs=["torch.tensor([2, 1])", "torch.tensor([3, 1])"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "f-string of a tensor",
@@ -232,7 +276,9 @@ VALUES = [
             s = f'{y.sum():.2f}'
             return y, s
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "str of a tensor",
@@ -242,7 +288,9 @@ VALUES = [
             s = str(y)
             return y * 2, s
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3"],
     ),
     Case(
         "tensor as a list index",
@@ -250,7 +298,9 @@ VALUES = [
         def f(x, xs):
             return x + xs[x.argmax()]
         """,
-        inputs=["t(2), [5, 6]"] * 2, graphs=None, breaks=["*:2"],
+        inputs=["t(2), [5, 6]"] * 2,
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "data_ptr",
@@ -259,7 +309,9 @@ VALUES = [
             same = x.data_ptr() == x.data_ptr()
             return x + same
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "equal",
@@ -268,7 +320,9 @@ VALUES = [
             same = torch.equal(x, x)
             return x + same
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
     Case(
         "allclose",
@@ -277,7 +331,9 @@ VALUES = [
             same = torch.allclose(x, x + 1)
             return x + same
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:2"],
     ),
 ]
 
@@ -290,7 +346,9 @@ CALLS = [
             print('between', y.shape)
             return y + 1
         """,
-        inputs=["t(3)", "t(3)"], graphs=["sin", "add"], breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["sin", "add"],
+        breaks=["*:3"],
     ),
     Case(
         "print a tensor",
@@ -299,7 +357,9 @@ CALLS = [
             print(x.sin())
             return x + 1
         """,
-        inputs=["t(3)", "t(3)"], graphs=["sin", "add"], breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["sin", "add"],
+        breaks=["*:2"],
     ),
     Case(
         "print first",
@@ -308,7 +368,9 @@ CALLS = [
             print('start')
             return x + 1
         """,
-        inputs=["t(3)", "t(3)"], graphs=["add"], breaks=["*:2"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["add"],
+        breaks=["*:2"],
     ),
     Case(
         "print last",
@@ -318,7 +380,9 @@ CALLS = [
             print('end')
             return y
         """,
-        inputs=["t(3)", "t(3)"], graphs=["add"], breaks=["*:3"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["add"],
+        breaks=["*:3"],
     ),
     Case(
         "print twice",
@@ -330,7 +394,9 @@ CALLS = [
             x = x * 2
             return x
         """,
-        inputs=["t(3)", "t(3)"], graphs=["add", "mul"], breaks=["*:2", "*:4"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["add", "mul"],
+        breaks=["*:2", "*:4"],
     ),
     Case(
         "print in a loop",
@@ -341,7 +407,9 @@ CALLS = [
                 print(i)
             return x
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:4"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:4"],
     ),
     Case(
         "numpy",
@@ -351,7 +419,9 @@ CALLS = [
             y = np.sort(x.numpy())
             return torch.from_numpy(y) * 2
         """,
-        inputs=["t(4)", "t(4)"], graphs=None, breaks=["*:3", "*:4"],
+        inputs=["t(4)", "t(4)"],
+        graphs=None,
+        breaks=["*:3", "*:4"],
     ),
     Case(
         "scipy",
@@ -364,7 +434,9 @@ CALLS = [
             x = x * 2
             return x
         """,
-        inputs=["t(5, 5)", "t(5, 5)"], graphs=["mul"], breaks=["*:4", "*:5"],
+        inputs=["t(5, 5)", "t(5, 5)"],
+        graphs=["mul"],
+        breaks=["*:4", "*:5"],
     ),
     Case(
         "C extension function",
@@ -375,7 +447,9 @@ CALLS = [
             n = zlib.crc32(b'abc') % 7
             return y * n
         """,
-        inputs=["t(3)", "t(3)"], graphs=["add", "mul"], breaks=["*:4"],
+        inputs=["t(3)", "t(3)"],
+        graphs=["add", "mul"],
+        breaks=["*:4"],
     ),
     Case(
         "random module",
@@ -385,7 +459,9 @@ CALLS = [
             random.seed(3)
             return x * random.random()
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3", "*:4"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3", "*:4"],
     ),
     Case(
         "time",
@@ -396,7 +472,9 @@ CALLS = [
             y = x + 1
             return y if time.time() >= t0 else x
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:3", "*:5"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:3", "*:5"],
     ),
     Case(
         "open",
@@ -408,7 +486,9 @@ CALLS = [
                 n = len(h.read())
             return y * n
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, breaks=["*:4", "*:5"],
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        breaks=["*:4", "*:5"],
     ),
     Case(
         "backward",
@@ -418,7 +498,9 @@ CALLS = [
             y.backward()
             return x.grad + 1
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, breaks=["*:3"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        breaks=["*:3"],
     ),
 ]
 

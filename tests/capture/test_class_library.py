@@ -29,12 +29,15 @@ LIBRARY = [
     Case(
         "dataclass made inside",
         "def f(x): return D(x + 1, k=3)",
-        graphs=["add"], prelude=DATACLASS,
+        graphs=["add"],
+        prelude=DATACLASS,
     ),
     Case(
         "dataclass argument",
         "def f(d): return d.scaled()",
-        inputs=["D(t(3))", "D(t(3))"], graphs=["mul"], prelude=DATACLASS,
+        inputs=["D(t(3))", "D(t(3))"],
+        graphs=["mul"],
+        prelude=DATACLASS,
     ),
     Case(
         "dataclass mutated",
@@ -44,17 +47,23 @@ LIBRARY = [
             d.log.append(d.x + d.k)
             return d
         """,
-        inputs=["D(t(3))", "D(t(3))"], graphs=["add"], prelude=DATACLASS,
+        inputs=["D(t(3))", "D(t(3))"],
+        graphs=["add"],
+        prelude=DATACLASS,
     ),
     Case(
         "dataclass replace",
         "def f(d): return replace(d, x=d.x * 2)",
-        inputs=["D(t(3))", "D(t(3))"], graphs=["mul"], prelude=DATACLASS,
+        inputs=["D(t(3))", "D(t(3))"],
+        graphs=["mul"],
+        prelude=DATACLASS,
     ),
     Case(
         "dataclass fields",
         "def f(d): return d.x * len(fields(d)) + len(fields(D)[0].name)",
-        inputs=["D(t(3))", "D(t(3))"], graphs=["mul add"], prelude=DATACLASS,
+        inputs=["D(t(3))", "D(t(3))"],
+        graphs=["mul add"],
+        prelude=DATACLASS,
     ),
     Case(
         "frozen dataclass",
@@ -65,7 +74,9 @@ LIBRARY = [
             k: int = 3
         def f(x, c): return x * c.k
         """,
-        inputs=["t(3), C()", "t(3), C(4)"], graphs=["mul"], compiles=2,
+        inputs=["t(3), C()", "t(3), C(4)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "frozen dataclass made inside",
@@ -126,7 +137,9 @@ LIBRARY = [
             B = 2
         def f(x, e): return x.sin() if e is E.A else x.cos()
         """,
-        inputs=["t(3), E.A", "t(3), E.B"], graphs=["sin", "cos"], compiles=2,
+        inputs=["t(3), E.A", "t(3), E.B"],
+        graphs=["sin", "cos"],
+        compiles=2,
     ),
     Case(
         "enum value and name",
@@ -136,7 +149,8 @@ LIBRARY = [
             A = 3
         def f(x, e): return x * e.value + len(e.name)
         """,
-        inputs=["t(3), E.A", "t(3), E.A"], graphs=["mul add"],
+        inputs=["t(3), E.A", "t(3), E.A"],
+        graphs=["mul add"],
     ),
     Case(
         "enum lookup",
@@ -180,7 +194,8 @@ LIBRARY = [
             A = 'a'
         def f(x, d): return x * d[S.A]
         """,
-        inputs=["t(3), {S.A: 3}", "t(3), {S.A: 3}"], graphs=["mul"],
+        inputs=["t(3), {S.A: 3}", "t(3), {S.A: 3}"],
+        graphs=["mul"],
     ),
     Case(
         "SimpleNamespace",
@@ -190,7 +205,8 @@ LIBRARY = [
             n.out = x * n.k
             return n
         """,
-        inputs=["t(3), SimpleNamespace(k=2)", "t(3), SimpleNamespace(k=2)"], graphs=["mul"],
+        inputs=["t(3), SimpleNamespace(k=2)", "t(3), SimpleNamespace(k=2)"],
+        graphs=["mul"],
     ),
     Case(
         "contextmanager",
@@ -206,7 +222,8 @@ LIBRARY = [
                 x = x * k
             return x
         """,
-        inputs=["t(3), []", "t(3), []"], graphs=["mul"],
+        inputs=["t(3), []", "t(3), []"],
+        graphs=["mul"],
     ),
     Case(
         "nullcontext and suppress",
@@ -230,7 +247,9 @@ LIBRARY = [
                 x = x * 2
             return x
         """,
-        graphs=1, fullgraph=False, compiles=None,
+        graphs=1,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -244,7 +263,9 @@ MATCH = [
                 case 'two' | 2: return x * 2
                 case _: return -x
         """,
-        inputs=["t(3), 2", "t(3), 9"], graphs=["mul", "neg"], compiles=2,
+        inputs=["t(3), 2", "t(3), 9"],
+        graphs=["mul", "neg"],
+        compiles=2,
     ),
     Case(
         "match sequence",
@@ -254,7 +275,8 @@ MATCH = [
                 case [a]: return x * a
                 case [a, b, *rest]: return x * a + b + len(rest)
         """,
-        inputs=["t(3), [2, 3, 4]", "t(3), [2, 3, 4]"], graphs=["mul add add"],
+        inputs=["t(3), [2, 3, 4]", "t(3), [2, 3, 4]"],
+        graphs=["mul add add"],
     ),
     Case(
         "match mapping",
@@ -264,7 +286,9 @@ MATCH = [
                 case {'op': 'add', 'n': n, **rest}: return x + n + len(rest)
                 case {'op': 'neg'}: return -x
         """,
-        inputs=["t(3), {'op': 'add', 'n': 3, 'z': 1}", "t(3), {'op': 'neg'}"], graphs=["add add", "neg"], compiles=2,
+        inputs=["t(3), {'op': 'add', 'n': 3, 'z': 1}", "t(3), {'op': 'neg'}"],
+        graphs=["add add", "neg"],
+        compiles=2,
     ),
     Case(
         "match class",
@@ -275,7 +299,9 @@ MATCH = [
                 case P(k=0): return 0
                 case P(x, k) if k > 1: return x * k
         """,
-        inputs=["P(t(3), 2)", "P(t(3), 2)"], graphs=["mul"], prelude=POINT,
+        inputs=["P(t(3), 2)", "P(t(3), 2)"],
+        graphs=["mul"],
+        prelude=POINT,
     ),
     Case(
         "match builtin types",
@@ -286,7 +312,9 @@ MATCH = [
                 case str(): return x * 2
                 case None: return -x
         """,
-        inputs=["t(3), 4", "t(3), None"], graphs=["add", "neg"], compiles=2,
+        inputs=["t(3), 4", "t(3), None"],
+        graphs=["add", "neg"],
+        compiles=2,
     ),
     Case(
         "match capture and guard",
@@ -296,7 +324,8 @@ MATCH = [
                 case k if k > 3: return x * k
                 case k: return x + k
         """,
-        inputs=["t(3), 5", "t(3), 5"], graphs=["mul"],
+        inputs=["t(3), 5", "t(3), 5"],
+        graphs=["mul"],
     ),
     Case(
         "match attribute value",
@@ -310,7 +339,9 @@ MATCH = [
                 case E.A: return x + 1
                 case E.B: return x - 1
         """,
-        inputs=["t(3), E.A", "t(3), E.B"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), E.A", "t(3), E.B"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
 ]
 

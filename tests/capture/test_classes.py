@@ -31,7 +31,8 @@ ATTRIBUTES = [
             p.x = p.x.sin()
             p.new = 3
         """,
-        ["P(t(3))", "P(t(3))"], ["sin"],
+        ["P(t(3))", "P(t(3))"],
+        ["sin"],
     ),
     _point(
         "attribute incremented",
@@ -40,7 +41,8 @@ ATTRIBUTES = [
             p.k += 1
             return p.x * p.k
         """,
-        ["P(t(3))", "P(t(3))"], ["mul"],
+        ["P(t(3))", "P(t(3))"],
+        ["mul"],
     ),
     _point(
         "attribute deleted",
@@ -49,7 +51,8 @@ ATTRIBUTES = [
             del p.k
             return p.x + 1
         """,
-        ["P(t(3))", "P(t(3))"], ["add"],
+        ["P(t(3))", "P(t(3))"],
+        ["add"],
     ),
     _point(
         "instance shadows class",
@@ -58,7 +61,8 @@ ATTRIBUTES = [
             p.scale = 5
             return p.x * p.scale + P.scale
         """,
-        ["P(t(3))", "P(t(3))"], ["mul add"],
+        ["P(t(3))", "P(t(3))"],
+        ["mul add"],
     ),
     _point(
         "class attribute written",
@@ -67,7 +71,9 @@ ATTRIBUTES = [
             P.scale = 7
             return p.x * p.scale
         """,
-        ["P(t(3))", "P(t(3))"], ["mul"], None,
+        ["P(t(3))", "P(t(3))"],
+        ["mul"],
+        None,
     ),
     _point("method", "def f(p): return p.times(3)", ["P(t(3), 2)", "P(t(3), 2)"], ["mul mul"]),
     _point(
@@ -77,7 +83,8 @@ ATTRIBUTES = [
             m = p.times
             return m(2) + m(3)
         """,
-        ["P(t(3))", "P(t(3))"], ["mul mul mul mul add"],
+        ["P(t(3))", "P(t(3))"],
+        ["mul mul mul mul add"],
     ),
     _point("unbound method", "def f(p): return P.times(p, 4)", ["P(t(3))", "P(t(3))"], ["mul mul"]),
     _point("object made inside", "def f(x): return P(x, 3).times(2)", ["t(3)", "t(3)"], ["mul mul"]),
@@ -91,7 +98,8 @@ ATTRIBUTES = [
             p.extra = [p.k]
             return p
         """,
-        ["t(3)", "t(3)"], ["mul"],
+        ["t(3)", "t(3)"],
+        ["mul"],
     ),
     _point(
         "object stored in an argument",
@@ -99,7 +107,8 @@ ATTRIBUTES = [
         def f(x, out):
             out.append(P(x.sin()))
         """,
-        ["t(3), []", "t(3), []"], ["sin"],
+        ["t(3), []", "t(3), []"],
+        ["sin"],
     ),
     _point(
         "the same object twice",
@@ -108,7 +117,8 @@ ATTRIBUTES = [
             p.k = 9
             return q.x * q.k
         """,
-        ["*[P(t(3))] * 2", "*[P(t(3))] * 2"], ["mul"],
+        ["*[P(t(3))] * 2", "*[P(t(3))] * 2"],
+        ["mul"],
     ),
     _point("hasattr", "def f(p): return p.x + 1 if hasattr(p, 'k') and not hasattr(p, 'zz') else p.x", ["P(t(3))", "P(t(3))"], ["add"]),
     _point("getattr with default", "def f(p): return p.x * getattr(p, 'k') + getattr(p, 'zz', 3)", ["P(t(3))", "P(t(3))"], ["mul add"]),
@@ -120,19 +130,22 @@ ATTRIBUTES = [
             delattr(p, 'k')
             return p.x + p.a
         """,
-        ["P(t(3))", "P(t(3))"], ["add"],
+        ["P(t(3))", "P(t(3))"],
+        ["add"],
     ),
     _point("instance __dict__", "def f(p): return p.x + len(p.__dict__) + p.__dict__['k']", ["P(t(3))", "P(t(3))"], ["add add"]),
     _point("vars", "def f(p): return p.x + len(vars(p))", ["P(t(3))", "P(t(3))"], ["add"]),
     _point(
         "isinstance and type",
         "def f(p): return p.x + 1 if isinstance(p, P) and type(p) is P and not isinstance(p, (int, str)) else p.x",
-        ["P(t(3))", "P(t(3))"], ["add"],
+        ["P(t(3))", "P(t(3))"],
+        ["add"],
     ),
     _point(
         "class and name",
         "def f(p): return p.x + len(p.__class__.__name__) + len(type(p).__qualname__)",
-        ["P(t(3))", "P(t(3))"], ["add add"],
+        ["P(t(3))", "P(t(3))"],
+        ["add add"],
     ),
     _point("identity", "def f(p, q): return p.x + 1 if p is q else p.x - 1", ["*[P(t(3))] * 2", "P(t(3)), P(t(3))"], ["add", "sub"], 2),
     _point(
@@ -143,7 +156,9 @@ ATTRIBUTES = [
             G.k += 1
             return x * G.x
         """,
-        ["t(3)", "t(3)"], ["mul"], None,
+        ["t(3)", "t(3)"],
+        ["mul"],
+        None,
     ),
     Case(
         "__slots__",
@@ -155,7 +170,8 @@ ATTRIBUTES = [
             s.b = s.a * 2
             return s.b
         """,
-        inputs=["S(t(3))", "S(t(3))"], graphs=["mul"],
+        inputs=["S(t(3))", "S(t(3))"],
+        graphs=["mul"],
     ),
     Case(
         "object with a list attribute",
@@ -166,7 +182,8 @@ ATTRIBUTES = [
             h.log.append(x.sin())
             return len(h.log)
         """,
-        inputs=["t(3), H()", "t(3), H()"], graphs=["sin"],
+        inputs=["t(3), H()", "t(3), H()"],
+        graphs=["sin"],
     ),
 ]
 
@@ -203,7 +220,8 @@ METHODS = [
             def twice(self): return self._x * 2
         def f(a): return a.twice + 1
         """,
-        inputs=["A(t(3))", "A(t(3))"], graphs=["mul add"],
+        inputs=["A(t(3))", "A(t(3))"],
+        graphs=["mul add"],
     ),
     Case(
         "property setter",
@@ -218,7 +236,8 @@ METHODS = [
             a.x = t
             return a.x
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["add"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["add"],
     ),
     Case(
         "cached_property",
@@ -230,7 +249,8 @@ METHODS = [
             def size(self): return self.n * 2
         def f(x, a): return x * a.size + a.size
         """,
-        inputs=["t(3), A(2)", "t(3), A(2)"], graphs=["mul add"],
+        inputs=["t(3), A(2)", "t(3), A(2)"],
+        graphs=["mul add"],
     ),
     Case(
         "data descriptor",
@@ -244,7 +264,8 @@ METHODS = [
             a.d = x
             return a.d
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["mul"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["mul"],
     ),
     Case(
         "non-data descriptor",
@@ -255,7 +276,8 @@ METHODS = [
             d = D()
         def f(x, a): return x * a.d
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["mul"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["mul"],
     ),
     Case(
         "super",
@@ -339,7 +361,8 @@ METHODS = [
             def __getattr__(self, name): return len(name)
         def f(x, a): return x * a.four + a.three
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["mul add"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["mul add"],
     ),
     Case(
         "__getattr__ that raises",
@@ -348,7 +371,8 @@ METHODS = [
             def __getattr__(self, name): raise AttributeError(name)
         def f(x, a): return x + getattr(a, 'q', 2)
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["add"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["add"],
     ),
     Case(
         "__getattribute__",
@@ -360,7 +384,9 @@ METHODS = [
                 return v * 2 if name == 'k' else v
         def f(x, a): return x * a.k
         """,
-        inputs=["t(3), A()", "t(3), A()"], fullgraph=False, compiles=None,
+        inputs=["t(3), A()", "t(3), A()"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "__setattr__",
@@ -371,7 +397,8 @@ METHODS = [
             a.x = x
             return a.x
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["mul"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["mul"],
     ),
     Case(
         "__getitem__ and __setitem__",
@@ -384,7 +411,8 @@ METHODS = [
             a['q'] = x + 1
             return a['q']
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["add"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["add"],
     ),
     Case(
         "__delitem__ and __contains__",
@@ -397,7 +425,8 @@ METHODS = [
             del a['q']
             return x - 1 if 'q' in a else x + 1
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["add"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["add"],
     ),
     Case(
         "__len__ and __bool__",
@@ -435,7 +464,8 @@ METHODS = [
             v += 2
             return v
         """,
-        inputs=["V(t(3))", "V(t(3))"], graphs=["add"],
+        inputs=["V(t(3))", "V(t(3))"],
+        graphs=["add"],
     ),
     Case(
         "comparison methods",
@@ -458,7 +488,9 @@ METHODS = [
             def __hash__(self): return self.n
         def f(x): return x * {K(1): 2}[K(1)]
         """,
-        graphs=["mul"], fullgraph=False, compiles=None,
+        graphs=["mul"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "default hash key",
@@ -484,7 +516,8 @@ METHODS = [
                 x = x * k
             return x
         """,
-        inputs=["t(3), M()", "t(3), M()"], graphs=["mul"],
+        inputs=["t(3), M()", "t(3), M()"],
+        graphs=["mul"],
     ),
     Case(
         "__iter__",
@@ -547,7 +580,9 @@ METHODS = [
             def __init__(self, x): self.x = x
         def f(x): return A(x).x
         """,
-        graphs=["mul"], fullgraph=False, compiles=None,
+        graphs=["mul"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "class defined inside",
@@ -557,7 +592,9 @@ METHODS = [
                 k = 3
             return x * Local.k
         """,
-        graphs=["mul"], fullgraph=False, compiles=None,
+        graphs=["mul"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "issubclass",
@@ -599,7 +636,9 @@ METHODS = [
         class A: pass
         def f(x, a, b): return x + 1 if id(a) == id(a) and id(a) != id(b) else x
         """,
-        inputs=["t(3), A(), A()", "t(3), A(), A()"], fullgraph=False, compiles=None,
+        inputs=["t(3), A(), A()", "t(3), A(), A()"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "singledispatch",
@@ -611,7 +650,9 @@ METHODS = [
         def _(v: int): return 2
         def f(x): return x * g(3) + g('s')
         """,
-        graphs=["mul add"], fullgraph=False, compiles=None,
+        graphs=["mul add"],
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 

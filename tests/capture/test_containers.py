@@ -19,7 +19,10 @@ LISTS = [
             xs.append(x.sin())
             return xs[0] + x
         """,
-        inputs=["t(3), [t(3)]", "t(4), [t(4)]"], graphs=["sin add"], guards=["L['xs']"], compiles=2,
+        inputs=["t(3), [t(3)]", "t(4), [t(4)]"],
+        graphs=["sin add"],
+        guards=["L['xs']"],
+        compiles=2,
     ),
     Case("list index and slice", "def f(x, xs): return xs[-1] + xs[0:1][0]", LIST, ["add"]),
     Case(
@@ -29,7 +32,8 @@ LISTS = [
             xs.extend([x, x + 1])
             return len(xs)
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case(
         "list insert",
@@ -38,7 +42,8 @@ LISTS = [
             xs.insert(0, x * 2)
             return xs[0]
         """,
-        inputs=LIST, graphs=["mul"],
+        inputs=LIST,
+        graphs=["mul"],
     ),
     Case(
         "list pop",
@@ -47,7 +52,8 @@ LISTS = [
             last = xs.pop()
             return last + xs.pop(0)
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case(
         "list remove number",
@@ -56,7 +62,8 @@ LISTS = [
             ns.remove(2)
             return x * sum(ns)
         """,
-        inputs=["t(3), [1, 2, 3]", "t(3), [1, 2, 3]"], graphs=["mul"],
+        inputs=["t(3), [1, 2, 3]", "t(3), [1, 2, 3]"],
+        graphs=["mul"],
     ),
     Case(
         "list clear",
@@ -65,7 +72,8 @@ LISTS = [
             xs.clear()
             return x + len(xs)
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case(
         "list reverse",
@@ -74,7 +82,8 @@ LISTS = [
             xs.reverse()
             return xs[0] - x
         """,
-        inputs=LIST, graphs=["sub"],
+        inputs=LIST,
+        graphs=["sub"],
     ),
     Case(
         "list sort",
@@ -83,7 +92,8 @@ LISTS = [
             ns.sort()
             return x * ns[0]
         """,
-        inputs=["t(3), [3, 1, 2]", "t(3), [3, 1, 2]"], graphs=["mul"],
+        inputs=["t(3), [3, 1, 2]", "t(3), [3, 1, 2]"],
+        graphs=["mul"],
     ),
     Case(
         "list sort with key",
@@ -92,7 +102,8 @@ LISTS = [
             ns.sort(key=lambda n: -n, reverse=False)
             return x * ns[0]
         """,
-        inputs=["t(3), [3, 1, 2]", "t(3), [3, 1, 2]"], graphs=["mul"],
+        inputs=["t(3), [3, 1, 2]", "t(3), [3, 1, 2]"],
+        graphs=["mul"],
     ),
     Case(
         "list item assignment",
@@ -101,7 +112,8 @@ LISTS = [
             xs[1] = x.sin()
             return xs
         """,
-        inputs=LIST, graphs=["sin"],
+        inputs=LIST,
+        graphs=["sin"],
     ),
     Case(
         "list slice assignment",
@@ -110,7 +122,8 @@ LISTS = [
             xs[:1] = [x + 1, x + 2]
             return len(xs)
         """,
-        inputs=LIST, graphs=["add add"],
+        inputs=LIST,
+        graphs=["add add"],
     ),
     Case(
         "list del item",
@@ -119,7 +132,8 @@ LISTS = [
             del xs[0]
             return xs[0] + x
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case(
         "list del slice",
@@ -128,7 +142,8 @@ LISTS = [
             del xs[:]
             return x * 2
         """,
-        inputs=LIST, graphs=["mul"],
+        inputs=LIST,
+        graphs=["mul"],
     ),
     Case("list plus and times", "def f(x): return ([x] + [x + 1]) * 2", graphs=["add"]),
     Case(
@@ -138,7 +153,8 @@ LISTS = [
             xs += [x * 3]
             return xs[-1]
         """,
-        inputs=LIST, graphs=["mul"],
+        inputs=LIST,
+        graphs=["mul"],
     ),
     Case(
         "list in-place times",
@@ -147,7 +163,8 @@ LISTS = [
             xs *= 2
             return x + len(xs)
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case(
         "list copy",
@@ -157,7 +174,8 @@ LISTS = [
             ys.append(x + 1)
             return ys
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case("list of a range", "def f(x): return x * list(range(2, 9, 3))[-1]", graphs=["mul"]),
     Case("list count and index", "def f(x, ns): return x * ns.count(1) + ns.index(3)", ["t(3), [1, 1, 3]", "t(3), [1, 1, 3]"], ["mul add"]),
@@ -166,12 +184,16 @@ LISTS = [
     Case(
         "list membership",
         "def f(x, ns): return x + 1 if 3 in ns else x - 1",
-        inputs=["t(3), [1, 3]", "t(3), [1, 2]"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), [1, 3]", "t(3), [1, 2]"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "tensor membership by identity",
         "def f(x, xs): return any(y is x for y in xs)",
-        inputs=["*(lambda x: (x, [t(3), x]))(t(3))", "t(3), [t(3), t(3)]"], graphs=[], compiles=None,
+        inputs=["*(lambda x: (x, [t(3), x]))(t(3))", "t(3), [t(3), t(3)]"],
+        graphs=[],
+        compiles=None,
     ),
     Case(
         "nested lists",
@@ -180,7 +202,8 @@ LISTS = [
             xs[0][1] = x + 1
             return xs[0][0] * xs[1][0]
         """,
-        inputs=["t(3), [[t(3), 0], [2]]", "t(3), [[t(3), 0], [2]]"], graphs=["add mul"],
+        inputs=["t(3), [[t(3), 0], [2]]", "t(3), [[t(3), 0], [2]]"],
+        graphs=["add mul"],
     ),
     Case(
         "the same list twice",
@@ -189,7 +212,8 @@ LISTS = [
             xs.append(x + 1)
             return len(ys)
         """,
-        inputs=["t(3), *[[t(3)]] * 2", "t(3), *[[t(3)]] * 2"], graphs=["add"],
+        inputs=["t(3), *[[t(3)]] * 2", "t(3), *[[t(3)]] * 2"],
+        graphs=["add"],
     ),
     Case(
         "shared then separate lists",
@@ -198,12 +222,15 @@ LISTS = [
             xs.append(x + 1)
             return len(ys)
         """,
-        inputs=["t(3), *[[]] * 2", "t(3), [], []"], graphs=["add"], compiles=2,
+        inputs=["t(3), *[[]] * 2", "t(3), [], []"],
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "list holding itself is not entered",
         "def f(x, xs): return x + len(xs)",
-        inputs=["t(3), (lambda l: l.append(l) or l)([])", "t(3), (lambda l: l.append(l) or l)([])"], graphs=["add"],
+        inputs=["t(3), (lambda l: l.append(l) or l)([])", "t(3), (lambda l: l.append(l) or l)([])"],
+        graphs=["add"],
     ),
     Case("starred list", "def f(x, xs): return [x, *xs, *xs]", LIST, []),
     Case("truth of a list", "def f(x, xs): return x + 1 if xs else x - 1", ["t(3), [1]", "t(3), []"], ["add", "sub"], compiles=2),
@@ -229,7 +256,8 @@ TUPLES = [
             a, (b, c) = pair
             return x + a * b - c
         """,
-        inputs=["t(3), (1, (t(3), 2))", "t(3), (1, (t(3), 2))"], graphs=["mul add sub"],
+        inputs=["t(3), (1, (t(3), 2))", "t(3), (1, (t(3), 2))"],
+        graphs=["mul add sub"],
     ),
     Case(
         "starred unpacking",
@@ -238,7 +266,8 @@ TUPLES = [
             first, *rest, last = xs
             return first + len(rest) + last
         """,
-        inputs=["t(3), (t(3), 1, 2, t(3))", "t(3), (t(3), 1, 2, t(3))"], graphs=["add add"],
+        inputs=["t(3), (t(3), 1, 2, t(3))", "t(3), (t(3), 1, 2, t(3))"],
+        graphs=["add add"],
     ),
     Case("tuple concatenation and slicing", "def f(x): return ((x,) + (x + 1,) * 2)[1:]", graphs=["add"]),
     Case("tuple compared", "def f(x, p): return x * 2 if p >= (1, 2) else x", ["t(3), (1, 3)", "t(3), (0, 9)"], ["mul"], compiles=2),
@@ -260,7 +289,8 @@ TUPLES = [
         P = namedtuple('P', 'a b')
         def f(p): return p.a + p[1]
         """,
-        inputs=["P(t(3), t(3))", "P(t(3), t(3))"], graphs=["add"],
+        inputs=["P(t(3), t(3))", "P(t(3), t(3))"],
+        graphs=["add"],
     ),
     Case(
         "namedtuple replace",
@@ -269,7 +299,8 @@ TUPLES = [
         P = namedtuple('P', 'a b')
         def f(p): return p._replace(a=p.b * 2)
         """,
-        inputs=["P(t(3), t(3))", "P(t(3), t(3))"], graphs=["mul"],
+        inputs=["P(t(3), t(3))", "P(t(3), t(3))"],
+        graphs=["mul"],
     ),
     Case(
         "namedtuple asdict",
@@ -295,12 +326,14 @@ TUPLES = [
     Case(
         "torch.Size",
         "def f(x): return x.new_zeros(x.size()) + x.shape.numel() + len(x.size())",
-        inputs=["t(2, 3)", "t(2, 3)"], graphs=["new_zeros add add"],
+        inputs=["t(2, 3)", "t(2, 3)"],
+        graphs=["new_zeros add add"],
     ),
     Case(
         "torch.Size built and compared",
         "def f(x): return x + 1 if x.shape == torch.Size([2, 3]) else x",
-        inputs=["t(2, 3)", "t(2, 3)"], graphs=["add"],
+        inputs=["t(2, 3)", "t(2, 3)"],
+        graphs=["add"],
     ),
     Case("returned torch.Size", "def f(x): return (x + 1).shape", ["t(2, 3)", "t(2, 3)"], None),
     Case("tuple of a generator", "def f(x): return tuple(x + i for i in range(3))", graphs=["add add add"]),
@@ -311,7 +344,8 @@ TUPLES = [
             r = torch.max(x, dim=0)
             return r.values + 1, r.indices
         """,
-        inputs=["t(2, 3)", "t(2, 3)"], graphs=1,
+        inputs=["t(2, 3)", "t(2, 3)"],
+        graphs=1,
     ),
     Case(
         "result of a torch function unpacked",
@@ -320,7 +354,8 @@ TUPLES = [
             v, i = torch.topk(x, 2)
             return v * 2, i
         """,
-        inputs=["t(5)", "t(5)"], graphs=1,
+        inputs=["t(5)", "t(5)"],
+        graphs=1,
     ),
 ]
 
@@ -334,7 +369,8 @@ DICTS = [
             d['c'] = x.sin()
             d['b'] = 5
         """,
-        inputs=DICT, graphs=["sin"],
+        inputs=DICT,
+        graphs=["sin"],
     ),
     Case(
         "dict del",
@@ -343,7 +379,8 @@ DICTS = [
             del d['b']
             return x + len(d)
         """,
-        inputs=DICT, graphs=["add"],
+        inputs=DICT,
+        graphs=["add"],
     ),
     Case("dict get", "def f(x, d): return x * d.get('b', 1) + d.get('z', 7)", DICT, ["mul add"]),
     Case("dict setdefault", "def f(x, d): return d.setdefault('n', x + 1) * d.setdefault('b', 9)", DICT, ["add mul"]),
@@ -355,7 +392,8 @@ DICTS = [
             k, v = d.popitem()
             return x * v, k
         """,
-        inputs=DICT, graphs=["mul"],
+        inputs=DICT,
+        graphs=["mul"],
     ),
     Case(
         "dict update",
@@ -364,7 +402,8 @@ DICTS = [
             d.update({'a': x + 1}, z=2)
             return d
         """,
-        inputs=DICT, graphs=["add"],
+        inputs=DICT,
+        graphs=["add"],
     ),
     Case(
         "dict clear",
@@ -373,7 +412,8 @@ DICTS = [
             d.clear()
             return x + 1
         """,
-        inputs=DICT, graphs=["add"],
+        inputs=DICT,
+        graphs=["add"],
     ),
     Case(
         "dict merge operators",
@@ -383,12 +423,14 @@ DICTS = [
             e |= {'d': 1}
             return e
         """,
-        inputs=DICT, graphs=["add"],
+        inputs=DICT,
+        graphs=["add"],
     ),
     Case(
         "dict views",
         "def f(x, d): return x * len(d.keys()) + sum(v for v in d.values() if isinstance(v, int)), list(d.items())[0][0]",
-        inputs=DICT, graphs=["mul add"],
+        inputs=DICT,
+        graphs=["mul add"],
     ),
     Case("dict membership", "def f(x, d): return x + 1 if 'a' in d and 'q' not in d else x", DICT, ["add"]),
     Case(
@@ -399,7 +441,8 @@ DICTS = [
             e['z'] = x * 2
             return e
         """,
-        inputs=DICT, graphs=["mul"],
+        inputs=DICT,
+        graphs=["mul"],
     ),
     Case("dict fromkeys", "def f(x): return dict.fromkeys(['a', 'b'], x + 1)", graphs=["add"]),
     Case("dict constructor", "def f(x): return dict([('a', x + 1)], b=2)", graphs=["add"]),
@@ -413,7 +456,8 @@ DICTS = [
                 x = x * d[k]
             return x
         """,
-        inputs=DICT, graphs=["mul mul"],
+        inputs=DICT,
+        graphs=["mul mul"],
     ),
     Case(
         "dict with tensor keys",
@@ -427,12 +471,16 @@ DICTS = [
     Case(
         "dict order is observed",
         "def f(x, d): return [k for k in d]",
-        inputs=["t(3), {'a': 1, 'b': 2}", "t(3), {'b': 2, 'a': 1}"], graphs=[], compiles=None,
+        inputs=["t(3), {'a': 1, 'b': 2}", "t(3), {'b': 2, 'a': 1}"],
+        graphs=[],
+        compiles=None,
     ),
     Case(
         "dict equality",
         "def f(x, d): return x + 1 if d == {'k': 1} else x - 1",
-        inputs=["t(3), {'k': 1}", "t(3), {'k': 2}"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), {'k': 1}", "t(3), {'k': 2}"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case("dict with integer keys", "def f(x, d): return x * d[0] + d[True]", ["t(3), {0: 2, 1: 3}", "t(3), {0: 2, 1: 3}"], ["mul add"]),
     Case(
@@ -442,7 +490,8 @@ DICTS = [
             d['in']['n'] += 1
             d['in']['x'] = x + d['in']['n']
         """,
-        inputs=["t(3), {'in': {'n': 0}}", "t(3), {'in': {'n': 0}}"], graphs=["add"],
+        inputs=["t(3), {'in': {'n': 0}}", "t(3), {'in': {'n': 0}}"],
+        graphs=["add"],
     ),
     Case("reversed dict", "def f(x, d): return [k for k in reversed(d)], x + 1", DICT, ["add"]),
     Case(
@@ -464,7 +513,8 @@ DICTS = [
             d['z'] = x * 2
             return list(d)
         """,
-        inputs=["t(3), OrderedDict(a=1)", "t(3), OrderedDict(a=1)"], graphs=["mul"],
+        inputs=["t(3), OrderedDict(a=1)", "t(3), OrderedDict(a=1)"],
+        graphs=["mul"],
     ),
     Case(
         "defaultdict",
@@ -486,7 +536,8 @@ DICTS = [
             d['new'] += 2
             return x * d['new']
         """,
-        inputs=["t(3), defaultdict(int)", "t(3), defaultdict(int)"], graphs=["mul"],
+        inputs=["t(3), defaultdict(int)", "t(3), defaultdict(int)"],
+        graphs=["mul"],
     ),
     Case(
         "Counter",
@@ -494,7 +545,9 @@ DICTS = [
         from collections import Counter
         def f(x): return x * Counter('abca')['a']
         """,
-        graphs=["mul"], compiles=None, fullgraph=False,
+        graphs=["mul"],
+        compiles=None,
+        fullgraph=False,
     ),
     Case(
         "ChainMap",
@@ -502,7 +555,9 @@ DICTS = [
         from collections import ChainMap
         def f(x): return x * ChainMap({'a': 2}, {'b': 3})['b']
         """,
-        graphs=["mul"], compiles=None, fullgraph=False,
+        graphs=["mul"],
+        compiles=None,
+        fullgraph=False,
     ),
     Case(
         "deque",
@@ -524,7 +579,8 @@ DICTS = [
             d.appendleft(x * 2)
             return d[0] + 1
         """,
-        inputs=["t(3), deque([1])", "t(3), deque([1])"], graphs=["mul add"],
+        inputs=["t(3), deque([1])", "t(3), deque([1])"],
+        graphs=["mul add"],
     ),
     Case(
         "dict subclass with __missing__",
@@ -553,7 +609,9 @@ DICTS = [
         M = types.MappingProxyType({'k': 3})
         def f(x): return x * M['k']
         """,
-        graphs=["mul"], compiles=None, fullgraph=False,
+        graphs=["mul"],
+        compiles=None,
+        fullgraph=False,
     ),
 ]
 
@@ -561,7 +619,9 @@ SETS = [
     Case(
         "set display and membership",
         "def f(x, n): return x + 1 if n in {1, 2} else x - 1",
-        inputs=["t(3), 1", "t(3), 5"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), 1", "t(3), 5"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "set add",
@@ -570,7 +630,8 @@ SETS = [
             s.add(7)
             return x * len(s)
         """,
-        inputs=["t(3), {1}", "t(3), {1}"], graphs=["mul"],
+        inputs=["t(3), {1}", "t(3), {1}"],
+        graphs=["mul"],
     ),
     Case(
         "set discard and remove",
@@ -580,7 +641,8 @@ SETS = [
             s.remove(2)
             return x * len(s)
         """,
-        inputs=["t(3), {1, 2, 3}", "t(3), {1, 2, 3}"], graphs=["mul"],
+        inputs=["t(3), {1, 2, 3}", "t(3), {1, 2, 3}"],
+        graphs=["mul"],
     ),
     Case(
         "set operators",
@@ -600,7 +662,8 @@ SETS = [
         S = frozenset(['a', 'b'])
         def f(x, k): return x + 1 if k in S else x
         """,
-        inputs=["t(3), 'a'", "t(3), 'a'"], graphs=["add"],
+        inputs=["t(3), 'a'", "t(3), 'a'"],
+        graphs=["add"],
     ),
     Case(
         "set update in place",
@@ -610,7 +673,8 @@ SETS = [
             s.update([6])
             return x * len(s)
         """,
-        inputs=["t(3), {4}", "t(3), {4}"], graphs=["mul"],
+        inputs=["t(3), {4}", "t(3), {4}"],
+        graphs=["mul"],
     ),
     Case(
         "set of tensors",
@@ -652,7 +716,8 @@ RANGES = [
             s = slice(1, None, 2)
             return x[s] + (s.start or 0)
         """,
-        inputs=["t(6)", "t(6)"], graphs=["getitem add"],
+        inputs=["t(6)", "t(6)"],
+        graphs=["getitem add"],
     ),
     Case("slice indices", "def f(x): return x + sum(slice(1, 100, 2).indices(6))", graphs=["add"]),
     Case("slice argument", "def f(x, s): return x[s] * 2", ["t(6), slice(1, 3)", "t(6), slice(1, 3)"], ["getitem mul"]),

@@ -20,7 +20,8 @@ CASES = [
             log.insert(0, 'first')
             log.append(x * 2)
         """,
-        inputs=LOG, graphs=["add mul"],
+        inputs=LOG,
+        graphs=["add mul"],
     ),
     Case(
         "append then pop leaves nothing",
@@ -30,7 +31,8 @@ CASES = [
             log.pop()
             return x + 1
         """,
-        inputs=LOG, graphs=["add"],
+        inputs=LOG,
+        graphs=["add"],
     ),
     Case(
         "two lists",
@@ -40,7 +42,8 @@ CASES = [
             b.append(a[0])
             a.append(b)
         """,
-        inputs=["t(3), [], []"] * 2, graphs=["add"],
+        inputs=["t(3), [], []"] * 2,
+        graphs=["add"],
     ),
     Case(
         "list into itself",
@@ -49,7 +52,8 @@ CASES = [
             log.append(log)
             return x + len(log)
         """,
-        inputs=LOG, graphs=["add"],
+        inputs=LOG,
+        graphs=["add"],
     ),
     Case(
         "list kept by a dict",
@@ -58,7 +62,8 @@ CASES = [
             d['xs'] = []
             d['xs'].append(x + 1)
         """,
-        inputs=["t(3), {}"] * 2, graphs=["add"],
+        inputs=["t(3), {}"] * 2,
+        graphs=["add"],
     ),
     Case(
         "new list shared by two places",
@@ -69,7 +74,8 @@ CASES = [
             b.append(new)
             new.append(2)
         """,
-        inputs=["t(3), [], []"] * 2, graphs=["add"],
+        inputs=["t(3), [], []"] * 2,
+        graphs=["add"],
     ),
     Case(
         "returned and stored",
@@ -79,7 +85,8 @@ CASES = [
             log.append(y)
             return y
         """,
-        inputs=LOG, graphs=["add"],
+        inputs=LOG,
+        graphs=["add"],
     ),
     Case(
         "list emptied and refilled",
@@ -88,7 +95,8 @@ CASES = [
             ns.clear()
             ns.extend([x + 1, 7])
         """,
-        inputs=["t(3), [1, 2]"] * 2, graphs=["add"],
+        inputs=["t(3), [1, 2]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "slice replaced",
@@ -96,7 +104,8 @@ CASES = [
         def f(x, ns):
             ns[1:3] = [x + 1]
         """,
-        inputs=["t(3), [1, 2, 3, 4]"] * 2, graphs=["add"],
+        inputs=["t(3), [1, 2, 3, 4]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "sorted in place, then extended",
@@ -105,7 +114,8 @@ CASES = [
             ns.sort(reverse=True)
             ns += [x + 1]
         """,
-        inputs=["t(3), [1, 3, 2]"] * 2, graphs=["add"],
+        inputs=["t(3), [1, 3, 2]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "swap",
@@ -114,7 +124,8 @@ CASES = [
             ns[0], ns[1] = ns[1], ns[0]
             return x + ns[0]
         """,
-        inputs=["t(3), [1, 2]"] * 2, graphs=["add"],
+        inputs=["t(3), [1, 2]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "nested list element",
@@ -125,7 +136,8 @@ CASES = [
             inner.append(x + 1)
             ns.append(inner)
         """,
-        inputs=["t(3), [[]]"] * 2, graphs=["add"],
+        inputs=["t(3), [[]]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "dict order after changes",
@@ -135,7 +147,8 @@ CASES = [
             d['c'] = x + 1
             d['a'] = 2
         """,
-        inputs=["t(3), {'a': 1, 'b': 2}"] * 2, graphs=["add"],
+        inputs=["t(3), {'a': 1, 'b': 2}"] * 2,
+        graphs=["add"],
     ),
     Case(
         "dict changed while read",
@@ -145,7 +158,8 @@ CASES = [
                 d[k + k] = d.pop(k)
             return x + len(d)
         """,
-        inputs=["t(3), {'a': 1, 'b': 2}"] * 2, graphs=["add"],
+        inputs=["t(3), {'a': 1, 'b': 2}"] * 2,
+        graphs=["add"],
     ),
     Case(
         "dict overwritten twice",
@@ -154,7 +168,8 @@ CASES = [
             d['a'] = x + 1
             d['a'] = x * 2
         """,
-        inputs=["t(3), {'a': 0}"] * 2, graphs=None,
+        inputs=["t(3), {'a': 0}"] * 2,
+        graphs=None,
     ),
     Case(
         "set changes",
@@ -165,12 +180,15 @@ CASES = [
             s |= {9}
             return x + len(s)
         """,
-        inputs=["t(3), {1, 2}"] * 2, graphs=["add"],
+        inputs=["t(3), {1, 2}"] * 2,
+        graphs=["add"],
     ),
     Case(
         "attribute set",
         "def f(x, b): b.y = x + 1",
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "attribute changed twice",
@@ -180,7 +198,9 @@ CASES = [
             b.n *= 5
             return x + b.n
         """,
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "attribute deleted and set",
@@ -189,7 +209,9 @@ CASES = [
             del b.n
             b.n = x + 1
         """,
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "attribute order",
@@ -199,7 +221,9 @@ CASES = [
             b.a = 2
             return x + len(b.__dict__)
         """,
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "attribute of an attribute",
@@ -207,7 +231,9 @@ CASES = [
         def f(x, b):
             b.inner.n = x + b.inner.n
         """,
-        inputs=["t(3), Box(inner=Box(n=2))"] * 2, graphs=["add"], prelude=BOX,
+        inputs=["t(3), Box(inner=Box(n=2))"] * 2,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "attribute list appended",
@@ -216,7 +242,9 @@ CASES = [
             b.log.append(x + 1)
             b.log = b.log + [2]
         """,
-        inputs=["t(3), Box(log=[])"] * 2, graphs=["add"], prelude=BOX,
+        inputs=["t(3), Box(log=[])"] * 2,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "object into its own attribute",
@@ -226,7 +254,9 @@ CASES = [
             b.me.n = 3
             return x + b.n
         """,
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "new object linked to an argument",
@@ -236,7 +266,9 @@ CASES = [
             b.child = c
             return c
         """,
-        inputs=BOXED, graphs=["add"], prelude=BOX,
+        inputs=BOXED,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "cycle of new objects",
@@ -247,7 +279,8 @@ CASES = [
             a.y = x + 1
             return b
         """,
-        graphs=["add"], prelude=BOX,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "linked list built",
@@ -257,7 +290,8 @@ CASES = [
             for i in range(3): head = Box(v=x + i, next=head)
             return head
         """,
-        graphs=["add add add"], prelude=BOX,
+        graphs=["add add add"],
+        prelude=BOX,
     ),
     Case(
         "class attribute changed",
@@ -266,7 +300,10 @@ CASES = [
             Box.total = getattr(Box, 'total', 0) + k
             return x + Box.total
         """,
-        inputs=["t(3), 1"] * 2, graphs=["add"], compiles=None, prelude=BOX,
+        inputs=["t(3), 1"] * 2,
+        graphs=["add"],
+        compiles=None,
+        prelude=BOX,
     ),
     Case(
         "__setattr__ runs once",
@@ -278,7 +315,8 @@ CASES = [
                 object.__setattr__(self, k, v)
         def f(x, a): a.y = x + 1
         """,
-        inputs=["t(3), A()"] * 2, graphs=["add"],
+        inputs=["t(3), A()"] * 2,
+        graphs=["add"],
     ),
     Case(
         "property setter runs once",
@@ -293,7 +331,8 @@ CASES = [
                 self._y = v
         def f(x, a): a.y = x + 1
         """,
-        inputs=["t(3), A()"] * 2, graphs=["add"],
+        inputs=["t(3), A()"] * 2,
+        graphs=["add"],
     ),
     Case(
         "global changed",
@@ -304,7 +343,8 @@ CASES = [
             STEP += 2
             return x + 1
         """,
-        graphs=["add"], compiles=None,
+        graphs=["add"],
+        compiles=None,
     ),
     Case(
         "global tensor replaced",
@@ -315,7 +355,8 @@ CASES = [
             W = W + x
             return W * 2
         """,
-        graphs=["add mul"], compiles=None,
+        graphs=["add mul"],
+        compiles=None,
     ),
     Case(
         "global deleted",
@@ -328,7 +369,10 @@ CASES = [
             del T
             return y
         """,
-        inputs=["t(3), None"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3), None"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "global dict of lists",
@@ -336,7 +380,8 @@ CASES = [
         D = {'a': []}
         def f(x): D['a'].append(len(D['a']) * 2)
         """,
-        graphs=None, compiles=None,
+        graphs=None,
+        compiles=None,
     ),
     Case(
         "closure variable changed",
@@ -351,7 +396,8 @@ CASES = [
             return f
         f = make()
         """,
-        graphs=["add"], compiles=2,
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "closure variable shared by two functions",
@@ -367,7 +413,8 @@ CASES = [
             return f
         f = make()
         """,
-        graphs=["add"], compiles=2,
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "closure returned after a change",
@@ -391,7 +438,9 @@ CASES = [
             return seen[k]
         def f(x, k): return x + g(k)
         """,
-        inputs=["t(3), 'a'", "t(3), 'b'"], graphs=["add"], compiles=2,
+        inputs=["t(3), 'a'", "t(3), 'b'"],
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "memo in a global dict",
@@ -402,7 +451,8 @@ CASES = [
             return MEMO[n]
         def f(x): return x + g(3) + g(3)
         """,
-        graphs=["add add"], compiles=2,
+        graphs=["add add"],
+        compiles=2,
     ),
     Case(
         "in-place on a global tensor",
@@ -421,7 +471,8 @@ CASES = [
             x.add_(1)
             return xs[0] * 2
         """,
-        inputs=["*(lambda v: (v, [v]))(t(3))"] * 2, graphs=["add_ mul"],
+        inputs=["*(lambda v: (v, [v]))(t(3))"] * 2,
+        graphs=["add_ mul"],
     ),
     Case(
         "in-place on a view held by the caller",
@@ -430,7 +481,8 @@ CASES = [
             v.mul_(2)
             return v + 1
         """,
-        inputs=["t(6)[1:4]"] * 2, graphs=["mul_ add"],
+        inputs=["t(6)[1:4]"] * 2,
+        graphs=["mul_ add"],
     ),
     Case(
         "tensor stored, then changed in place",
@@ -440,7 +492,8 @@ CASES = [
             log.append(y)
             y.mul_(2)
         """,
-        inputs=LOG, graphs=["add mul_"],
+        inputs=LOG,
+        graphs=["add mul_"],
     ),
     Case(
         "old and new tensor attribute",
@@ -450,7 +503,9 @@ CASES = [
             b.n = x + old
             return old, b.n
         """,
-        inputs=["t(3), Box(n=t(3))"] * 2, graphs=["add"], prelude=BOX,
+        inputs=["t(3), Box(n=t(3))"] * 2,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case(
         "gradient through a stored tensor",
@@ -459,7 +514,9 @@ CASES = [
             b.h = x * 2
             return b.h.sum()
         """,
-        inputs=["t(3, grad=True), Box()"] * 2, graphs=["mul sum"], prelude=BOX,
+        inputs=["t(3, grad=True), Box()"] * 2,
+        graphs=["mul sum"],
+        prelude=BOX,
     ),
     Case(
         "module cache",
@@ -473,7 +530,8 @@ CASES = [
                 return x * self.cache
         f = M()
         """,
-        graphs=None, compiles=2,
+        graphs=None,
+        compiles=2,
     ),
     Case(
         "key-value cache grows",
@@ -482,7 +540,9 @@ CASES = [
             cache.append(x)
             return torch.cat(cache)
         """,
-        inputs=["t(2), [t(2)]", "t(2), [t(2), t(2)]"], graphs=["cat"], compiles=2,
+        inputs=["t(2), [t(2)]", "t(2), [t(2), t(2)]"],
+        graphs=["cat"],
+        compiles=2,
     ),
     Case(
         "argument rebound has no effect outside",
@@ -491,7 +551,8 @@ CASES = [
             ns = ns + [1]
             return x + len(ns)
         """,
-        inputs=["t(3), [5]"] * 2, graphs=["add"],
+        inputs=["t(3), [5]"] * 2,
+        graphs=["add"],
     ),
     Case(
         "deque rotated",
@@ -501,7 +562,8 @@ CASES = [
             d.rotate(1)
             d.appendleft(x + 1)
         """,
-        inputs=["t(3), deque([1, 2], maxlen=3)"] * 2, graphs=["add"],
+        inputs=["t(3), deque([1, 2], maxlen=3)"] * 2,
+        graphs=["add"],
     ),
     Case(
         "OrderedDict moved",
@@ -511,7 +573,8 @@ CASES = [
             d.move_to_end('a')
             d['n'] = x + 1
         """,
-        inputs=["t(3), OrderedDict(a=1, b=2)"] * 2, graphs=["add"],
+        inputs=["t(3), OrderedDict(a=1, b=2)"] * 2,
+        graphs=["add"],
     ),
     Case(
         "defaultdict filled",
@@ -521,7 +584,8 @@ CASES = [
             d['k'].append(x + 1)
             d['k'].append(1)
         """,
-        inputs=["t(3), defaultdict(list)"] * 2, graphs=["add"],
+        inputs=["t(3), defaultdict(list)"] * 2,
+        graphs=["add"],
     ),
     Case(
         "dict subclass filled",
@@ -532,7 +596,8 @@ CASES = [
             d['k'] = x + 1
             d.seen = True
         """,
-        inputs=["t(3), D(a=1)"] * 2, graphs=["add"],
+        inputs=["t(3), D(a=1)"] * 2,
+        graphs=["add"],
     ),
     Case(
         "list subclass filled",
@@ -543,7 +608,8 @@ CASES = [
             l.append(x + 1)
             l.seen = True
         """,
-        inputs=["t(3), L([1])"] * 2, graphs=["add"],
+        inputs=["t(3), L([1])"] * 2,
+        graphs=["add"],
     ),
     Case(
         "iterator argument advanced",
@@ -552,7 +618,11 @@ CASES = [
             b.it = iter(b.ns)
             return x + next(b.it)
         """,
-        inputs=["t(3), Box(ns=[1, 2])"] * 2, graphs=None, fullgraph=False, compiles=None, prelude=BOX,
+        inputs=["t(3), Box(ns=[1, 2])"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
+        prelude=BOX,
     ),
     Case(
         "function object attribute",
@@ -563,7 +633,8 @@ CASES = [
             g.calls += 1
             return x + 1
         """,
-        compiles=None, fullgraph=False,
+        compiles=None,
+        fullgraph=False,
     ),
     Case(
         "effects of a callee",
@@ -576,7 +647,9 @@ CASES = [
             g(b, 2)
             return x + b.n
         """,
-        inputs=["t(3), Box(log=[])"] * 2, graphs=["add"], prelude=BOX,
+        inputs=["t(3), Box(log=[])"] * 2,
+        graphs=["add"],
+        prelude=BOX,
     ),
     Case("effects inside a comprehension", "def f(x, log): return [log.append(i) for i in range(2)], x + 1", LOG, ["add"]),
     Case(
@@ -586,7 +659,10 @@ CASES = [
             log.append(x + 1)
             raise ValueError(len(log))
         """,
-        inputs=LOG, graphs=None, fullgraph=False, compiles=None,
+        inputs=LOG,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "effects around no_grad",
@@ -596,7 +672,8 @@ CASES = [
                 log.append(x * 2)
             log.append(x * 3)
         """,
-        inputs=["t(3, grad=True), []"] * 2, graphs=1,
+        inputs=["t(3, grad=True), []"] * 2,
+        graphs=1,
     ),
     Case(
         "constants are not shared between calls",
@@ -607,7 +684,8 @@ CASES = [
             log.append(fresh)
             return fresh
         """,
-        inputs=LOG, graphs=["add"],
+        inputs=LOG,
+        graphs=["add"],
     ),
     Case(
         "generator effects happen when consumed",
@@ -621,7 +699,8 @@ CASES = [
             log.append('before')
             return x + sum(it)
         """,
-        inputs=LOG, graphs=["add"],
+        inputs=LOG,
+        graphs=["add"],
     ),
 ]
 

@@ -102,7 +102,8 @@ RESOLVED = [
             finally:
                 log.append('done')
         """,
-        inputs=["t(3), []"] * 2, graphs=["add"],
+        inputs=["t(3), []"] * 2,
+        graphs=["add"],
     ),
     Case(
         "finally after an exception",
@@ -117,7 +118,8 @@ RESOLVED = [
                 log.append('outer')
             return x + len(log)
         """,
-        inputs=["t(3), []"] * 2, graphs=["add"],
+        inputs=["t(3), []"] * 2,
+        graphs=["add"],
     ),
     Case(
         "finally overrides return",
@@ -199,7 +201,9 @@ RESOLVED = [
             except ValueError as e:
                 return x + e.args[0]
         """,
-        inputs=["t(3), 1", "t(3), 5"], graphs=["mul", "add"], compiles=2,
+        inputs=["t(3), 1", "t(3), 5"],
+        graphs=["mul", "add"],
+        compiles=2,
     ),
     Case(
         "raise in a loop",
@@ -252,7 +256,8 @@ RESOLVED = [
             except KeyError:
                 return x + 1
         """,
-        inputs=["t(3), {}", "t(3), {}"], graphs=["add"],
+        inputs=["t(3), {}", "t(3), {}"],
+        graphs=["add"],
     ),
     Case(
         "IndexError from a list",
@@ -263,7 +268,8 @@ RESOLVED = [
             except IndexError:
                 return x + 1
         """,
-        inputs=["t(3), [1]", "t(3), [1]"], graphs=["add"],
+        inputs=["t(3), [1]", "t(3), [1]"],
+        graphs=["add"],
     ),
     Case(
         "AttributeError",
@@ -286,7 +292,8 @@ RESOLVED = [
             except ZeroDivisionError:
                 return x + 1
         """,
-        inputs=["t(3), 0", "t(3), 0"], graphs=["add"],
+        inputs=["t(3), 0", "t(3), 0"],
+        graphs=["add"],
     ),
     Case(
         "TypeError from a call",
@@ -321,7 +328,8 @@ RESOLVED = [
                 n = 4
             return x * n
         """,
-        inputs=["t(3), 'q'", "t(3), 'q'"], graphs=["mul"],
+        inputs=["t(3), 'q'", "t(3), 'q'"],
+        graphs=["mul"],
     ),
     Case(
         "NameError",
@@ -433,7 +441,8 @@ RESOLVED = [
             except KeyError:
                 return x + 1
         """,
-        inputs=["t(3), []"] * 2, graphs=["add"],
+        inputs=["t(3), []"] * 2,
+        graphs=["add"],
     ),
     Case(
         "exception stored",
@@ -445,7 +454,10 @@ RESOLVED = [
                 out.append(e)
             return x + 1
         """,
-        inputs=["t(3), []"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3), []"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case("exception object made, not raised", "def f(x): return x + 1, ValueError('v', 2)", graphs=["add"], fullgraph=False, compiles=None),
     Case(
@@ -457,7 +469,9 @@ RESOLVED = [
             except RuntimeError:
                 return x + 1
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "NotImplementedError in a method",
@@ -482,7 +496,9 @@ RESOLVED = [
                 x = x + 1
             return x
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "effects before a caught exception stay",
@@ -495,7 +511,8 @@ RESOLVED = [
                 log.append(x * 2)
             return len(log)
         """,
-        inputs=["t(3), []"] * 2, graphs=["add mul"],
+        inputs=["t(3), []"] * 2,
+        graphs=["add mul"],
     ),
 ]
 

@@ -47,13 +47,16 @@ CASES = [
                     return a - b * y
 
         """,
-        inputs=["t(3), t(3)", "t(3), t(3)"], graphs=["add mul sub"],
+        inputs=["t(3), t(3)", "t(3), t(3)"],
+        graphs=["add mul sub"],
     ),
     Case("walrus", "def f(x): return (y := x.sin()) + y", graphs=["sin add"]),
     Case(
         "conditional expression",
         "def f(x, flag): return x.sin() if flag else x.cos()",
-        inputs=["t(3), True", "t(3), False"], graphs=["sin", "cos"], compiles=2,
+        inputs=["t(3), True", "t(3), False"],
+        graphs=["sin", "cos"],
+        compiles=2,
     ),
     Case("short circuit and", "def f(x, n): return n and x + n", ["t(3), 2", "t(3), 0"], ["add"], compiles=2),
     Case("short circuit or", "def f(x, n): return n or x.sin()", ["t(3), None", "t(3), 0"], ["sin"], compiles=2),
@@ -68,7 +71,9 @@ CASES = [
             seen.append(len(seen))
             return x + len(seen)
         """,
-        inputs=["t(3)", "t(3)"], graphs=["add"], compiles=2,
+        inputs=["t(3)", "t(3)"],
+        graphs=["add"],
+        compiles=2,
     ),
     Case("keyword-only", "def f(x, *, k): return x * k", ["t(3), k=2", "t(3), k=2"], ["mul"]),
     Case("keyword-only default", "def f(x, *, k=4): return x * k", ["t(3)", "t(3), k=4"], ["mul"]),
@@ -84,7 +89,8 @@ CASES = [
         def g(a, b, c): return a + b * c
         def f(x, ys): return g(x, *ys)
         """,
-        inputs=["t(3), [t(3), 2]", "t(3), [t(3), 2]"], graphs=["mul add"],
+        inputs=["t(3), [t(3), 2]", "t(3), [t(3), 2]"],
+        graphs=["mul add"],
     ),
     Case(
         "call with double star",
@@ -92,7 +98,8 @@ CASES = [
         def g(a, *, s): return a * s
         def f(x, kw): return g(x, **kw)
         """,
-        inputs=["t(3), {'s': 2}", "t(3), {'s': 2}"], graphs=["mul"],
+        inputs=["t(3), {'s': 2}", "t(3), {'s': 2}"],
+        graphs=["mul"],
     ),
     Case(
         "call mixing all kinds",
@@ -124,7 +131,8 @@ CASES = [
         K = 3
         def f(x): return x * K
         """,
-        graphs=["mul"], guards=["K"],
+        graphs=["mul"],
+        guards=["K"],
     ),
     Case(
         "global changed between calls",
@@ -135,7 +143,9 @@ CASES = [
             K = k
             return x * K
         """,
-        inputs=["t(3), 2", "t(3), 2"], graphs=["mul"], compiles=None,
+        inputs=["t(3), 2", "t(3), 2"],
+        graphs=["mul"],
+        compiles=None,
     ),
     Case(
         "global read and written",
@@ -146,7 +156,8 @@ CASES = [
             COUNT += 1
             return x * 2
         """,
-        graphs=["mul"], compiles=1,
+        graphs=["mul"],
+        compiles=1,
     ),
     Case(
         "global list appended",
@@ -156,7 +167,8 @@ CASES = [
             LOG.append(x.sin())
             return x + 1
         """,
-        graphs=["sin add"], compiles=1,
+        graphs=["sin add"],
+        compiles=1,
     ),
     Case(
         "module global through import",
@@ -216,7 +228,8 @@ CASES = [
             return f
         f = make()
         """,
-        graphs=["add"], compiles=2,
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "closure over list",
@@ -229,7 +242,8 @@ CASES = [
             return f
         f = make()
         """,
-        graphs=["add"], compiles=2,
+        graphs=["add"],
+        compiles=2,
     ),
     Case(
         "inner function",
@@ -285,7 +299,9 @@ CASES = [
         def h(x): return x.cos()
         def f(x, fn): return fn(x)
         """,
-        inputs=["t(3), g", "t(3), h"], graphs=["sin", "cos"], compiles=2,
+        inputs=["t(3), g", "t(3), h"],
+        graphs=["sin", "cos"],
+        compiles=2,
     ),
     Case(
         "returned closure",
@@ -304,7 +320,8 @@ CASES = [
             def g(z): return z * k
             return g
         """,
-        graphs=[], compiles=None,
+        graphs=[],
+        compiles=None,
     ),
     Case(
         "partial",
@@ -331,7 +348,9 @@ CASES = [
         from functools import partial
         def f(x, p): return p(x)
         """,
-        inputs=["t(3), partial(torch.mul, other=2)", "t(3), partial(torch.mul, other=2)"], graphs=["mul"], compiles=None,
+        inputs=["t(3), partial(torch.mul, other=2)", "t(3), partial(torch.mul, other=2)"],
+        graphs=["mul"],
+        compiles=None,
     ),
     Case(
         "partial attributes",
@@ -412,7 +431,8 @@ CASES = [
             g.last = x.sin()
             return x + 1
         """,
-        compiles=None, fullgraph=False,
+        compiles=None,
+        fullgraph=False,
     ),
     Case(
         "function name",
@@ -473,7 +493,8 @@ CASES = [
         a = A()
         def f(x, g): return g(x)
         """,
-        inputs=["t(3), a.m", "t(3), a.m"], graphs=["sin"],
+        inputs=["t(3), a.m", "t(3), a.m"],
+        graphs=["sin"],
     ),
     Case(
         "torch function in a variable",
@@ -490,14 +511,17 @@ CASES = [
         OPS = {'sin': torch.sin, 'cos': torch.cos}
         def f(x, name): return OPS[name](x)
         """,
-        inputs=["t(3), 'sin'", "t(3), 'cos'"], graphs=["sin", "cos"], compiles=2,
+        inputs=["t(3), 'sin'", "t(3), 'cos'"],
+        graphs=["sin", "cos"],
+        compiles=2,
     ),
     Case("getattr on torch", "def f(x, name): return getattr(torch, name)(x)", ["t(3), 'sin'", "t(3), 'sin'"], ["sin"]),
     Case("unbound tensor method", "def f(x): return torch.Tensor.add(x, 1)", graphs=["add"]),
     Case(
         "many arguments",
         "def f(a, b, c, d, e, g, h): return a + b + c + d + e + g + h",
-        inputs=["*[t(2) for _ in range(7)]", "*[t(2) for _ in range(7)]"], graphs=["add add add add add add"],
+        inputs=["*[t(2) for _ in range(7)]", "*[t(2) for _ in range(7)]"],
+        graphs=["add add add add add add"],
     ),
     Case("same tensor twice", "def f(x, y): return x + y", ["*[t(3)] * 2", "*[t(3)] * 2"], ["add"]),
     Case(
@@ -507,7 +531,9 @@ CASES = [
             x.add_(1)
             return x + y
         """,
-        inputs=["*[t(3)] * 2", "t(3), t(3)"], graphs=["add_ add"], compiles=2,
+        inputs=["*[t(3)] * 2", "t(3), t(3)"],
+        graphs=["add_ add"],
+        compiles=2,
     ),
     Case(
         "annotated assignments",
@@ -530,7 +556,8 @@ CASES = [
             bump()
             return x * STATE
         """,
-        graphs=["mul"], compiles=2,
+        graphs=["mul"],
+        compiles=2,
     ),
 ]
 

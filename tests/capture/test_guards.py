@@ -32,7 +32,8 @@ TENSORS = [
         class S(torch.Tensor): pass
         def f(x): return x + 1 if type(x) is torch.Tensor else x
         """,
-        "t(3)", "t(3).as_subclass(S)",
+        "t(3)",
+        "t(3).as_subclass(S)",
     ),
     _again("size one", ADD, "t(3)", "t(1)"),
     _again("empty", ADD, "t(3)", "t(0)"),
@@ -73,7 +74,8 @@ VALUES = [
         class B: k = 2
         def f(x, o): return x * o.k
         """,
-        "t(3), A()", "t(3), B()",
+        "t(3), A()",
+        "t(3), B()",
     ),
     _again(
         "attribute of an object",
@@ -82,7 +84,8 @@ VALUES = [
             def __init__(self, k): self.k = k
         def f(x, o): return x * o.k
         """,
-        "t(3), A(1)", "t(3), A(2)",
+        "t(3), A(1)",
+        "t(3), A(2)",
     ),
     _again(
         "attribute appears",
@@ -91,7 +94,8 @@ VALUES = [
             def __init__(self, **kw): self.__dict__.update(kw)
         def f(x, o): return x * getattr(o, 'k', 3)
         """,
-        "t(3), A()", "t(3), A(k=2)",
+        "t(3), A()",
+        "t(3), A(k=2)",
     ),
     _again(
         "attribute shadows the class",
@@ -101,7 +105,8 @@ VALUES = [
             def __init__(self, **kw): self.__dict__.update(kw)
         def f(x, o): return x * o.k
         """,
-        "t(3), A()", "t(3), A(k=2)",
+        "t(3), A()",
+        "t(3), A(k=2)",
     ),
     _again(
         "nested attribute",
@@ -110,7 +115,8 @@ VALUES = [
             def __init__(self, k): self.k = k
         def f(x, o): return x * o.k.k
         """,
-        "t(3), A(A(1))", "t(3), A(A(2))",
+        "t(3), A(A(1))",
+        "t(3), A(A(2))",
     ),
     _again(
         "enum member",
@@ -121,7 +127,8 @@ VALUES = [
             B = 2
         def f(x, e): return x * e.value
         """,
-        "t(3), E.A", "t(3), E.B",
+        "t(3), E.A",
+        "t(3), E.B",
     ),
     _again(
         "two arguments become one object",
@@ -130,7 +137,8 @@ VALUES = [
             a.append(1)
             return len(b)
         """,
-        "[], []", "*[[]] * 2",
+        "[], []",
+        "*[[]] * 2",
     ),
     _again(
         "closure of a function argument",
@@ -138,7 +146,8 @@ VALUES = [
         def make(k): return lambda x: x * k
         def f(x, g): return g(x)
         """,
-        "t(3), make(2)", "t(3), make(3)",
+        "t(3), make(2)",
+        "t(3), make(3)",
     ),
     _again(
         "default of a function argument",
@@ -148,7 +157,8 @@ VALUES = [
             return g
         def f(x, g): return g(x)
         """,
-        "t(3), make(2)", "t(3), make(3)",
+        "t(3), make(2)",
+        "t(3), make(3)",
     ),
     _again(
         "partial argument",
@@ -156,7 +166,8 @@ VALUES = [
         from functools import partial
         def f(x, g): return g(x)
         """,
-        "t(3), partial(torch.add, other=1)", "t(3), partial(torch.add, other=2)",
+        "t(3), partial(torch.add, other=1)",
+        "t(3), partial(torch.add, other=2)",
     ),
     _again(
         "code of a function argument",
@@ -165,7 +176,8 @@ VALUES = [
         def h(x): return x + 2
         def f(x, fn): return fn(x)
         """,
-        "t(3), g", "t(3), h",
+        "t(3), g",
+        "t(3), h",
     ),
     _again("range", "def f(x, r): return [x + i for i in r]", "t(3), range(1)", "t(3), range(2)"),
     _again("slice", "def f(x, s): return x[s] + 1", "t(4), slice(0, 2)", "t(4), slice(1, 3)"),
@@ -176,7 +188,8 @@ VALUES = [
         P = namedtuple('P', 'a')
         def f(x, p): return x + p.a
         """,
-        "t(3), P(1)", "t(3), P(2)",
+        "t(3), P(1)",
+        "t(3), P(2)",
     ),
     _again("torch.Size argument", "def f(x, s): return x.new_zeros(s) + 1", "t(3), torch.Size([2])", "t(3), torch.Size([3])"),
     _again("type argument", "def f(x, c): return x + 1 if c is int else x - 1", "t(3), int", "t(3), float"),
@@ -191,7 +204,8 @@ VALUES = [
             def __init__(self, k): self.k = k
         def f(x, o): return x * o.k
         """,
-        "t(3), A(2)", "t(3), A(2)",
+        "t(3), A(2)",
+        "t(3), A(2)",
     ),
     _reuse(
         "new closures of one function",
@@ -199,7 +213,8 @@ VALUES = [
         def make(k): return lambda x: x * k
         def f(x, g): return g(x)
         """,
-        "t(3), make(2)", "t(3), make(2)",
+        "t(3), make(2)",
+        "t(3), make(2)",
     ),
     _reuse(
         "new bound methods",
@@ -210,7 +225,8 @@ VALUES = [
         a = A()
         def f(x, g): return g(x)
         """,
-        "t(3), a.g", "t(3), a.g",
+        "t(3), a.g",
+        "t(3), a.g",
     ),
     _reuse(
         "attribute that is not read",
@@ -219,7 +235,8 @@ VALUES = [
             def __init__(self, k): self.k, self.q = 1, k
         def f(x, o): return x * o.k
         """,
-        "t(3), A(1)", "t(3), A(2)",
+        "t(3), A(1)",
+        "t(3), A(2)",
     ),
     _reuse("large integers", "def f(x, n): return x * (n > 0)", "t(3), 10**20", "t(3), 10**20"),
 ]
@@ -234,7 +251,10 @@ GLOBALS = [
             K = k
         def f(x, _): return x * K
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)", "t(3), put(1)"], graphs=["mul"], guards=["K"], compiles=2,
+        inputs=["t(3), put(1)", "t(3), put(2)", "t(3), put(1)"],
+        graphs=["mul"],
+        guards=["K"],
+        compiles=2,
     ),
     Case(
         "global function replaced",
@@ -246,7 +266,9 @@ GLOBALS = [
             g = h
         def f(x, _): return g(x)
         """,
-        inputs=["t(3), 0", "t(3), put()"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), 0", "t(3), put()"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "global tensor replaced by one like it",
@@ -257,7 +279,9 @@ GLOBALS = [
             W = torch.zeros(3)
         def f(x, _): return x * W
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["mul"], compiles=None,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["mul"],
+        compiles=None,
     ),
     Case(
         "global tensor of another shape",
@@ -268,7 +292,9 @@ GLOBALS = [
             W = torch.zeros(1)
         def f(x, _): return x * W
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["mul"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "global list grown",
@@ -276,7 +302,9 @@ GLOBALS = [
         L = [1]
         def f(x, _): return x * len(L)
         """,
-        inputs=["t(3), None", "t(3), L.append(2)"], graphs=["mul"], compiles=2,
+        inputs=["t(3), None", "t(3), L.append(2)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "global unrelated changed",
@@ -287,7 +315,9 @@ GLOBALS = [
             Q = q
         def f(x, _): return x * K
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)"], graphs=["mul"], compiles=1,
+        inputs=["t(3), put(1)", "t(3), put(2)"],
+        graphs=["mul"],
+        compiles=1,
     ),
     Case(
         "class attribute changed",
@@ -296,7 +326,9 @@ GLOBALS = [
         def put(k): A.k = k
         def f(x, _): return x * A.k
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)"], graphs=["mul"], compiles=2,
+        inputs=["t(3), put(1)", "t(3), put(2)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "method replaced on the class",
@@ -307,7 +339,9 @@ GLOBALS = [
         def put(): A.g = lambda self, x: x - 1
         def f(x, _): return a.g(x)
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "method shadowed on the instance",
@@ -318,7 +352,9 @@ GLOBALS = [
         def put(): a.g = lambda x: x - 1
         def f(x, _): return a.g(x)
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "code of a called function replaced",
@@ -328,7 +364,9 @@ GLOBALS = [
         def put(): g.__code__ = h.__code__
         def f(x, _): return g(x)
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case(
         "defaults of a called function replaced",
@@ -337,7 +375,9 @@ GLOBALS = [
         def put(): g.__defaults__ = (5,)
         def f(x, _): return g(x)
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["mul"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "closure cell changed",
@@ -351,7 +391,9 @@ GLOBALS = [
             return f, put
         f, put = make()
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)"], graphs=["mul"], compiles=2,
+        inputs=["t(3), put(1)", "t(3), put(2)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "builtin shadowed by a global",
@@ -361,7 +403,9 @@ GLOBALS = [
             len = lambda v: 7
         def f(x, _): return x * len([1])
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["mul"], compiles=2,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "attribute of an imported module",
@@ -372,7 +416,9 @@ GLOBALS = [
         def put(k): mod.k = k
         def f(x, _): return x * mod.k
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)"], graphs=["mul"], compiles=2,
+        inputs=["t(3), put(1)", "t(3), put(2)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "object replaced by an equal one",
@@ -385,7 +431,9 @@ GLOBALS = [
             a = A(2)
         def f(x, _): return x * a.k
         """,
-        inputs=["t(3), None", "t(3), put()"], graphs=["mul"], compiles=None,
+        inputs=["t(3), None", "t(3), put()"],
+        graphs=["mul"],
+        compiles=None,
     ),
 ]
 
@@ -396,7 +444,9 @@ CALLERS = [
         def g(x, n): return x if n == 0 else g(x, n - 1) + n
         def f(x, n): return g(x, n)
         """,
-        inputs=["t(3), 2", "t(3), 3", "t(3), 2"], graphs=None, compiles=2,
+        inputs=["t(3), 2", "t(3), 3", "t(3), 2"],
+        graphs=None,
+        compiles=2,
     ),
     Case("eight shapes", ADD, [f"t({n})" for n in range(2, 10)], ["add"], compiles=8),
     Case("more shapes than the limit", ADD, [f"t({n})" for n in range(2, 14)], ["add"], fullgraph=False, compiles=None),
@@ -409,7 +459,9 @@ CALLERS = [
         a, b = A(2), A(3)
         def f(x, o): return o.g(x)
         """,
-        inputs=["t(3), a", "t(3), b", "t(3), a"], graphs=["mul"], compiles=2,
+        inputs=["t(3), a", "t(3), b", "t(3), a"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "guards of a broken frame",
@@ -419,7 +471,10 @@ CALLERS = [
             print('mid')
             return y * n
         """,
-        inputs=["t(3), 2", "t(3), 3", "t(3), 2"], graphs=["add", "mul"], breaks=["*:3"], compiles=4,
+        inputs=["t(3), 2", "t(3), 3", "t(3), 2"],
+        graphs=["add", "mul"],
+        breaks=["*:3"],
+        compiles=4,
     ),
     Case(
         "second half recompiles alone",
@@ -433,7 +488,10 @@ CALLERS = [
             print('mid')
             return y * K
         """,
-        inputs=["t(3), put(1)", "t(3), put(2)"], graphs=["add", "mul"], breaks=["*:7"], compiles=3,
+        inputs=["t(3), put(1)", "t(3), put(2)"],
+        graphs=["add", "mul"],
+        breaks=["*:7"],
+        compiles=3,
     ),
 ]
 

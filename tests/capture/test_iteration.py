@@ -27,7 +27,8 @@ LOOPS = [
                 x = x * y
             return x
         """,
-        inputs=LIST, graphs=["mul mul"],
+        inputs=LIST,
+        graphs=["mul mul"],
     ),
     Case(
         "for over a longer list",
@@ -37,7 +38,9 @@ LOOPS = [
                 x = x * y
             return x
         """,
-        inputs=["t(3), [t(3)]", "t(3), [t(3), t(3)]"], graphs=["mul", "mul mul"], compiles=2,
+        inputs=["t(3), [t(3)]", "t(3), [t(3), t(3)]"],
+        graphs=["mul", "mul mul"],
+        compiles=2,
     ),
     Case(
         "for with break",
@@ -74,7 +77,9 @@ LOOPS = [
                 x = x.sin()
             return x + i
         """,
-        inputs=["t(3), 1", "t(3), 9"], graphs=["add", "sin add"], compiles=2,
+        inputs=["t(3), 1", "t(3), 9"],
+        graphs=["add", "sin add"],
+        compiles=2,
     ),
     Case(
         "while",
@@ -85,7 +90,8 @@ LOOPS = [
                 n -= 1
             return x
         """,
-        inputs=["t(3), 3", "t(3), 3"], graphs=["mul mul mul"],
+        inputs=["t(3), 3", "t(3), 3"],
+        graphs=["mul mul mul"],
     ),
     Case(
         "while with break and else",
@@ -121,7 +127,8 @@ LOOPS = [
                 out = out + row * 2
             return out
         """,
-        inputs=["t(3, 2)", "t(3, 2)"], graphs=1,
+        inputs=["t(3, 2)", "t(3, 2)"],
+        graphs=1,
     ),
     Case(
         "loop over tensor unbind",
@@ -130,7 +137,8 @@ LOOPS = [
             a, b = x
             return a - b
         """,
-        inputs=["t(2, 3)", "t(2, 3)"], graphs=1,
+        inputs=["t(2, 3)", "t(2, 3)"],
+        graphs=1,
     ),
     Case("loop over split", "def f(x): return sum(p.sum() for p in x.split(2))", ["t(6)", "t(6)"], 1),
     Case("loop over chunk with index", "def f(x): return [p * i for i, p in enumerate(x.chunk(2))]", ["t(6)", "t(6)"], 1),
@@ -285,7 +293,8 @@ GENERATORS = [
             it.close()
             return y
         """,
-        inputs=["t(3), []", "t(3), []"], graphs=["add"],
+        inputs=["t(3), []", "t(3), []"],
+        graphs=["add"],
     ),
     Case(
         "generator abandoned",
@@ -364,7 +373,8 @@ BUILTINS = [
             except ValueError:
                 return x + 1
         """,
-        inputs=LIST, graphs=["add"],
+        inputs=LIST,
+        graphs=["add"],
     ),
     Case("enumerate", "def f(x, xs): return sum(y * i for i, y in enumerate(xs))", LIST, ["mul add mul add"]),
     Case("enumerate with start", "def f(x, xs): return [i for i, _ in enumerate(xs, 5)], x + 1", LIST, ["add"]),
@@ -376,7 +386,8 @@ BUILTINS = [
     Case(
         "sorted with key and reverse",
         "def f(x, d): return [k for k, v in sorted(d.items(), key=lambda kv: kv[1], reverse=True)], x + 1",
-        inputs=["t(3), {'a': 1, 'b': 2}", "t(3), {'a': 1, 'b': 2}"], graphs=["add"],
+        inputs=["t(3), {'a': 1, 'b': 2}", "t(3), {'a': 1, 'b': 2}"],
+        graphs=["add"],
     ),
     Case("sorted is stable", "def f(x): return sorted(['bb', 'a', 'cc', 'd'], key=len), x + 1", graphs=["add"]),
     Case(
@@ -387,7 +398,8 @@ BUILTINS = [
                 x = x - y
             return x
         """,
-        inputs=LIST, graphs=["sub sub"],
+        inputs=LIST,
+        graphs=["sub sub"],
     ),
     Case("reversed range", "def f(x): return [x + i for i in reversed(range(2))]", graphs=["add add"]),
     Case("sum of tensors", "def f(x, xs): return sum(xs)", LIST, ["add add"]),
@@ -396,13 +408,15 @@ BUILTINS = [
     Case(
         "min and max",
         "def f(x, ns): return x * max(ns) + min(ns) + max(1, 2, 0) + min([3], default=1)",
-        inputs=["t(3), [1, 2]", "t(3), [1, 2]"], graphs=["mul add add add"],
+        inputs=["t(3), [1, 2]", "t(3), [1, 2]"],
+        graphs=["mul add add add"],
     ),
     Case("max with key and default", "def f(x): return x + max(['a', 'bcd'], key=len).count('b') + max([], default=3)", graphs=["add add"]),
     Case(
         "any and all",
         "def f(x, ns): return x + 1 if all(n > 0 for n in ns) and any(n > 1 for n in ns) else x",
-        inputs=["t(3), [1, 2]", "t(3), [1, 2]"], graphs=["add"],
+        inputs=["t(3), [1, 2]", "t(3), [1, 2]"],
+        graphs=["add"],
     ),
     Case(
         "iter and next",
@@ -411,7 +425,8 @@ BUILTINS = [
             it = iter(xs)
             return next(it) - next(it)
         """,
-        inputs=LIST, graphs=["sub"],
+        inputs=LIST,
+        graphs=["sub"],
     ),
     Case(
         "iter with sentinel",
@@ -420,7 +435,9 @@ BUILTINS = [
             ns = [1, 2, 0, 3]
             return x * sum(iter(lambda: ns.pop(0), 0)), ns
         """,
-        graphs=["mul"], compiles=None, fullgraph=False,
+        graphs=["mul"],
+        compiles=None,
+        fullgraph=False,
     ),
     Case(
         "unpacking an iterator",
@@ -435,7 +452,9 @@ BUILTINS = [
     Case(
         "iterator argument is consumed",
         "def f(x, it): return x + next(it)",
-        inputs=["t(3), iter([1, 2])", "t(3), iter([1, 2])"], fullgraph=False, compiles=None,
+        inputs=["t(3), iter([1, 2])", "t(3), iter([1, 2])"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "user iterator class",
@@ -460,7 +479,9 @@ BUILTINS = [
                 return i * 10
         def f(x): return [x + n for n in Seq()]
         """,
-        graphs=["add add"], fullgraph=False, compiles=None,
+        graphs=["add add"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "user class with __len__ and __contains__",

@@ -143,13 +143,16 @@ def test_same_knows_cycles_and_aliases() -> None:
 def test_failure_shows_program_expectation_and_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     text = failure(ADD, Observed(graphs=["add", "mul"], compiles=1), monkeypatch, graphs=["add", "sin mul"])
 
-    assert text == """
+    assert (
+        text
+        == """
   1 def f(x): return x + 1
 
 graphs:
     expected | actual
     add      | add
   > sin mul  | mul"""
+    )
 
 
 def test_alternatives_and_counts_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ GRAD_MODES = [
                 y = x.sin()
             return y * 2
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "no_grad around everything",
@@ -26,7 +27,8 @@ GRAD_MODES = [
             with torch.no_grad():
                 return x.sin()
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "enable_grad inside no_grad",
@@ -38,7 +40,8 @@ GRAD_MODES = [
                     z = x * 3
             return y, z
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "set_grad_enabled as a context",
@@ -48,7 +51,9 @@ GRAD_MODES = [
                 y = x * 2
             return y
         """,
-        inputs=["t(3, grad=True), True", "t(3, grad=True), False"], graphs=None, compiles=2,
+        inputs=["t(3, grad=True), True", "t(3, grad=True), False"],
+        graphs=None,
+        compiles=2,
     ),
     Case(
         "set_grad_enabled as a call",
@@ -59,7 +64,8 @@ GRAD_MODES = [
             torch.set_grad_enabled(True)
             return y, x * 3
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "grad mode left changed",
@@ -69,7 +75,9 @@ GRAD_MODES = [
             torch.set_grad_enabled(False)
             return y
         """,
-        inputs=GRAD, graphs=1, compiles=None,
+        inputs=GRAD,
+        graphs=1,
+        compiles=None,
     ),
     Case(
         "no_grad as a decorator",
@@ -78,7 +86,8 @@ GRAD_MODES = [
         def g(x): return x * 2
         def f(x): return g(x) + x
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "no_grad decorating the compiled function",
@@ -86,7 +95,10 @@ GRAD_MODES = [
         @torch.no_grad()
         def f(x): return x * 2
         """,
-        inputs=GRAD, graphs=None, fullgraph=False, compiles=None,
+        inputs=GRAD,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "is_grad_enabled",
@@ -96,7 +108,8 @@ GRAD_MODES = [
                 y = x * 2 if torch.is_grad_enabled() else x * 3
             return y + 1 if torch.is_grad_enabled() else y
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "called under no_grad by the caller",
@@ -105,7 +118,9 @@ GRAD_MODES = [
         def f(x, _):
             return x * 2, torch.is_grad_enabled()
         """,
-        inputs=["t(3, grad=True), mode(False)", "t(3, grad=True), mode(True)"], graphs=["mul"], compiles=2,
+        inputs=["t(3, grad=True), mode(False)", "t(3, grad=True), mode(True)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case(
         "exception leaves no_grad",
@@ -117,7 +132,8 @@ GRAD_MODES = [
             except ValueError:
                 return x * 2, torch.is_grad_enabled()
         """,
-        inputs=GRAD, graphs=None,
+        inputs=GRAD,
+        graphs=None,
     ),
     Case(
         "return from no_grad in a loop",
@@ -127,7 +143,8 @@ GRAD_MODES = [
                 with torch.no_grad():
                     if i == 1: return x * i
         """,
-        inputs=GRAD, graphs=None,
+        inputs=GRAD,
+        graphs=None,
     ),
     Case(
         "generator under no_grad",
@@ -138,7 +155,10 @@ GRAD_MODES = [
                 yield x * 3
         def f(x): return sum(g(x))
         """,
-        inputs=GRAD, graphs=None, fullgraph=False, compiles=None,
+        inputs=GRAD,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "context object in a variable",
@@ -149,7 +169,8 @@ GRAD_MODES = [
                 y = x * 2
             return y + x
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "context chosen by a flag",
@@ -159,7 +180,9 @@ GRAD_MODES = [
             with torch.no_grad() if flag else contextlib.nullcontext():
                 return x * 2
         """,
-        inputs=["t(3, grad=True), True", "t(3, grad=True), False"], graphs=None, compiles=2,
+        inputs=["t(3, grad=True), True", "t(3, grad=True), False"],
+        graphs=None,
+        compiles=2,
     ),
     Case(
         "inference_mode",
@@ -169,7 +192,10 @@ GRAD_MODES = [
                 y = x * 2
             return y.clone()
         """,
-        inputs=["t(3)", "t(3)"], graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3)", "t(3)"],
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "saved_tensors_hooks",
@@ -178,7 +204,10 @@ GRAD_MODES = [
             with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
                 return x.sin()
         """,
-        inputs=GRAD, graphs=None, fullgraph=False, compiles=None,
+        inputs=GRAD,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -190,7 +219,8 @@ AUTOCAST = [
             with torch.autocast('cpu', dtype=torch.bfloat16):
                 return x @ y
         """,
-        inputs=["t(3, 3), t(3, 3)"] * 2, graphs=1,
+        inputs=["t(3, 3), t(3, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "autocast left again",
@@ -200,7 +230,8 @@ AUTOCAST = [
                 z = x @ y
             return z.float() + x @ y
         """,
-        inputs=["t(3, 3), t(3, 3)"] * 2, graphs=1,
+        inputs=["t(3, 3), t(3, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "autocast disabled inside",
@@ -210,7 +241,8 @@ AUTOCAST = [
                 with torch.autocast('cpu', enabled=False):
                     return x @ x
         """,
-        inputs=["t(3, 3)"] * 2, graphs=1,
+        inputs=["t(3, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "autocast around a layer",
@@ -221,12 +253,14 @@ AUTOCAST = [
             with torch.autocast(device_type='cpu'):
                 return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=1,
+        inputs=["t(2, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "autocast of the caller is guarded",
         "def f(x, _): return x @ x",
-        inputs=["t(3, 3), torch.set_autocast_enabled('cpu', True)", "t(3, 3), torch.set_autocast_enabled('cpu', False)"], graphs=["matmul"],
+        inputs=["t(3, 3), torch.set_autocast_enabled('cpu', True)", "t(3, 3), torch.set_autocast_enabled('cpu', False)"],
+        graphs=["matmul"],
         compiles=2,
     ),
     Case("is_autocast_enabled", "def f(x): return x * 2 if torch.is_autocast_enabled('cpu') else x * 3", graphs=["mul"]),
@@ -237,7 +271,10 @@ AUTOCAST = [
         def g(x): return x @ x
         def f(x): return g(x)
         """,
-        inputs=["t(3, 3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, 3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -245,14 +282,16 @@ STATE = [
     Case(
         "default dtype is guarded",
         "def f(x, _): return x + torch.zeros(3)",
-        inputs=["t(3), torch.set_default_dtype(torch.float64)", "t(3), torch.set_default_dtype(torch.float32)"], graphs=["zeros add"],
+        inputs=["t(3), torch.set_default_dtype(torch.float64)", "t(3), torch.set_default_dtype(torch.float32)"],
+        graphs=["zeros add"],
         compiles=2,
     ),
     Case("default dtype read", "def f(x): return x.to(torch.get_default_dtype())", graphs=["to"]),
     Case(
         "deterministic mode is guarded",
         "def f(x, _): return x + 1",
-        inputs=["t(3), torch.use_deterministic_algorithms(True)", "t(3), torch.use_deterministic_algorithms(False)"], graphs=["add"],
+        inputs=["t(3), torch.use_deterministic_algorithms(True)", "t(3), torch.use_deterministic_algorithms(False)"],
+        graphs=["add"],
         compiles=2,
     ),
     Case(
@@ -262,7 +301,9 @@ STATE = [
             with torch.device('cpu'):
                 return x + torch.ones(3)
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "fork_rng",
@@ -271,7 +312,9 @@ STATE = [
             with torch.random.fork_rng():
                 return x + torch.rand(3)
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "profiler record_function",
@@ -280,7 +323,9 @@ STATE = [
             with torch.profiler.record_function('part'):
                 return x.sin()
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "sdpa_kernel",
@@ -290,7 +335,10 @@ STATE = [
             with sdpa_kernel(SDPBackend.MATH):
                 return F.scaled_dot_product_attention(q, q, q)
         """,
-        inputs=["t(1, 1, 2, 4)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(1, 1, 2, 4)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case("set_num_threads is left alone", "def f(x): return x + torch.get_num_threads() * 0", fullgraph=False, compiles=None),
 ]
@@ -312,7 +360,9 @@ AUTOGRAD = [
     Case(
         "autograd.Function",
         "def f(x): return Double.apply(x) + 1",
-        inputs=GRAD, graphs=1, prelude=FUNCTION,
+        inputs=GRAD,
+        graphs=1,
+        prelude=FUNCTION,
     ),
     Case(
         "autograd.Function through a variable",
@@ -320,12 +370,15 @@ AUTOGRAD = [
         double = Double.apply
         def f(x): return double(double(x))
         """,
-        inputs=GRAD, graphs=1, prelude=FUNCTION,
+        inputs=GRAD,
+        graphs=1,
+        prelude=FUNCTION,
     ),
     Case(
         "autograd.Function without gradient",
         "def f(x): return Double.apply(x)",
-        graphs=1, prelude=FUNCTION,
+        graphs=1,
+        prelude=FUNCTION,
     ),
     Case(
         "autograd.Function with several values",
@@ -342,7 +395,8 @@ AUTOGRAD = [
                 return a * y * ctx.k + b, a * x * ctx.k + b, None
         def f(x, y): return M.apply(x, y, 3)
         """,
-        inputs=["t(3, grad=True), t(3, grad=True)"] * 2, graphs=1,
+        inputs=["t(3, grad=True), t(3, grad=True)"] * 2,
+        graphs=1,
     ),
     Case(
         "autograd.Function with setup_context",
@@ -356,7 +410,8 @@ AUTOGRAD = [
             def backward(ctx, g): return g * ctx.saved_tensors[0]
         def f(x): return S.apply(x)
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "autograd.Function in a module",
@@ -365,7 +420,9 @@ AUTOGRAD = [
             def forward(self, x): return Double.apply(x).sum()
         f = M()
         """,
-        inputs=GRAD, graphs=1, prelude=FUNCTION,
+        inputs=GRAD,
+        graphs=1,
+        prelude=FUNCTION,
     ),
     Case(
         "straight-through estimator",
@@ -377,7 +434,8 @@ AUTOGRAD = [
             def backward(ctx, g): return g
         def f(x): return Ste.apply(x * 3) * x
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "mark_non_differentiable",
@@ -392,7 +450,10 @@ AUTOGRAD = [
             def backward(ctx, g, _): return g * 2
         def f(x): return A.apply(x)
         """,
-        inputs=GRAD, graphs=None, fullgraph=False, compiles=None,
+        inputs=GRAD,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "needs_input_grad",
@@ -408,7 +469,10 @@ AUTOGRAD = [
                 return g * w if ctx.needs_input_grad[0] else None, g * x if ctx.needs_input_grad[1] else None
         def f(x, w): return A.apply(x, w)
         """,
-        inputs=["t(3, grad=True), t(3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, grad=True), t(3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "checkpoint",
@@ -417,7 +481,8 @@ AUTOGRAD = [
         def g(x): return x.sin().exp()
         def f(x): return checkpoint(g, x, use_reentrant=False) + 1
         """,
-        inputs=GRAD, graphs=1,
+        inputs=GRAD,
+        graphs=1,
     ),
     Case(
         "checkpoint of a module",
@@ -427,7 +492,8 @@ AUTOGRAD = [
         m = nn.Linear(3, 3)
         def f(x): return checkpoint(m, x, use_reentrant=False).relu()
         """,
-        inputs=["t(2, 3, grad=True)"] * 2, graphs=1,
+        inputs=["t(2, 3, grad=True)"] * 2,
+        graphs=1,
     ),
     Case(
         "checkpoint with two arguments and a closure",
@@ -437,7 +503,8 @@ AUTOGRAD = [
             k = 3
             return checkpoint(lambda a, b: a * b * k, x, y, use_reentrant=False)
         """,
-        inputs=["t(3, grad=True), t(3, grad=True)"] * 2, graphs=1,
+        inputs=["t(3, grad=True), t(3, grad=True)"] * 2,
+        graphs=1,
     ),
     Case(
         "checkpoint_sequential",
@@ -447,7 +514,10 @@ AUTOGRAD = [
         m = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
         def f(x): return checkpoint_sequential(m, 2, x, use_reentrant=False)
         """,
-        inputs=["t(2, 3, grad=True)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(2, 3, grad=True)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -459,7 +529,9 @@ DIRECTIVES = [
         def g(x): return x.cos()
         def f(x): return g(x.sin()) + 1
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "add"], breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "add"],
+        breaks=["*:3"],
     ),
     Case(
         "dynamo.disable",
@@ -469,7 +541,9 @@ DIRECTIVES = [
         def g(x): return x.cos()
         def f(x): return g(x.sin()) + 1
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "add"], breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "add"],
+        breaks=["*:4"],
     ),
     Case(
         "dynamo.disable not recursive",
@@ -480,7 +554,9 @@ DIRECTIVES = [
         def g(x): return h(x) * 2
         def f(x): return g(x.sin()) + 1
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "cos", "add"], breaks=["*:5"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "cos", "add"],
+        breaks=["*:5"],
     ),
     Case(
         "graph_break",
@@ -491,7 +567,9 @@ DIRECTIVES = [
             dynamo.graph_break()
             return y + 1
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "add"], breaks=["*:4"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "add"],
+        breaks=["*:4"],
     ),
     Case(
         "allow_in_graph",
@@ -510,7 +588,9 @@ DIRECTIVES = [
         def g(x): return x.cos() * 2
         def f(x): return g(x) + 1
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "disallow_in_graph",
@@ -519,7 +599,9 @@ DIRECTIVES = [
         dynamo.disallow_in_graph(torch.special.erf)
         def f(x): return torch.special.erf(x.sin()) + 1
         """,
-        inputs=["t(3)"] * 2, graphs=["sin", "add"], breaks=["*:3"],
+        inputs=["t(3)"] * 2,
+        graphs=["sin", "add"],
+        breaks=["*:3"],
     ),
     Case(
         "assume_constant_result",
@@ -562,7 +644,9 @@ DIRECTIVES = [
         from torch.utils._pytree import tree_map
         def f(x): return tree_map(lambda v: v * 2, {'a': x, 'b': [x + 1, 3]})
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "typing.cast and overload helpers",
@@ -581,7 +665,9 @@ DIRECTIVES = [
                 warnings.simplefilter('ignore')
                 return x + 1
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "warning raised once per call",
@@ -591,7 +677,9 @@ DIRECTIVES = [
             warnings.warn('careful')
             return x + 1
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "logging",
@@ -601,7 +689,9 @@ DIRECTIVES = [
             logging.getLogger('case').debug('x %s', 1)
             return x + 1
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 

@@ -55,7 +55,8 @@ MODULES = [
             net.mean = net.mean * 2
             return x + net.mean
         """,
-        ["mul add"], None,
+        ["mul add"],
+        None,
     ),
     _net(
         "attribute written",
@@ -64,7 +65,8 @@ MODULES = [
             net.calls = getattr(net, 'calls', 0) + 1
             return net(x)
         """,
-        ["linear relu mul sub"], None,
+        ["linear relu mul sub"],
+        None,
     ),
     _net(
         "attribute that matters",
@@ -73,7 +75,8 @@ MODULES = [
             net.scale += 1
             return net(x)
         """,
-        ["linear relu mul sub"], None,
+        ["linear relu mul sub"],
+        None,
     ),
     _net(
         "tensor attribute written",
@@ -82,7 +85,8 @@ MODULES = [
             net.last = net.lin(x)
             return net.last + 1
         """,
-        ["linear add"], None,
+        ["linear add"],
+        None,
     ),
     _net(
         "train and eval recompile",
@@ -90,7 +94,9 @@ MODULES = [
         def f(x, training):
             return F.dropout(net(x), 0.5, net.training)
         """,
-        None, 2, inputs=["t(2, 3), net.train()", "t(2, 3), net.eval()"],
+        None,
+        2,
+        inputs=["t(2, 3), net.train()", "t(2, 3), net.eval()"],
     ),
     _net(
         "mode switched inside",
@@ -99,7 +105,9 @@ MODULES = [
             net.eval()
             return net(x) if not net.training else x
         """,
-        None, None, False,
+        None,
+        None,
+        False,
     ),
     _net(
         "named_parameters",
@@ -117,7 +125,9 @@ MODULES = [
             net.requires_grad_(False)
             return net(x)
         """,
-        None, None, False,
+        None,
+        None,
+        False,
     ),
     _net(
         "zero_grad",
@@ -126,7 +136,9 @@ MODULES = [
             net.zero_grad()
             return net(x)
         """,
-        None, None, False,
+        None,
+        None,
+        False,
     ),
     _net(
         "isinstance on modules",
@@ -154,7 +166,8 @@ CONTAINERS = [
         m = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear relu linear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear relu linear"],
     ),
     Case(
         "Sequential indexed and sliced",
@@ -162,7 +175,8 @@ CONTAINERS = [
         m = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Sigmoid())
         def f(x): return m[1](m[0](x)) + m[1:](x) + len(m)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=1,
+        inputs=["t(2, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "Sequential iterated",
@@ -172,7 +186,8 @@ CONTAINERS = [
             for layer in m: x = layer(x)
             return x
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear tanh"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear tanh"],
     ),
     Case(
         "nested Sequential",
@@ -180,7 +195,8 @@ CONTAINERS = [
         m = nn.Sequential(nn.Sequential(nn.Linear(3, 3)), nn.Sequential(nn.ReLU(), nn.Linear(3, 1)))
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear relu linear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear relu linear"],
     ),
     Case(
         "ModuleList",
@@ -194,7 +210,8 @@ CONTAINERS = [
                 return x + len(self.ls)
         f = M()
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear mul linear mul linear mul add"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear mul linear mul linear mul add"],
     ),
     Case(
         "ModuleList indexed and zipped",
@@ -202,7 +219,8 @@ CONTAINERS = [
         ls = nn.ModuleList([nn.Linear(3, 3), nn.ReLU()])
         def f(x): return sum(l(x) * k for l, k in zip(ls, (1, 2))) + ls[-1](x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=1,
+        inputs=["t(2, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "ModuleDict",
@@ -210,7 +228,9 @@ CONTAINERS = [
         d = nn.ModuleDict({'a': nn.Linear(3, 3), 'b': nn.ReLU()})
         def f(x, k): return d[k](x) if k in d else x
         """,
-        inputs=["t(2, 3), 'a'", "t(2, 3), 'b'"], graphs=["linear", "relu"], compiles=2,
+        inputs=["t(2, 3), 'a'", "t(2, 3), 'b'"],
+        graphs=["linear", "relu"],
+        compiles=2,
     ),
     Case(
         "ModuleDict items",
@@ -220,7 +240,8 @@ CONTAINERS = [
             for name, m in d.items(): x = m(x) + len(name)
             return x
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear add relu add"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear add relu add"],
     ),
     Case(
         "ParameterList",
@@ -252,7 +273,8 @@ CONTAINERS = [
                 return x
         f = M()
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear relu"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear relu"],
     ),
     Case(
         "shared submodule",
@@ -261,7 +283,8 @@ CONTAINERS = [
         m = nn.Sequential(l, nn.ReLU(), l)
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear relu linear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear relu linear"],
     ),
     Case(
         "tied parameters",
@@ -270,7 +293,8 @@ CONTAINERS = [
         b.weight = a.weight
         def f(x): return b(a(x))
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear linear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear linear"],
     ),
     Case(
         "module without forward arguments",
@@ -282,7 +306,8 @@ CONTAINERS = [
             def forward(self): return self.w * 2
         f = M()
         """,
-        inputs=["", ""], graphs=["mul"],
+        inputs=["", ""],
+        graphs=["mul"],
     ),
     Case(
         "module with kwargs and defaults",
@@ -291,7 +316,8 @@ CONTAINERS = [
             def forward(self, x, *rest, scale=2, **kw): return x * scale + len(rest) + len(kw)
         f = M()
         """,
-        inputs=["t(3), 1, scale=3, q=1"] * 2, graphs=["mul add add"],
+        inputs=["t(3), 1, scale=3, q=1"] * 2,
+        graphs=["mul add add"],
     ),
     Case(
         "module returning a dict",
@@ -383,7 +409,8 @@ CONTAINERS = [
             for _ in range(3): x = m(x)
             return x
         """,
-        graphs=["add add add"], compiles=None,
+        graphs=["add add add"],
+        compiles=None,
     ),
 ]
 
@@ -425,7 +452,8 @@ LAYERS = [
         m = nn.Embedding(10, 3, padding_idx=0)
         def f(i): return m(i)
         """,
-        inputs=["t(4, dtype=torch.int64)"] * 2, graphs=["embedding"],
+        inputs=["t(4, dtype=torch.int64)"] * 2,
+        graphs=["embedding"],
     ),
     Case(
         "EmbeddingBag",
@@ -433,7 +461,8 @@ LAYERS = [
         m = nn.EmbeddingBag(10, 3)
         def f(i): return m(i)
         """,
-        inputs=["t(2, 4, dtype=torch.int64)"] * 2, graphs=1,
+        inputs=["t(2, 4, dtype=torch.int64)"] * 2,
+        graphs=1,
     ),
     Case(
         "MultiheadAttention",
@@ -441,7 +470,8 @@ LAYERS = [
         m = nn.MultiheadAttention(4, 2, batch_first=True)
         def f(x): return m(x, x, x, need_weights=False)[0]
         """,
-        inputs=["t(1, 3, 4)"] * 2, graphs=1,
+        inputs=["t(1, 3, 4)"] * 2,
+        graphs=1,
     ),
     Case(
         "LSTM",
@@ -449,7 +479,10 @@ LAYERS = [
         m = nn.LSTM(3, 4)
         def f(x): return m(x)[0]
         """,
-        inputs=["t(5, 1, 3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(5, 1, 3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "CrossEntropyLoss",
@@ -457,7 +490,8 @@ LAYERS = [
         m = nn.CrossEntropyLoss(label_smoothing=0.1)
         def f(x, y): return m(x, y)
         """,
-        inputs=["t(4, 5), t(4, dtype=torch.int64) % 5"] * 2, graphs=["cross_entropy"],
+        inputs=["t(4, 5), t(4, dtype=torch.int64) % 5"] * 2,
+        graphs=["cross_entropy"],
     ),
     Case(
         "Bilinear",
@@ -465,7 +499,8 @@ LAYERS = [
         m = nn.Bilinear(3, 3, 2)
         def f(x): return m(x, x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["bilinear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["bilinear"],
     ),
 ]
 
@@ -477,7 +512,8 @@ HOOKS = [
         m.register_forward_pre_hook(lambda mod, args: (args[0] * 2,))
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["mul linear"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["mul linear"],
     ),
     Case(
         "forward hook",
@@ -486,7 +522,8 @@ HOOKS = [
         m.register_forward_hook(lambda mod, args, out: out + 1)
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear add"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear add"],
     ),
     Case(
         "hook that records",
@@ -496,7 +533,9 @@ HOOKS = [
         m.register_forward_hook(lambda mod, args, out: seen.append(out))
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear"], compiles=None,
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear"],
+        compiles=None,
     ),
     Case(
         "hook with kwargs",
@@ -516,7 +555,8 @@ HOOKS = [
         m[1].register_forward_hook(lambda mod, a, o: o * 3)
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=["linear relu mul"],
+        inputs=["t(2, 3)"] * 2,
+        graphs=["linear relu mul"],
     ),
     Case(
         "hook added between calls recompiles",
@@ -525,7 +565,9 @@ HOOKS = [
         def g(): m.register_forward_hook(lambda mod, a, o: o * 3)
         def f(x, _): return m(x)
         """,
-        inputs=["t(2, 3), None", "t(2, 3), g()"], graphs=["linear", "linear mul"], compiles=2,
+        inputs=["t(2, 3), None", "t(2, 3), g()"],
+        graphs=["linear", "linear mul"],
+        compiles=2,
     ),
     Case(
         "weight_norm parametrization",
@@ -534,7 +576,10 @@ HOOKS = [
         m = weight_norm(nn.Linear(3, 3))
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(2, 3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "full backward hook",
@@ -543,7 +588,10 @@ HOOKS = [
         m.register_full_backward_hook(lambda mod, gi, go: None)
         def f(x): return m(x)
         """,
-        inputs=["t(2, 3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(2, 3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -554,7 +602,9 @@ GUARDED = [
         def renew(): net.lin.weight = nn.Parameter(torch.zeros(3, 3))
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], 2, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        2,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "parameter changed in place between calls",
@@ -563,7 +613,9 @@ GUARDED = [
             with torch.no_grad(): net.lin.weight.zero_()
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], 1, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        1,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "submodule replaced between calls",
@@ -571,7 +623,9 @@ GUARDED = [
         def renew(): net.lin = nn.Identity()
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub", "relu mul sub"], 2, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub", "relu mul sub"],
+        2,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "number attribute changed between calls",
@@ -579,7 +633,9 @@ GUARDED = [
         def renew(): net.scale = 5.0
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], 2, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        2,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "unread attribute changed between calls",
@@ -587,7 +643,9 @@ GUARDED = [
         def renew(): net.unrelated = 5.0
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], None, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        None,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "forward replaced on the instance",
@@ -595,7 +653,9 @@ GUARDED = [
         def renew(): net.forward = lambda x: x * 7
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub", "mul"], 2, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub", "mul"],
+        2,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "moved to another dtype",
@@ -603,7 +663,9 @@ GUARDED = [
         def renew(): net.double()
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], 2, inputs=["t(2, 3), None", "t(2, 3, dtype=torch.float64), renew()"],
+        ["linear relu mul sub"],
+        2,
+        inputs=["t(2, 3), None", "t(2, 3, dtype=torch.float64), renew()"],
     ),
     _net(
         "frozen between calls",
@@ -611,7 +673,9 @@ GUARDED = [
         def renew(): net.requires_grad_(False)
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], None, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        None,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
     _net(
         "state loaded between calls",
@@ -619,7 +683,9 @@ GUARDED = [
         def renew(): net.load_state_dict({k: v * 2 for k, v in net.state_dict().items()})
         def f(x, _): return net(x)
         """,
-        ["linear relu mul sub"], 1, inputs=["t(2, 3), None", "t(2, 3), renew()"],
+        ["linear relu mul sub"],
+        1,
+        inputs=["t(2, 3), None", "t(2, 3), renew()"],
     ),
 ]
 

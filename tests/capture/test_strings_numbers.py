@@ -45,13 +45,16 @@ NUMBERS = [
     Case(
         "number with tensor both ways",
         "def f(x, n): return n + x - (n - x) * (n / x)",
-        inputs=["t(3), 2", "t(3), 2"], graphs=["add sub truediv mul sub"],
+        inputs=["t(3), 2", "t(3), 2"],
+        graphs=["add sub truediv mul sub"],
     ),
     Case("another int recompiles", "def f(x, n): return x * n", ["t(3), 2", "t(3), 3"], ["mul"], compiles=2),
     Case(
         "int and float of one value differ",
         "def f(x, n): return x * n",
-        inputs=["t(3, dtype=torch.int64), 2", "t(3, dtype=torch.int64), 2.0"], graphs=["mul"], compiles=2,
+        inputs=["t(3, dtype=torch.int64), 2", "t(3, dtype=torch.int64), 2.0"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case("True and 1 differ", "def f(x, n): return x * 2 if n is True else x + 1", ["t(3), True", "t(3), 1"], ["mul", "add"], compiles=2),
     Case(
@@ -60,7 +63,9 @@ NUMBERS = [
         import math
         def f(x, n): return x + math.copysign(1.0, n)
         """,
-        inputs=["t(3), 0.0", "t(3), -0.0"], graphs=["add"], compiles=2,
+        inputs=["t(3), 0.0", "t(3), -0.0"],
+        graphs=["add"],
+        compiles=2,
     ),
     Case("nan equals itself", "def f(x, n): return x * n", ["t(3), float('nan')", "t(3), float('nan')"], ["mul"]),
     Case("returned numbers", "def f(x, n): return n + 1, x + n, n / 2, n > 2, None", ["t(3), 2", "t(3), 2"], ["add"]),
@@ -103,7 +108,8 @@ STRINGS = [
     Case(
         "f-string of a shape and a dtype",
         "def f(x): return x + 1, f'{x.shape} {x.dtype} {x.device} {x.ndim}'",
-        inputs=["t(2, 3)", "t(2, 3)"], graphs=["add"],
+        inputs=["t(2, 3)", "t(2, 3)"],
+        graphs=["add"],
     ),
     Case(
         "f-string of a user object",
@@ -113,12 +119,16 @@ STRINGS = [
             def __format__(self, spec): return 'F' + spec
         def f(x): return x + 1, f'{A()} {A()!s} {A():q}'
         """,
-        graphs=["add"], fullgraph=False, compiles=None,
+        graphs=["add"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "another string recompiles",
         "def f(x, s): return x + 1 if s == 'a' else x - 1",
-        inputs=["t(3), 'a'", "t(3), 'b'"], graphs=["add", "sub"], compiles=2,
+        inputs=["t(3), 'a'", "t(3), 'b'"],
+        graphs=["add", "sub"],
+        compiles=2,
     ),
     Case("string as dispatch key", "def f(x, s): return getattr(x, s)()", ["t(3), 'sin'", "t(3), 'cos'"], ["sin", "cos"], compiles=2),
     Case("bytes", "def f(x, b): return x + len(b), b + b'!', b[0], b.upper()", ["t(3), b'ab'", "t(3), b'ab'"], ["add"]),
@@ -138,7 +148,9 @@ STRINGS = [
         import re
         def f(x, s): return x + 1, re.sub('b', 'z', s)
         """,
-        inputs=["t(3), 'abc'", "t(3), 'abc'"], fullgraph=False, compiles=None,
+        inputs=["t(3), 'abc'", "t(3), 'abc'"],
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 

@@ -63,7 +63,8 @@ IN_PLACE = [
             x.view(-1)[1:3].add_(5)
             return x.sum()
         """,
-        inputs=MATRIX, graphs=["getitem zero_ view getitem add_ sum"],
+        inputs=MATRIX,
+        graphs=["getitem zero_ view getitem add_ sum"],
     ),
     Case(
         "item assignment",
@@ -81,7 +82,8 @@ IN_PLACE = [
             x[:, 1:] = y
             return x
         """,
-        inputs=["t(2, 3), t(2, 2)", "t(2, 3), t(2, 2)"], graphs=["setitem"],
+        inputs=["t(2, 3), t(2, 2)", "t(2, 3), t(2, 2)"],
+        graphs=["setitem"],
     ),
     Case(
         "mask assignment",
@@ -110,7 +112,8 @@ IN_PLACE = [
             y.fill_(3)
             return x + y
         """,
-        inputs=TWO, graphs=["copy_ fill_ add"],
+        inputs=TWO,
+        graphs=["copy_ fill_ add"],
     ),
     Case(
         "in-place in a list",
@@ -119,7 +122,8 @@ IN_PLACE = [
             for x in xs: x.mul_(2)
             xs[0] += 1
         """,
-        inputs=["[t(3), t(3)]", "[t(3), t(3)]"], graphs=1,
+        inputs=["[t(3), t(3)]", "[t(3), t(3)]"],
+        graphs=1,
     ),
     Case(
         "chained augmented item",
@@ -129,7 +133,8 @@ IN_PLACE = [
             x[1] *= x[0]
             return x
         """,
-        inputs=MATRIX, graphs=1,
+        inputs=MATRIX,
+        graphs=1,
     ),
     Case(
         "attribute augmented",
@@ -140,7 +145,8 @@ IN_PLACE = [
             a.x += 1
             return a.x * 2
         """,
-        inputs=["t(3), A()", "t(3), A()"], graphs=["iadd|add_ mul"],
+        inputs=["t(3), A()", "t(3), A()"],
+        graphs=["iadd|add_ mul"],
     ),
     Case(
         "out= with a tensor",
@@ -149,7 +155,8 @@ IN_PLACE = [
             torch.sin(x, out=o)
             return o + 1
         """,
-        inputs=TWO, graphs=["sin add"],
+        inputs=TWO,
+        graphs=["sin add"],
     ),
     Case(
         "out= with a local",
@@ -168,7 +175,8 @@ IN_PLACE = [
             torch.max(x, 0, out=(v, i))
             return v * 2
         """,
-        inputs=["t(2, 3), t(3), t(3, dtype=torch.int64)"] * 2, graphs=1,
+        inputs=["t(2, 3), t(3), t(3, dtype=torch.int64)"] * 2,
+        graphs=1,
     ),
     Case(
         "detach and mutate",
@@ -187,7 +195,9 @@ IN_PLACE = [
             w.requires_grad_()
             return x * w
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 
@@ -195,7 +205,8 @@ PROPERTIES = [
     Case(
         "shape, ndim, dim, numel",
         "def f(x): return x * x.shape[0] + x.ndim + x.dim() + x.numel() + len(x)",
-        inputs=MATRIX, graphs=["mul add add add add"],
+        inputs=MATRIX,
+        graphs=["mul add add add add"],
     ),
     Case(
         "size with index and unpacking",
@@ -204,12 +215,14 @@ PROPERTIES = [
             a, b = x.shape
             return x.reshape(b, a) + x.size(1) + x.size(-2)
         """,
-        inputs=MATRIX, graphs=["reshape add add"],
+        inputs=MATRIX,
+        graphs=["reshape add add"],
     ),
     Case(
         "stride and contiguity",
         "def f(x): return x + 1 if x.is_contiguous() and x.stride(0) == 3 and x.stride() == (3, 1) else x",
-        inputs=MATRIX, graphs=["add"],
+        inputs=MATRIX,
+        graphs=["add"],
     ),
     Case(
         "dtype and device",
@@ -226,7 +239,9 @@ PROPERTIES = [
     Case(
         "requires_grad and is_leaf",
         "def f(x): return x * 2 if x.requires_grad and x.is_leaf else x",
-        inputs=["t(3, grad=True)", "t(3)"], graphs=None, compiles=2,
+        inputs=["t(3, grad=True)", "t(3)"],
+        graphs=None,
+        compiles=2,
     ),
     Case(
         "is_cuda and layout",
@@ -249,7 +264,8 @@ PROPERTIES = [
     Case(
         ".grad of an argument without gradient",
         "def f(x): return x + 1 if x.grad is None else x + x.grad",
-        inputs=["t(3, grad=True)", "t(3, grad=True)"], graphs=["add"],
+        inputs=["t(3, grad=True)", "t(3, grad=True)"],
+        graphs=["add"],
     ),
     Case(".grad read", "def f(x): return x.grad * 2", ["(lambda w: w.sum().backward() or w)(t(3, grad=True))"] * 2, ["mul"], compiles=None),
     Case(
@@ -259,13 +275,19 @@ PROPERTIES = [
             x.grad = None
             return x.detach() + 1
         """,
-        inputs=["(lambda w: w.sum().backward() or w)(t(3, grad=True))"] * 2, graphs=None, compiles=None, fullgraph=False,
+        inputs=["(lambda w: w.sum().backward() or w)(t(3, grad=True))"] * 2,
+        graphs=None,
+        compiles=None,
+        fullgraph=False,
     ),
     Case("grad_fn test", "def f(x): return (x * 2).grad_fn is None", fullgraph=False, compiles=None),
     Case(
         "result_type and can_cast",
         "def f(x, y): return x.to(torch.result_type(x, y)) + y",
-        inputs=["t(3, dtype=torch.int64), t(3)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, dtype=torch.int64), t(3)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case("finfo", "def f(x): return x.clamp(min=torch.finfo(x.dtype).tiny, max=torch.iinfo(torch.int8).max)", graphs=["clamp"]),
     Case(
@@ -273,7 +295,8 @@ PROPERTIES = [
         """
         def f(x, y): return x + 1 if isinstance(x, torch.Tensor) and torch.is_tensor(y) and not isinstance(x, nn.Parameter) else x
         """,
-        inputs=TWO, graphs=["add"],
+        inputs=TWO,
+        graphs=["add"],
     ),
     Case(
         "is_nonzero free tests",
@@ -287,7 +310,9 @@ PROPERTIES = [
             x.tag = 'seen'
             return x + 1
         """,
-        graphs=["add"], fullgraph=False, compiles=None,
+        graphs=["add"],
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "user attribute of a tensor",
@@ -297,7 +322,9 @@ PROPERTIES = [
             return x
         def f(x): return x * x.tag
         """,
-        inputs=["tagged(t(3), 2)", "tagged(t(3), 3)"], graphs=["mul"], compiles=2,
+        inputs=["tagged(t(3), 2)", "tagged(t(3), 3)"],
+        graphs=["mul"],
+        compiles=2,
     ),
     Case("tensor identity", "def f(x, y): return x + 1 if x is y else x - y", ["*[t(3)] * 2", "t(3), t(3)"], ["add", "sub"], compiles=2),
     Case("tensor type call", "def f(x): return x.type(torch.float64) + x.double() + x.float()", graphs=["type double add float add"]),
@@ -321,7 +348,8 @@ INDEXING = [
     Case(
         "gather and scatter",
         "def f(x, i): return x.gather(1, i).scatter(1, i, 0.0)",
-        inputs=["t(4, 4), t(4, 2, dtype=torch.int64) % 4"] * 2, graphs=["gather scatter"],
+        inputs=["t(4, 4), t(4, 2, dtype=torch.int64) % 4"] * 2,
+        graphs=["gather scatter"],
     ),
     Case("split results indexed", "def f(x): return x.split([1, 2], dim=1)[1] * 2", MATRIX, ["split getitem mul"]),
     Case("where with three arguments", "def f(x): return torch.where(x > 0, x, -x)", graphs=["gt neg where"]),
@@ -352,13 +380,16 @@ FUNCTIONS = [
             torch.manual_seed(3)
             return x + torch.rand(3)
         """,
-        graphs=None, fullgraph=False, compiles=None,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case("bernoulli in place", "def f(x): return x.clone().bernoulli_(0.5)", graphs=["clone bernoulli_"]),
     Case(
         "shape functions",
         "def f(x): return torch.stack([x, x]).permute(2, 0, 1).flatten(1).unsqueeze(0).squeeze().transpose(0, 1)",
-        inputs=MATRIX, graphs=["stack permute flatten unsqueeze squeeze transpose"],
+        inputs=MATRIX,
+        graphs=["stack permute flatten unsqueeze squeeze transpose"],
     ),
     Case(
         "expand, repeat, broadcast",
@@ -368,58 +399,68 @@ FUNCTIONS = [
     Case(
         "reductions",
         "def f(x): return x.sum(), x.mean(1), x.std(0, keepdim=True), x.amax((0, 1)), x.argmax(-1), x.any(), x.norm()",
-        inputs=MATRIX, graphs=["sum mean std amax argmax any norm"],
+        inputs=MATRIX,
+        graphs=["sum mean std amax argmax any norm"],
     ),
     Case(
         "cumulative and sorting",
         """
         def f(x): return x.cumsum(0), x.sort(dim=1), x.flip(0), torch.unique_consecutive(x.new_ones(3))[0] if False else x.roll(1, 0)
         """,
-        inputs=MATRIX, graphs=1,
+        inputs=MATRIX,
+        graphs=1,
     ),
     Case("einsum", "def f(x, y): return torch.einsum('ij,jk->ik', x, y)", ["t(2, 3), t(3, 4)"] * 2, ["einsum"]),
     Case(
         "linear algebra",
         "def f(x): return torch.bmm(x, x).diagonal(dim1=1, dim2=2).sum(-1), torch.addmm(x[0], x[0], x[1])",
-        inputs=["t(2, 3, 3)"] * 2, graphs=1,
+        inputs=["t(2, 3, 3)"] * 2,
+        graphs=1,
     ),
     Case(
         "functional layers",
         "def f(x, w, b): return F.softmax(F.gelu(F.layer_norm(F.linear(x, w, b), (4,))), dim=-1)",
-        inputs=["t(2, 3), t(4, 3), t(4)"] * 2, graphs=["linear layer_norm gelu softmax"],
+        inputs=["t(2, 3), t(4, 3), t(4)"] * 2,
+        graphs=["linear layer_norm gelu softmax"],
     ),
     Case(
         "convolution and pooling",
         "def f(x, w): return F.adaptive_avg_pool2d(F.max_pool2d(F.conv2d(x, w, padding=1), 2), 1)",
-        inputs=["t(1, 2, 6, 6), t(3, 2, 3, 3)"] * 2, graphs=["conv2d max_pool2d|boolean_dispatch|fn adaptive_avg_pool2d"],
+        inputs=["t(1, 2, 6, 6), t(3, 2, 3, 3)"] * 2,
+        graphs=["conv2d max_pool2d|boolean_dispatch|fn adaptive_avg_pool2d"],
     ),
     Case(
         "attention",
         "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v, is_causal=True)",
-        inputs=["*[t(1, 2, 4, 8) for _ in range(3)]"] * 2, graphs=["scaled_dot_product_attention"],
+        inputs=["*[t(1, 2, 4, 8) for _ in range(3)]"] * 2,
+        graphs=["scaled_dot_product_attention"],
     ),
     Case(
         "losses",
         "def f(x, y): return F.cross_entropy(x, y) + F.mse_loss(x, x * 2)",
-        inputs=["t(4, 10), t(4, dtype=torch.int64)"] * 2, graphs=["cross_entropy mul mse_loss add"],
+        inputs=["t(4, 10), t(4, dtype=torch.int64)"] * 2,
+        graphs=["cross_entropy mul mse_loss add"],
     ),
     Case("embedding", "def f(i, w): return F.embedding(i, w)", ["t(5, dtype=torch.int64), t(10, 3)"] * 2, ["embedding"]),
     Case(
         "interpolate and pad",
         "def f(x): return F.pad(F.interpolate(x, scale_factor=2, mode='nearest'), (1, 1))",
-        inputs=["t(1, 2, 3, 3)"] * 2, graphs=1,
+        inputs=["t(1, 2, 3, 3)"] * 2,
+        graphs=1,
     ),
     Case("dtype conversion", "def f(x): return x.to(torch.float64) + x.half().float() + x.to(dtype=torch.int32) + x.to('cpu')", graphs=1),
     Case(
         "to another tensor's type",
         "def f(x, y): return x.to(y) + x.type_as(y)",
-        inputs=["t(3), t(3, dtype=torch.float64)"] * 2, graphs=["to type_as add"],
+        inputs=["t(3), t(3, dtype=torch.float64)"] * 2,
+        graphs=["to type_as add"],
     ),
     Case("complex numbers", "def f(x): return torch.view_as_real(torch.fft.fft(x)).sum(-1)", ["t(4)"] * 2, 1),
     Case(
         "keyword arguments",
         "def f(x): return torch.sum(input=x, dim=0, keepdim=True) + x.mean(dim=[0], dtype=torch.float64)",
-        inputs=MATRIX, graphs=["sum mean add"],
+        inputs=MATRIX,
+        graphs=["sum mean add"],
     ),
     Case("torch.add with alpha", "def f(x, y): return torch.add(x, y, alpha=2)", TWO, ["add"]),
     Case("nan_to_num and clamp", "def f(x): return x.clamp(0, 1).nan_to_num(0.0).lerp(x, 0.5)", graphs=["clamp nan_to_num lerp"]),
@@ -430,18 +471,21 @@ FUNCTIONS = [
             a, b = torch.meshgrid(x, y, indexing='ij')
             return a * b
         """,
-        inputs=TWO, graphs=1,
+        inputs=TWO,
+        graphs=1,
     ),
     Case("tensor as a default of where", "def f(x): return torch.where(x > 0, 1.0, torch.zeros(()))", graphs=1),
     Case(
         "contiguous and clone with format",
         "def f(x): return x.contiguous(memory_format=torch.channels_last).clone(memory_format=torch.preserve_format)",
-        inputs=["t(1, 2, 3, 3)"] * 2, graphs=["contiguous clone"],
+        inputs=["t(1, 2, 3, 3)"] * 2,
+        graphs=["contiguous clone"],
     ),
     Case(
         "masked_fill and tril",
         "def f(x): return x.masked_fill(torch.tril(torch.ones(3, 3)) == 0, float('-inf'))",
-        inputs=["t(3, 3)"] * 2, graphs=["ones tril eq masked_fill"],
+        inputs=["t(3, 3)"] * 2,
+        graphs=["ones tril eq masked_fill"],
     ),
     Case("vmap", "def f(x): return torch.vmap(lambda r: r.sum() * r)(x)", MATRIX, None, fullgraph=False, compiles=None),
     Case("torch.func.grad", "def f(x): return torch.func.grad(lambda v: (v ** 2).sum())(x)", graphs=None, fullgraph=False, compiles=None),
@@ -451,17 +495,24 @@ FUNCTIONS = [
         class S(torch.Tensor): pass
         def f(x): return x + 1
         """,
-        inputs=["t(3).as_subclass(S)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3).as_subclass(S)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "sparse tensor",
         "def f(x): return torch.sparse.mm(x, torch.ones(3, 2))",
-        inputs=["t(2, 3).to_sparse()"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(2, 3).to_sparse()"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "double in list arithmetic",
         "def f(x): return torch.stack([x[i] * w for i, w in enumerate((0.1, 0.2))])",
-        inputs=MATRIX, graphs=["getitem mul getitem mul stack"],
+        inputs=MATRIX,
+        graphs=["getitem mul getitem mul stack"],
     ),
 ]
 
@@ -476,7 +527,8 @@ GRADIENTS = [
             y.add_(x)
             return y
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=["mul add_"],
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=["mul add_"],
     ),
     Case(
         "gradient with no_grad part",
@@ -486,7 +538,8 @@ GRADIENTS = [
                 y = x * 2
             return x * y
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=1,
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=1,
     ),
     Case("detach stops the gradient", "def f(x): return x * x.detach()", ["t(3, grad=True)"] * 2, ["detach mul"]),
     Case(
@@ -505,7 +558,10 @@ GRADIENTS = [
             y.backward()
             return y.detach()
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case(
         "autograd.grad inside",
@@ -514,7 +570,10 @@ GRADIENTS = [
             y = (x ** 2).sum()
             return torch.autograd.grad(y, x)[0]
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
     Case("output aliasing an input with gradient", "def f(x): return x.view(-1), x * 2", ["t(2, 2, grad=True)"] * 2, ["view mul"]),
     Case(
@@ -525,7 +584,10 @@ GRADIENTS = [
             y.register_hook(lambda g: g * 3)
             return y
         """,
-        inputs=["t(3, grad=True)"] * 2, graphs=None, fullgraph=False, compiles=None,
+        inputs=["t(3, grad=True)"] * 2,
+        graphs=None,
+        fullgraph=False,
+        compiles=None,
     ),
 ]
 

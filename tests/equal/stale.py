@@ -417,7 +417,10 @@ def replaced_builtins(compile):
 @program("", "a builtin hidden by a global later, and a new builtin")
 def hidden_builtins(compile):
     namespace = {"torch": torch}
-    exec("def f(x, items):\n    return x * len(items)\ndef g(x):\n    return x * corpus_new if 'corpus_new' in dir(__builtins__) else x\n", namespace)
+    exec(
+        "def f(x, items):\n    return x * len(items)\ndef g(x):\n    return x * corpus_new if 'corpus_new' in dir(__builtins__) else x\n",
+        namespace,
+    )
     f = compile(namespace["f"])
     seen = [f(torch.ones(3), [1, 2])]
     namespace["len"] = lambda items: 7
@@ -428,7 +431,7 @@ def hidden_builtins(compile):
     @compile
     def h(x):
         try:
-            return x * corpus_extra  # noqa: F821  # defined below, as a builtin
+            return x * corpus_extra  # defined below, as a builtin
         except NameError as e:
             return x, str(e)
 
@@ -439,50 +442,6 @@ def hidden_builtins(compile):
     finally:
         del builtins.corpus_extra
     return [*seen, h(torch.ones(3))]
-
-
-@program("", "default dtype changed before a break, and between calls")
-def default_dtype(compile):
-    @compile
-    def f(x):
-        torch.set_default_dtype(torch.float64)
-        print("break")
-        return torch.ones(2) + x, torch.tensor(1.5)
-
-    @compile
-    def g(x):
-        return torch.zeros(2) + x
-
-    seen = [g(torch.ones(2))]
-    try:
-        seen.append(f(torch.ones(2)))
-        seen.append(g(torch.ones(2)))
-        torch.set_default_dtype(torch.float32)
-        seen.append(g(torch.ones(2)))
-        seen.append(f(torch.ones(2)))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    return seen
-
-
-@program("", "default dtype changed by a callee that breaks, and by one between two graphs")
-def default_dtype_in_callee(compile):
-    def change(dtype):
-        torch.set_default_dtype(dtype)
-        print("changed")
-
-    @compile
-    def f(x):
-        a = torch.ones(2)
-        change(torch.float64)
-        b = torch.ones(2)
-        change(torch.float32)
-        return a, b, torch.ones(2) + x
-
-    try:
-        return f(torch.ones(2)), f(torch.ones(2))
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 @program("", "a global, a closure variable, a default and an attribute of a function changed between calls")

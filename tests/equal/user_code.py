@@ -276,7 +276,15 @@ def folded_errors(compile):
     @compile
     def f(x, n, text, xs):
         seen = []
-        for operation in (lambda: 5 % n, lambda: 0**-n, lambda: 1 << -n, lambda: int(text), lambda: xs[n], lambda: 5.0 / n, lambda: text + n):
+        for operation in (
+            lambda: 5 % n,
+            lambda: 0**-n,
+            lambda: 1 << -n,
+            lambda: int(text),
+            lambda: xs[n],
+            lambda: 5.0 / n,
+            lambda: text + n,
+        ):
             try:
                 seen.append(operation())
             except (ZeroDivisionError, ValueError, IndexError, TypeError, ArithmeticError) as e:

@@ -97,9 +97,7 @@ def run_script(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_graphs_run_by_themselves(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_graphs_run_by_themselves(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = folders(tmp_path, name)
 
     assert len(found) == (2 if any(isinstance(x, torch.Tensor) and x.requires_grad for x in PROGRAMS[name][1]()) or name[0] == "p" else 1)

@@ -28,7 +28,6 @@ def shares(e):
     return e / e.sum(1, keepdim=True)
 
 
-
 # name: (program, inputs, how many of its results are written in place)
 PROGRAMS = {
     "pointwise after a product": (lambda a, b: F.gelu(a @ b), (A, B), 1),

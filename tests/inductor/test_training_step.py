@@ -93,7 +93,6 @@ def test_old_gradients_are_gone_before_the_graph_runs() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     before: list[bool] = []
 
-
     def watching(gm, inputs):
         def run(*args):
             before.append(model.weight.grad is None)

@@ -46,7 +46,9 @@ opt_mod = torch.compile(mod)
 print(opt_mod(t))
 """
 
-NESTED = USAGE + """
+NESTED = (
+    USAGE
+    + """
 def nested_function(x):
     return torch.sin(x)
 
@@ -72,6 +74,7 @@ outer_mod = OuterModule()
 opt_outer_mod = torch.compile(outer_mod)
 print(opt_outer_mod(t))
 """
+)
 
 DISABLED = """
 import torch
@@ -303,8 +306,10 @@ def test_comparison_with_other_captures() -> None:
 
 
 def test_custom_backend_prints_densenet_in_one_table() -> None:
-    program = BAR + "\nfrom torchvision.models import densenet121\n" + (
-        "opt_model = torch.compile(densenet121(), backend=custom_backend)\nopt_model(torch.randn(2, 3, 32, 32))\n"
+    program = (
+        BAR
+        + "\nfrom torchvision.models import densenet121\n"
+        + ("opt_model = torch.compile(densenet121(), backend=custom_backend)\nopt_model(torch.randn(2, 3, 32, 32))\n")
     )
     with ran(program) as done:
         assert done.printed.count("custom backend called with FX graph:") == 4
@@ -323,11 +328,14 @@ def test_bar_gives_the_three_graphs_of_the_text() -> None:
 
 
 def test_explain_prints_counts_reasons_ops_and_guards() -> None:
-    program = BAR + """
+    program = (
+        BAR
+        + """
 torch._dynamo.reset()
 explain_output = torch._dynamo.explain(bar)(torch.randn(10), -torch.ones(10))
 print(explain_output)
 """
+    )
     with ran(program) as done:
         output, text = done.names["explain_output"], done.printed
 

@@ -11,8 +11,20 @@ FILE = "/a b/model.py"
 NODES = (
     ev.GraphNode("x", "placeholder", "x", "x = input", "float32[4]", FILE, 3, (), (), "input", "float32", (4,), (1,), "cpu"),
     ev.GraphNode(
-        "relu", "call_function", "aten.relu.default", "relu = aten.relu.default(x)", "", FILE, 4, (f"{FILE}:4 f",), ("x",), "backward",
-        "float32", (4,), (1,), "cpu",
+        "relu",
+        "call_function",
+        "aten.relu.default",
+        "relu = aten.relu.default(x)",
+        "",
+        FILE,
+        4,
+        (f"{FILE}:4 f",),
+        ("x",),
+        "backward",
+        "float32",
+        (4,),
+        (1,),
+        "cpu",
     ),
     ev.GraphNode("output", "output", "output", "return (relu,)", "", "", 0),
 )

@@ -1,0 +1,26 @@
+"""Looking at objects of the program without running any code of theirs: no `__getattr__`, no `__class__` property, no descriptor."""
+
+from __future__ import annotations
+
+import _thread
+import types
+from typing import Any
+
+_SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
+def is_a(obj: object, *classes: type) -> bool:
+    """isinstance() by the real type; `__class__` may be a property."""
+    return issubclass(type(obj), classes)
+
+
+def attributes_of(obj: Any) -> dict[str, Any] | None:
+    """The dict that keeps the attributes of `obj`, None where it has none or its class hides it."""
+    if issubclass(type(obj), _thread._local):  # this thread's
+        return _thread._local.__getattribute__(obj, "__dict__")
+    for cls in type(obj).__mro__:
+        raw = cls.__dict__.get("__dict__")
+        if raw is not None:
+            found = raw.__get__(obj, type(obj)) if isinstance(raw, _SLOTS) else None
+            return found if isinstance(found, dict) else None
+    return None
