@@ -119,25 +119,24 @@ class Context:
     def miss(self, compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any] | None:
         """Called by C when no entry fits. None: run the function natively."""
         fn: Any = compiled.fn
-        state = self.state(fn)
-        if config.disable or not debug_filter(fn.__code__) or self._is_watched(fn.__code__, state):
-            return None
+        with pristine_builtins():
+            state = self.state(fn)
+            if config.disable or not debug_filter(fn.__code__) or self._is_watched(fn.__code__, state):
+                return None
         with state.lock:
-            for entry in state.cache.entries:  # another thread may have made it while we waited
+            for entry in state.cache.entries:  # another thread may have made it while we waited; guards see the program's own builtins
                 if entry.guards.check(inputs):
                     return entry.fn
-            if state.cache.mode != _C.Cache.ACTIVE:
-                return None
-            if state.nested and not mentions_tensors(inputs):
-                return None
             reasons = why_missed(state.cache, inputs) if state.cache.entries else []
             with pristine_builtins():
+                if state.cache.mode != _C.Cache.ACTIVE or (state.nested and not mentions_tensors(inputs)):
+                    return None
                 made = self._compile(fn, state, inputs) if self._may_compile(fn, state, reasons) else None
-            if made is None:
-                return None
-            assert isinstance(made.info, EntryInfo)
-            made.info.lifetime.begin(state.cache, made)
-            return made.fn
+                if made is None:
+                    return None
+                assert isinstance(made.info, EntryInfo)
+                made.info.lifetime.begin(state.cache, made)
+                return made.fn
 
     def _is_watched(self, code: types.CodeType, state: CodeState) -> bool:
         """Whether something is active that no graph may hide operations from; told once per frame and mode."""
