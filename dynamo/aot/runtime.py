@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,9 +27,8 @@ for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastC
     _BELOW = _BELOW | torch._C.DispatchKeySet(getattr(_Key, _key))
 
 
-def below_autograd() -> Any:
-    """Context: ops run without autograd, autocast and view tracking; the graph has all of that inside already."""
-    return torch._C._ExcludeDispatchKeyGuard(_BELOW)
+# Makes a context: ops run without autograd, autocast and view tracking; the graph has all of that inside already.
+below_autograd: Callable[[], Any] = partial(torch._C._ExcludeDispatchKeyGuard, _BELOW)
 
 
 class _Refuse(torch.autograd.Function):

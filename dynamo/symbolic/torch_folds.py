@@ -62,9 +62,8 @@ _ANSWERS: tuple[tuple[Value, str], ...] = (
     (FALSE, "compiler.is_exporting compiler._is_non_strict_tracing"),
     (FALSE, "jit.is_scripting jit.is_tracing _jit_internal.is_scripting _C._is_tracing"),
     (FALSE, "_C._is_torch_function_mode_enabled _C._are_functorch_transforms_active"),
-    (FALSE, "fx._symbolic_trace.is_fx_tracing fx._symbolic_trace.is_fx_symbolic_tracing autograd._profiler_enabled"),
+    (FALSE, "fx._symbolic_trace.is_fx_tracing fx._symbolic_trace.is_fx_symbolic_tracing"),
     (FALSE, "utils._python_dispatch.is_in_torch_dispatch_mode"),
-    (FALSE, "_C._autograd._profiler_enabled"),
     (NONE, "_C._get_tracing_state _C._log_api_usage_once _C._log_api_usage_metadata"),
 )
 for _answer, _paths in _ANSWERS:
@@ -244,15 +243,6 @@ def _assert(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     if not truth(tx, cond):
         raise tx.throw(AssertionError, message)
     return NONE
-
-
-# ---- profiling --------------------------------------------------------------------------------------------
-
-# Ranges of a profiler name Python code; in a graph each operation carries its own line instead.
-_record = torch.autograd.profiler.record_function
-FUNCTIONS.add(_record.__init__)(_always(NONE))
-FUNCTIONS.add(_record.__enter__)(lambda tx, args, kwargs: args[0])
-FUNCTIONS.add(_record.__exit__)(_always(NONE))
 
 
 # ---- tensors in groups ------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ static struct {
     int32_t (*delete_object)(Handle);
     PyObject *(*wrap)(Handle);
     int (*threads)(void);
-    PyObject *guard; /* makes an object that switches autograd dispatch off while it lives */
+    PyObject *guard; /* makes a context manager that switches autograd and autocast dispatch off */
+    PyObject *enter, *exit; /* names of its methods */
 } torch;
 
 static volatile int after_fork; /* the OpenMP pool does not survive fork: children run on one thread */
@@ -317,6 +318,30 @@ static PyObject *collect(Program *p, PyObject **objects)
     return out;
 }
 
+/* Switches autograd and autocast dispatch off until `leave_guard`. New reference, or NULL with an error. */
+static PyObject *enter_guard(void)
+{
+    PyObject *guard = PyObject_CallNoArgs(torch.guard);
+    PyObject *entered = guard ? PyObject_CallMethodNoArgs(guard, torch.enter) : NULL;
+    if (!entered)
+        Py_CLEAR(guard);
+    Py_XDECREF(entered);
+    return guard;
+}
+
+/* Keeps the error that is set, if one is. */
+static void leave_guard(PyObject *guard)
+{
+    PyObject *type, *value, *traceback, *args[] = {guard, Py_None, Py_None, Py_None};
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *left = PyObject_VectorcallMethod(torch.exit, args, 4, NULL);
+    if (!left)
+        PyErr_WriteUnraisable(guard);
+    Py_XDECREF(left);
+    PyErr_Restore(type, value, traceback);
+    Py_DECREF(guard);
+}
+
 static PyObject *run(Program *p, PyObject **inputs, int take)
 {
     enum { SMALL = 128 };
@@ -351,7 +376,7 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
         if (!arena || use_arena(p, arena, objects, pointers))
             goto done;
     }
-    if (p->has_torch_steps && !(guard = PyObject_CallNoArgs(torch.guard)))
+    if (p->has_torch_steps && !(guard = enter_guard()))
         goto done;
     if (run_steps(p, objects, pointers, threads))
         goto done;
@@ -362,7 +387,8 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
     result = collect(p, objects);
     p->has_run = 1;
 done:
-    Py_XDECREF(guard);
+    if (guard)
+        leave_guard(guard);
     for (int i = 0; i < p->n_slots; i++)
         Py_XDECREF(objects[i]);
     if (arena) {
@@ -412,6 +438,10 @@ static PyObject *configure(PyObject *module, PyObject *args)
     torch.wrap = (void *)(uintptr_t)a[5];
     torch.threads = (void *)(uintptr_t)a[6];
     Py_XSETREF(torch.guard, Py_NewRef(guard));
+    Py_XSETREF(torch.enter, PyUnicode_InternFromString("__enter__"));
+    Py_XSETREF(torch.exit, PyUnicode_InternFromString("__exit__"));
+    if (!torch.enter || !torch.exit)
+        return NULL;
     Py_RETURN_NONE;
 }
 
