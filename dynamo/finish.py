@@ -108,7 +108,7 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
 
 
 def is_written(v: TensorValue) -> bool:
-    return v.fake._version > 0
+    return v.fake.is_inference() or v.fake._version > 0  # inference tensors count no writes
 
 
 def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str) -> Finished:

@@ -98,7 +98,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
             outs = run_forward(list(flat))
             ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
             if extras:
-                ctx.extras = [(t, t._version) for t in [flat[i] for i in extras]]
+                ctx.extras = [(t, version_of(t)) for t in [flat[i] for i in extras]]
             given = tuple(outs[:results])
             if has_constants:
                 ctx.mark_non_differentiable(*[o for o, c in zip(given, constant, strict=True) if c])
@@ -147,9 +147,14 @@ def with_history(run: Compiled) -> Compiled:
 
 def unchanged(t: Tensor, version: int) -> Tensor:
     """The tensor, if nothing was written to it since it had that version."""
-    if t._version != version:
-        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", t._version, version))
+    if version_of(t) != version:
+        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", version_of(t), version))
     return t
+
+
+def version_of(t: Tensor) -> int:
+    """How often it was written to; inference tensors count nothing."""
+    return 0 if t.is_inference() else t._version
 
 
 def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:
