@@ -70,11 +70,10 @@ class Again:
         create = torch.is_grad_enabled()
         primals = {p: self._unwritten(p) for p in self.written} | saved
         wanted = list(self.facts.wanted)
-        with torch.enable_grad():
-            for p in wanted:
-                # a graph may get a tensor and what was computed from it: each stands for itself alone
-                primals[p] = primals[p].view_as(primals[p]) if create else primals[p].detach().requires_grad_()
         with self._as_at_entry(random_state):
+            with torch.enable_grad():
+                for p in wanted:
+                    primals[p] = primals[p].view_as(primals[p])  # the graph may also get what was computed from it: each stands for itself
             ends = self._ends(self._run(primals))
         pairs = [(end, grad) for end, grad in zip(ends, grads, strict=True) if end is not None and grad is not None]
         found: Sequence[Any] = [None] * len(wanted)
