@@ -17,7 +17,9 @@ from inductor.codegen.c.comments import without_comments
 from inductor.errors import BuildError
 from inductor.runtime import cache, mathlib, pool
 
-TIMEOUT = 300.0
+PATIENCE = 150.0  # seconds for one compiler; a unit takes a few
+TIMEOUT = 300.0  # for the second try
+PLAIN = "-O1"
 
 FLAGS = (
     "-std=gnu11",
@@ -103,21 +105,72 @@ def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     return pool.start(work)
 
 
+def section(number: int) -> str:
+    """The line that begins a part of a source which a compiler of its own may take."""
+    return f"#if FIRST <= {number} && {number} < LAST"
+
+
+def sections(source: str) -> int:
+    """How many parts a source has."""
+    return source.count("\n#if FIRST <= ")
+
+
 def command_for(source: str, target: str) -> list[str]:
     """What turns a C file into a library."""
     return [compiler() or "cc", *flags(), "-o", target, source, *link_flags()]
 
 
 def run_compiler(path: str, source: str, folder: Path) -> Path:
+    """The library of a source: by one compiler, or where it has sections by as many as there are processors, and linked."""
     text, out = folder / "unit.c", folder / "unit.so"
     text.write_text(source)
-    command = command_for(str(text), str(out))
+    count = sections(source)
+    parts = min(machine.cpus(), count)
+    if parts < 2:
+        return compiled(command_for(str(text), str(out)), out)
+    bounds = [count * i // parts for i in range(parts + 1)]
+    objects = [folder / f"part{i}.o" for i in range(parts)]
+
+    def compile_part(i: int) -> Path:
+        limits = [f"-DFIRST={bounds[i]}", f"-DLAST={bounds[i + 1]}"]
+        return compiled([path, *(f for f in flags() if f != "-shared"), *limits, "-c", "-o", str(objects[i]), str(text)], objects[i])
+
+    others = [pool.start(functools.partial(compile_part, i)) for i in range(1, parts)]
+    try:
+        compile_part(0)
+    finally:
+        for other in others:  # the folder goes away after this
+            pool.help_with(other)
+    for other in others:
+        other.result()
+    return compiled([path, "-shared", "-o", str(out), *map(str, objects), *link_flags()], out)
+
+
+def compiled(command: list[str], out: Path) -> Path:
+    """Run one compiler. A loop that it can't deal with in reasonable time is compiled again with less zeal."""
+    try:
+        code, errors = pool.run(command, PATIENCE)
+    except subprocess.TimeoutExpired:
+        return compiled_plainly(command, out)
+    except OSError as error:
+        raise BuildError(f"the C compiler cannot be started: {error} [{BuildError.id}]") from None
+    return checked(command, out, code, errors)
+
+
+def compiled_plainly(command: list[str], out: Path) -> Path:
+    """The same without vectorising: slow code, but code."""
+    command = [PLAIN if flag.startswith("-O") else flag for flag in command]
     try:
         code, errors = pool.run(command, TIMEOUT)
     except subprocess.TimeoutExpired:
         raise BuildError(f"the C compiler did not finish within {TIMEOUT:.0f} s [{BuildError.id}]\n  {' '.join(command)}") from None
     except OSError as error:
         raise BuildError(f"the C compiler cannot be started: {error} [{BuildError.id}]") from None
+    return checked(command, out, code, errors)
+
+
+def checked(command: list[str], out: Path, code: int, errors: str) -> Path:
+    """The file that a compiler wrote. Raises BuildError with what it said."""
     if code != 0 or not out.exists():
         how = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
         shown = "\n".join(errors.splitlines()[:20])

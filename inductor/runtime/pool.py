@@ -52,6 +52,11 @@ class Job(Generic[T]):
     def finished(self) -> bool:
         return bool(self._value) or self._error is not None
 
+    def wait(self) -> None:
+        """Until it is done, one way or the other."""
+        if not self.finished:
+            self._done.wait()
+
     def result(self) -> T:
         if not self.finished:
             if self._pid == os.getpid():
@@ -89,6 +94,14 @@ class Pool:
             self.queue.remove(job)
             self.queue.appendleft(job)
 
+    def take(self, job: Job[object]) -> bool:
+        """Whether the job was still waiting, and is now the caller's to do."""
+        with self.lock:
+            if job not in self.queue:
+                return False
+            self.queue.remove(job)
+            return True
+
     def serve(self) -> None:
         while True:
             with self.lock:
@@ -118,6 +131,14 @@ def start(work: Callable[[], T]) -> Job[T]:
     job = Job(work)
     _pool.add(job)  # type: ignore[arg-type]  # the pool never looks at results
     return job
+
+
+def help_with(job: Job[T]) -> None:
+    """Wait for a job, and do it here when nobody has begun it: a job that waits for others must not keep a thread from them."""
+    if _pool.take(job):  # type: ignore[arg-type]  # the pool never looks at results
+        job.run()
+    else:
+        job.wait()
 
 
 def compilers_started() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -11,8 +12,13 @@ import torch.nn.functional as F
 from torch import nn
 
 import dynamo
+from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated
+from inductor import machine
+from inductor.codegen.c import unit
+from inductor.errors import BuildError
+from inductor.runtime import build, pool
 from tests.inductor.code_size import built_sizes
 from tests.inductor.helpers import assert_same, check, compiled, texts
 
@@ -135,3 +141,67 @@ def test_shared_code_keeps_places_apart() -> None:
 
     check(fn, *xs)
 
+
+
+# large units
+
+
+def many_loops(x: torch.Tensor) -> list[torch.Tensor]:
+    """Loops that do not fuse: each needs all of the one before it."""
+    out = [x.sin()]
+    for k in range(1, 8):
+        out.append((out[-1].t().contiguous().cumsum(1) * k).flip(0) + out[-1].sum())
+    return out
+
+
+@pytest.fixture
+def _short_sections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unit, "SECTION", 800)
+
+
+@pytest.mark.usefixtures("_short_sections")
+def test_a_large_unit_is_compiled_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpus", lambda: 3)
+    x = torch.randn(9, 9)
+    before = pool.compilers_started()
+    source = texts(many_loops, (x,))["kernels"]
+    assert build.sections(source) > 2
+    with config.patch(cache=False):
+        found = compiled(many_loops, (x,))(x)
+    assert pool.compilers_started() - before >= 4  # three parts and the link
+    assert_same(found, many_loops(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.usefixtures("_short_sections")
+def test_one_processor_takes_the_unit_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpus", lambda: 1)
+    x = torch.randn(9, 9)
+    with config.patch(cache=False):
+        assert_same(compiled(many_loops, (x,))(x), many_loops(x), rtol=1e-5, atol=1e-5)
+
+
+def test_a_failing_part_fails_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cpus", lambda: 3)
+    parts = [f"{build.section(n)}\n{text}\n#endif" for n, text in enumerate(("int a;", "int b;", "oops"))]
+    source = "\n".join(["#ifndef FIRST\n#define FIRST 0\n#define LAST 9\n#endif", *parts])
+    with pytest.raises(BuildError, match="oops"), config.patch(cache=False):
+        build.build(source)
+
+
+def test_a_compiler_that_takes_too_long_tries_again_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that it explodes on costs speed, not the graph."""
+    commands: list[list[str]] = []
+    run = pool.run
+
+    def slow(command: list[str], timeout: float) -> tuple[int, str]:
+        commands.append(command)
+        if len(commands) == 1:
+            raise subprocess.TimeoutExpired(command, timeout)
+        return run(command, timeout)
+
+    monkeypatch.setattr(pool, "run", slow)
+    x = torch.randn(7, 11)
+    with config.patch(cache=False):
+        assert_same(compiled(lambda a: a.sin() * 3.25, (x,))(x), x.sin() * 3.25)
+    assert len(commands) == 2
+    assert "-O1" in commands[1] and "-O1" not in commands[0]

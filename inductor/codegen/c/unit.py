@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from inductor.codegen.c.batch import BatchPrinter
@@ -9,12 +10,16 @@ from inductor.codegen.c.exprs import libm_used
 from inductor.codegen.c.kernel import KernelPrinter
 from inductor.codegen.c.shared import share
 from inductor.ir.nest import Program
+from inductor.runtime.build import section
 from inductor.runtime.mathlib import prototypes
 from inductor.schedule.batch import BatchKernel
 from inductor.schedule.kernel import Kernel
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 TRANSPOSE = Path(__file__).with_name("transpose.h").read_text()
+
+SECTION = 24 * 1024  # characters of kernels that are worth a compiler of their own: half a second
+_ENTRY = re.compile(r"^static (?:__attribute__\(\(noinline\)\) )?void (\w+)\(char \*const \*p, int threads\)", re.MULTILINE)
 
 
 def printer(kernel: Kernel, program: Program, slots: dict[str, int], aliased: bool) -> KernelPrinter | BatchPrinter:
@@ -30,10 +35,27 @@ def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], a
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
         functions |= {"exp"}
     texts = share([(k, printer(k, program, slots, k.name in aliased).text()) for k in kernels])
-    parts = [PRELUDE, prototypes(functions), *([TRANSPOSE] if any("transpose_" in t for t in texts) else []), *texts]
+    head = [PRELUDE, prototypes(functions), *([TRANSPOSE] if any("transpose_" in t for t in texts) else [])]
     names = ", ".join(k.name for k in kernels) or "0"
-    parts.append(
+    table = (
         "typedef void (*dd_kernel)(char *const *, int);\n"
         f'__attribute__((visibility("default"))) const dd_kernel dd_kernels[] = {{{names}}};\n'
     )
-    return "\n".join(parts)
+    if sum(map(len, texts)) < 2 * SECTION:
+        return "\n".join([*head, *texts, table])
+    return "\n".join([*head, *in_sections(texts, table)])
+
+
+def in_sections(texts: list[str], table: str) -> list[str]:
+    """Kernels in sections that several compilers can share: each takes those from FIRST to before LAST, one alone takes all."""
+    declared = [f"void {name}(char *const *, int);" for text in texts for name in _ENTRY.findall(text)]
+    out = ["#ifndef FIRST\n#define FIRST 0\n#define LAST 1000000\n#endif", *declared]
+    size, number = 0, -1
+    for text in texts:
+        if number < 0 or size >= SECTION:
+            out += ["#endif"] if number >= 0 else []
+            size, number = 0, number + 1
+            out.append(section(number))
+        size += len(text)
+        out.append(_ENTRY.sub(lambda found: found.group(0).replace("static ", "", 1), text))
+    return [*out, "#endif", "#if FIRST == 0", table, "#endif\n"]
