@@ -155,7 +155,8 @@ def root_frame(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> F
 
 def distinct_inputs(tx: Tracer) -> list[Source]:
     """Sources of objects that must stay different from each other: tensors passed in, and what shares a type with a changed object."""
-    tensors = [v.source for _, v in tx.placeholders if v.source is not None]
+    made = {a.tensor.source: a.source for a in tx.arrays}  # of tensors made by each call, the arrays that they are over
+    tensors = [source for _, v in tx.placeholders if (source := made.get(v.source, v.source)) is not None]
     changed = {v.cls for v in tx.mutated.values()} - {types.CellType}
     others = [
         v.source

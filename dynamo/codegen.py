@@ -23,12 +23,14 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from dynamo import _C
+from dynamo import _C, numpy_calls
 from dynamo.source import Source
 from dynamo.symbolic.attributes import getattr_
 from dynamo.symbolic.errors import CannotRebuild
+from dynamo.symbolic.numpy_types import np
 from dynamo.symbolic.tracer import Tracer
 from dynamo.symbolic.values import (
+    ArrayValue,
     BuiltinValue,
     CellValue,
     ClassValue,
@@ -356,6 +358,11 @@ def _tensor(w: EntryWriter, v: TensorValue) -> str:
     return name
 
 
+def _array(w: EntryWriter, v: ArrayValue) -> str:
+    fn = numpy_calls.number_of if issubclass(v.cls, np.generic) else numpy_calls.array_of
+    return w.assign("a", f"{w.names.const(fn)}({w.value(v.tensor)})", v)
+
+
 def _graph_value(w: EntryWriter, v: GraphValue) -> str:
     if v.cls is torch._C._InferenceMode:
         raise CannotRebuild("an inference mode that the trace entered", v.born)
@@ -555,6 +562,7 @@ def _null(w: EntryWriter, v: Null) -> str:
 _MAKERS: tuple[tuple[type, Callable[[EntryWriter, Any], str]], ...] = (
     (Null, _null),
     (TensorValue, _tensor),
+    (ArrayValue, _array),
     (GraphValue, _graph_value),
     (TupleValue, _tuple),
     (ListValue, _list),

@@ -15,6 +15,7 @@ from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.frame import MAX_INLINE_DEPTH, Frame
 from dynamo.symbolic.registry import CODES, CONSTRUCTORS, FUNCTIONS, METHODS, PURE
 from dynamo.symbolic.values import (
+    ArrayValue,
     BuiltinValue,
     CellValue,
     ClassValue,
@@ -221,6 +222,10 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     handler = METHODS.get(raw)
     if handler is not None:
         return handler(tx, self_, rest, kwargs)
+    if isinstance(self_, ArrayValue) or any(isinstance(a, ArrayValue) for a in rest):
+        from dynamo.symbolic.numpy_arrays import array_method
+
+        return array_method(tx, raw, self_, rest, kwargs)
     if isinstance(self_, TensorValue) or any(isinstance(a, TensorValue) for a in rest):
         from dynamo.symbolic.torch_tensors import tensor_method
 

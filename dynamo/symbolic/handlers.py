@@ -17,6 +17,7 @@ from dynamo.symbolic import (  # noqa: F401  # imported for their rows
     itertools_rows,
     lists,
     number_rows,
+    numpy_arrays,
     numpy_rows,
     operator_rows,
     policy,

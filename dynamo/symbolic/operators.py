@@ -139,14 +139,14 @@ def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | 
 def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
     values = [a.value for a in args]
     if any(a.cls in NUMBERS for a in args):
-        return _fold_numpy(tx, fn, values)
+        return fold_numpy(tx, fn, values)
     try:
         return tx.wrap(fn(*values), None)
     except Exception as e:  # the program's own arithmetic error
         raise tx.throw(type(e), *e.args) from e
 
 
-def _fold_numpy(tx: Tracer, fn: Callable[..., Any], values: list[Any]) -> Value:
+def fold_numpy(tx: Tracer, fn: Callable[..., Any], values: list[Any]) -> Value:
     """Arithmetic on NumPy's numbers; where that warns, each call of the program does."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

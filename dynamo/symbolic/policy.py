@@ -21,7 +21,7 @@ from dynamo.source import const_source
 from dynamo.symbolic.attributes import tx_call
 from dynamo.symbolic.constants import is_c_enum
 from dynamo.symbolic.errors import NotConstant, RestartTrace
-from dynamo.symbolic.numpy_types import has_numbers
+from dynamo.symbolic.numpy_types import has_numbers, np
 from dynamo.symbolic.real import real_objects
 from dynamo.symbolic.values import (
     FALSE,
@@ -65,7 +65,7 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
     if id(obj) in _graph_ops():
         if name in _DATA_FROM_OUTSIDE:
             raise tx.break_("DD005", f"torch.{name}")
-        return tx.call_function(obj, args, with_dtype(tx, obj, args, kwargs) if name in _FROM_DATA else kwargs)
+        return _from_data(tx, obj, args, kwargs) if name in _FROM_DATA else tx.call_function(obj, args, kwargs)
     if args and is_c_enum(args[0].cls):
         return fold_now(tx, obj, args, kwargs)
     home = _c_home(obj)
@@ -89,6 +89,14 @@ def callable_object(fn: Value) -> Callable[[Tracer, Any, Args, Kwargs], Value] |
         if issubclass(fn.cls, cls):
             return handler
     return None
+
+
+def _from_data(tx: Tracer, obj: Any, args: Args, kwargs: Kwargs) -> Value:
+    """`torch.tensor` and its kin, which look into what they are given."""
+    from dynamo.symbolic.numpy_arrays import tensor_from
+
+    found = tensor_from(tx, obj.__name__, args, kwargs)
+    return found if found is not None else tx.call_function(obj, args, with_dtype(tx, obj, args, kwargs))
 
 
 def with_dtype(tx: Tracer, fn: Any, args: Args, kwargs: Kwargs) -> Kwargs:
@@ -436,6 +444,20 @@ def _custom_operator(tx: Tracer, fn: ObjectValue, args: Args, kwargs: Kwargs) ->
     return tx.call_function(fn.obj._opoverload, args, kwargs)
 
 
+def _ufunc(tx: Tracer, fn: OpaqueValue, args: Args, kwargs: Kwargs) -> Value:
+    from dynamo.symbolic.numpy_arrays import ufunc
+
+    _same_object(tx, fn, fn.obj)
+    return ufunc(tx, fn, args, kwargs)
+
+
+def _numpy_function(tx: Tracer, fn: OpaqueValue, args: Args, kwargs: Kwargs) -> Value:
+    from dynamo.symbolic.numpy_arrays import dispatched
+
+    _same_object(tx, fn, fn.obj)
+    return dispatched(tx, fn, args, kwargs)
+
+
 def _machinery(tx: Tracer, fn: Value, args: Args, kwargs: Kwargs) -> Value:
     raise tx.break_("DD022", fn.describe())
 
@@ -459,6 +481,7 @@ def _module(tx: Tracer, fn: ObjectValue, args: Args, kwargs: Kwargs) -> Value:
 
 _CALLABLES: tuple[tuple[type, Callable[[Tracer, Any, Args, Kwargs], Value]], ...] = (
     (torch.jit.ScriptModule, _scripted_module),
+    *(((np.ufunc, _ufunc), (type(np.sum), _numpy_function)) if np is not None else ()),
     (torch.nn.Module, _module),
     (torch._ops.HigherOrderOperator, _machinery),
     (torch._ops.OperatorBase, _operator),

@@ -25,6 +25,7 @@ from dynamo.symbolic.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.numpy_types import as_number
 from dynamo.symbolic.values import (
     NULL,
+    ArrayValue,
     CellValue,
     Const,
     DictValue,
@@ -107,6 +108,8 @@ class Tracer:
         self.by_id: dict[int, Value] = {}
         self.keep: list[object] = []  # keeps objects alive whose id() is a key
         self.attributes: dict[str, Any] = {}  # get_attr name -> tensor or other attribute of the GraphModule
+        self.arrays: list[ArrayValue] = []  # NumPy's, that came in
+        self.arrays_written = False  # whether tensors over one of them may be written to
         self.placeholders: list[tuple[Node, TensorValue]] = []
         self.frames: list[Frame] = []
         self.root_step = 0

@@ -340,6 +340,16 @@ class TensorValue(Value):
         return f"tensor {self.node.name}"
 
 
+class ArrayValue(Value):
+    """A NumPy array, or a NumPy number that the graph computes: `tensor` has its values (and, for an array, its memory)."""
+
+    def __init__(self, cls: type, tensor: TensorValue, obj: Any = None, source: Source | None = None) -> None:
+        self.cls = cls
+        self.tensor = tensor
+        self.obj = obj
+        self.source = source
+
+
 class GraphValue(Value):
     """A Python object that an op of the graph makes when it runs (a mode guard); known by its node only."""
 

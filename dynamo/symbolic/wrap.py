@@ -17,7 +17,7 @@ from dynamo.inspection import attributes_of
 from dynamo.source import Source
 from dynamo.symbolic.constants import IMMUTABLE_MODULES, is_frozen
 from dynamo.symbolic.hashing import object_key
-from dynamo.symbolic.numpy_types import NUMBERS
+from dynamo.symbolic.numpy_types import NUMBERS, np
 from dynamo.symbolic.values import (
     FALSE,
     NONE,
@@ -63,6 +63,7 @@ SCALARS = (
     torch.layout,
     torch.memory_format,
     *NUMBERS,
+    *((type(np.dtype(t)) for t in NUMBERS) if np is not None else ()),
 )
 _SINGLETONS = {None: NONE, True: TRUE, False: FALSE}
 _BUILTIN_TYPES = (
@@ -360,8 +361,15 @@ def _has_python_slots(cls: type) -> bool:
     return any("__slots__" in c.__dict__ for c in cls.__mro__)
 
 
+def _array(tx: Tracer, obj: Any, source: Source | None) -> Value:
+    from dynamo.symbolic.numpy_arrays import wrap_array
+
+    return wrap_array(tx, obj, source)
+
+
 _ROWS: tuple[tuple[Any, Callable[[Tracer, Any, Source | None], Value]], ...] = (
     (torch.Tensor, _tensor),
+    *(((np.ndarray, _array),) if np is not None else ()),
     (enum.Enum, _object),
     (list, _list),
     (collections.deque, _list),
