@@ -154,7 +154,9 @@ def root_frame(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> F
 
 
 def distinct_inputs(tx: Tracer) -> list[Source]:
-    """Sources of objects that must stay different from each other: tensors passed in, and what shares a type with a changed object."""
+    """Sources of objects that must stay different from each other: tensors passed in, what shares a type with a changed object, and what
+    the trace has compared.
+    """
     made = {a.tensor.source: a.source for a in tx.arrays}  # of tensors made by each call, the arrays that they are over
     tensors = [source for _, v in tx.placeholders if (source := made.get(v.source, v.source)) is not None]
     changed = {v.cls for v in tx.mutated.values()} - {types.CellType}
@@ -167,4 +169,4 @@ def distinct_inputs(tx: Tracer) -> list[Source]:
         and v.source not in tensors
         and v.source.kind != "inst_dict"
     ]
-    return tensors + others
+    return list(dict.fromkeys([*tensors, *others, *tx.apart]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.attributes import MISSING, find_attr, getattr_, lookup, tx_call
 from dynamo.symbolic.errors import Raised
-from dynamo.symbolic.hashing import dict_get, dict_has, dict_items, dict_set, hash_key
+from dynamo.symbolic.hashing import dict_get, dict_has, dict_items, dict_set, key_in
 from dynamo.symbolic.operators import binary, equal, getitem, iter_, next_, special, unpack_iterable
 from dynamo.symbolic.values import (
     FALSE,
@@ -62,14 +62,17 @@ def code_constant(tx: Tracer, obj: object) -> Value:
 
 
 def set_add(tx: Tracer, s: SetValue, v: Value) -> None:
-    key = hash_key(tx, v)
+    key = key_in(tx, v, s.table)
     if key not in s.table:
         tx.touch(s)
         s.table[key] = v
 
 
 def has_key(tx: Tracer, v: Value, key: Value) -> bool:
-    return dict_has(tx, v, key) if isinstance(v, DictValue) else hash_key(tx, key) in getattr(v, "table", {})
+    if isinstance(v, DictValue):
+        return dict_has(tx, v, key)
+    table: dict[Any, Any] = getattr(v, "table", {})
+    return key_in(tx, key, table) in table
 
 
 def plain_dict(v: Value) -> bool:

@@ -6,6 +6,7 @@ the real object (or of the value, for objects the trace made). Objects with thei
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from dynamo.symbolic.values import (
     DictValue,
     FunctionValue,
     Lazy,
+    MethodValue,
     ObjectValue,
     SetValue,
     SliceValue,
@@ -28,6 +30,9 @@ from dynamo.symbolic.values import (
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import Tracer
+
+
+_METHOD = object()  # marks the key of a bound method: methods are equal that bind one function to one object
 
 
 class _Identity:
@@ -92,9 +97,11 @@ def hash_key(tx: Tracer, v: Value) -> Any:
         if slice.__hash__ is None:  # before 3.12
             raise tx.throw(TypeError, "unhashable type: 'slice'")
         return slice(*(hash_key(tx, x) for x in v.parts))
+    if isinstance(v, MethodValue):
+        return (_METHOD, _Identity(getattr(v.self_, "obj", None) or v.self_), hash_key(tx, v.fn))
     obj = getattr(v, "obj", None)
     if isinstance(v, ClassValue | FunctionValue) or obj is not None:
-        return obj if obj is not None else _Identity(v)
+        return object_key(tx, obj) if obj is not None else _Identity(v)
     known = tx.try_python(v)
     if known is not None:
         try:
@@ -109,10 +116,25 @@ def _members(obj: Any) -> Iterator[object]:
     return tuple.__iter__(obj)
 
 
+def key_in(tx: Tracer, v: Value, table: dict[Any, Any]) -> Any:
+    """The key of a value that is looked for in a table. Where it is missing, the object differs from all keys of its kind there."""
+    k = hash_key(tx, v)
+    if k not in table and isinstance(v, ObjectValue | FunctionValue | MethodValue):
+        for entry in table.values():
+            other = entry[0] if isinstance(entry, tuple) else entry
+            if isinstance(v, MethodValue) and isinstance(other, MethodValue):
+                tx.rely_on_apart(v.self_, other.self_)
+            elif isinstance(other, ObjectValue | FunctionValue):
+                tx.rely_on_apart(v, other)
+    return k
+
+
 def object_key(tx: Tracer, obj: object) -> Any:
     """The key `hash_key` gives for the value of this real object."""
     if issubclass(type(obj), torch.Tensor | torch.nn.Module):
         return _Identity(obj)
+    if type(obj) is types.MethodType:
+        return (_METHOD, _Identity(obj.__self__), object_key(tx, obj.__func__))
     if issubclass(type(obj), tuple):
         return tuple(object_key(tx, x) for x in _members(obj))
     if type(obj).__hash__ is object.__hash__ and not issubclass(type(obj), type):
@@ -150,7 +172,7 @@ def _guard_membership(tx: Tracer, d: DictValue, key: Value, entry: tuple[Value, 
 
 def dict_get(tx: Tracer, d: DictValue, key: Value) -> Value | None:
     """The item, or None when the key is missing; guards presence or absence."""
-    k = hash_key(tx, key)
+    k = key_in(tx, key, d.table)
     entry = d.table.get(k)
     if entry is None:
         _guard_membership(tx, d, key, None)
@@ -164,13 +186,13 @@ def dict_get(tx: Tracer, d: DictValue, key: Value) -> Value | None:
 
 def dict_has(tx: Tracer, d: DictValue, key: Value) -> bool:
     """Membership without looking at the item."""
-    entry = d.table.get(hash_key(tx, key))
+    entry = d.table.get(key_in(tx, key, d.table))
     _guard_membership(tx, d, key, entry)
     return entry is not None
 
 
 def dict_set(tx: Tracer, d: DictValue, key: Value, v: Value) -> None:
-    k = hash_key(tx, key)
+    k = key_in(tx, key, d.table)
     tx.touch(d)
     old = d.table.get(k)
     if old is None and d.source is not None and not d.keys_guarded and _existed(tx, d, key):

@@ -218,13 +218,23 @@ def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
 
 def equal(tx: Tracer, a: Value, b: Value) -> bool:
     """Identity or ==, as containers compare."""
-    return a is b or is_(tx, a, b) or truth(tx, compare(tx, "==", a, b))
+    if _is_one(a, b) or truth(tx, compare(tx, "==", a, b)):
+        return True
+    tx.rely_on_apart(a, b)
+    return False
 
 
 def is_(tx: Tracer, a: Value, b: Value) -> bool:
     """`a is b`."""
     if isinstance(a, TensorValue) and isinstance(b, TensorValue):
         tx.asked.add("is in torch" if tx.frames[-1].internal else "is")
+    if _is_one(a, b):
+        return True
+    tx.rely_on_apart(a, b)
+    return False
+
+
+def _is_one(a: Value, b: Value) -> bool:
     if a is b:
         return True
     if isinstance(a, Const) and isinstance(b, Const):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.containers import bool_, set_add
-from dynamo.symbolic.hashing import hash_key
+from dynamo.symbolic.hashing import key_in
 from dynamo.symbolic.lists import COMPARISONS
 from dynamo.symbolic.operators import unpack_iterable
 from dynamo.symbolic.rows import on_class, on_method
@@ -68,7 +68,7 @@ def _init(tx: Tracer, self: SetValue, iterable: Value | None) -> Value:
 
 @on_method(set, "add", "object", SetValue)
 def _add(tx: Tracer, self: SetValue, x: Value) -> Value:
-    key = hash_key(tx, x)
+    key = key_in(tx, x, self.table)
     if key not in self.table:
         tx.touch(self)
         self.table[key] = x
@@ -77,7 +77,7 @@ def _add(tx: Tracer, self: SetValue, x: Value) -> Value:
 
 @on_method(set, "discard", "object", SetValue)
 def _discard(tx: Tracer, self: SetValue, x: Value) -> Value:
-    key = hash_key(tx, x)
+    key = key_in(tx, x, self.table)
     if key in self.table:
         tx.touch(self)
         del self.table[key]
@@ -86,7 +86,7 @@ def _discard(tx: Tracer, self: SetValue, x: Value) -> Value:
 
 @on_method(set, "remove", "object", SetValue)
 def _remove(tx: Tracer, self: SetValue, x: Value) -> Value:
-    key = hash_key(tx, x)
+    key = key_in(tx, x, self.table)
     if key not in self.table:
         raise tx.throw(KeyError, x)
     tx.touch(self)
@@ -108,7 +108,7 @@ def _pop(tx: Tracer, self: SetValue) -> Value:
 def _contains(tx: Tracer, self: SetValue, key: Value) -> Value:
     if isinstance(key, SetValue) and key.cls is set:
         return bool_(frozenset(key.table) in self.table)
-    return bool_(hash_key(tx, key) in self.table)
+    return bool_(key_in(tx, key, self.table) in self.table)
 
 
 @on_method(SETS, "__len__", "", SetValue)

@@ -126,6 +126,7 @@ class Tracer:
         self.user_line: tuple[str, int] = ("", 0)
         self.fullgraph = False
         self.asked: set[str] = set()  # facts of tensors, by the name of the method or attribute, that code of the user's has asked for
+        self.apart: dict[Source, None] = {}  # objects that the trace has found to be different from each other
         self.names: set[str] = set()
         self.next_name: dict[str, int] = {}  # where the search for a free name begins
 
@@ -180,6 +181,18 @@ class Tracer:
         raw = lookup(cls, name)
         self.definitions.of_class(cls, name, raw)
         return raw
+
+    def rely_on_apart(self, a: Value, b: Value) -> None:
+        """Rely on two objects being different. Those of different classes are, and tensors are guarded to be."""
+        x, y = getattr(a, "obj", None), getattr(b, "obj", None)
+        if x is None or y is None or a.cls is not b.cls or isinstance(a, Const | TensorValue):
+            return
+        if a.source is not None and b.source is not None:
+            self.apart[a.source] = self.apart[b.source] = None
+        elif a.source is not None:
+            self.guard(a.source, "is_not", y)
+        elif b.source is not None:
+            self.guard(b.source, "is_not", x)
 
     # ---- values from real objects -------------------------------------------------------------------------
 
