@@ -55,7 +55,7 @@ TOTAL = words(
 DIVISIONS = words("floor_divide remainder fmod div _foreach_div")
 
 # Made of pointwise operators, or by torch for its own compilers: nothing of them is seen from outside.
-_KNOWN = words("aten prims prim inductor_prims quantized onednn mkldnn mkl _c10d_functional")
+_KNOWN = words("aten prims prim inductor_prims dynamo_debug quantized onednn mkldnn mkl _c10d_functional")
 
 # Without results, and yet nothing but a check: running them twice is running them once.
 _CHECKS = words(
@@ -77,10 +77,8 @@ def _acts(op: OpOverload) -> bool:
 @cache
 def _raises(op: OpOverload) -> bool:
     namespace, name = _name(op)
-    if namespace in ("prims", "prim"):
-        return False
     if namespace != "aten":
-        return True
+        return namespace not in _KNOWN
     if torch.Tag.pointwise in op.tags or name in TOTAL or name.endswith(("_backward", "_backward_data", "_copy")):
         return name == "binary_cross_entropy"
     if name.startswith(("_foreach_", "_fused_")):

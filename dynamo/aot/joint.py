@@ -221,7 +221,7 @@ class Builder:
         special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
         if special is not None and getattr(target, "__module__", "") == "dynamo.graph_helpers":
             return special(self, *args, **kwargs)
-        return target(*args, **kwargs)
+        return _WITH_CHECKS.get(target, target)(*args, **kwargs)
 
     def checkpoint(self, body: Any, options: dict[str, Any], tracked: int, *tensors: Any) -> Any:
         """Nodes of a checkpointed region may not be saved for backward, except what leaves the region and random numbers."""
@@ -452,6 +452,20 @@ def _is_view_node(node: Any) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views
 
 
+def _one_hot(index: Tensor, num_classes: int = -1) -> Tensor:
+    """Torch's own one, for tensors without data, takes any class; eager refuses those out of range, as this `gather` does."""
+    if num_classes <= 0 or index.dtype is not torch.int64 or not index.numel():
+        return torch.nn.functional.one_hot(index, num_classes)
+    classes = torch.arange(num_classes, device=index.device)
+    return torch.eq(classes.gather(0, index.reshape(-1)).view(*index.shape, 1), classes).to(torch.int64)
+
+
+# Composite operators that look at values, but not at those of fakes: what does the same with an operator that checks.
+_WITH_CHECKS: dict[Any, Callable[..., Any]] = {
+    torch.nn.functional.one_hot: _one_hot,
+    aten.one_hot.default: _one_hot,
+    aten.one_hot: _one_hot,
+}
 _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "set_data": Builder.set_data}
 
 

@@ -240,6 +240,8 @@ class Tracer(FakeMode):
     def _undo(self, parent: Track, step: Step, node: Node) -> Node:
         if step.op in SAME:
             return node
+        if step.op is aten.as_strided.default and overlaps_itself(node.meta["val"].shape, step.args[1]):
+            raise AotError("writing through a view that shows an element twice is not supported")
         undo = UNDO.get(step.op)
         if undo is None:
             if step.op is aten.expand.default and parent.fake.shape == node.meta["val"].shape:
@@ -484,6 +486,16 @@ class Tracer(FakeMode):
         n = self._names.get(kind, 0)
         self._names[kind] = n + 1
         return n
+
+
+def overlaps_itself(shape: Iterable[int], strides: Iterable[int]) -> bool:
+    """May two positions of such a view be one element?"""
+    reach = 0
+    for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape, strict=True) if size > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], facts: OpFacts) -> bool:

@@ -260,7 +260,11 @@ def wrap_dims(dims: Sequence[int] | int | None, ndim: int) -> list[int]:
     for d in dims:
         if not -reach <= d < reach:
             raise IndexError(f"Dimension out of range (expected to be in range of [{-reach}, {reach - 1}], but got {d})")
-    return [d % reach for d in dims]
+    wrapped = [d % reach for d in dims]
+    if len(set(wrapped)) < len(wrapped):
+        twice = next(d for d in wrapped if wrapped.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return wrapped
 
 
 def numel(shape: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from dynamo.fake.checks import CHECKS, Check, check_overlap, tensors
 from dynamo.fake.convert import Converter
 from dynamo.fake.errors import DataDependent, FakeError, NoMeta
 from dynamo.fake.rules import RULES, Rule
@@ -33,6 +34,7 @@ class Plan:
     takes_device: bool
     takes_generator: bool
     mixes_devices: bool
+    check: Check | None = None
 
 
 _plans: dict[Any, Plan] = {}
@@ -156,6 +158,8 @@ def propagate(plan: Plan, mode: FakeMode | None, func: Any, args: tuple[Any, ...
         named = {k: v for k, v in named.items() if k != "generator"}
     if device is None:
         device = CPU
+    if plan.check is not None:
+        plan.check(*metas, **named)
     if plan.writes:
         return _run_writing(plan, func, args, kwargs, metas, named, device)
     rule = plan.rule
@@ -212,6 +216,7 @@ def _run_writing(
 ) -> Any:
     """In-place and out= ops: what is returned are the fakes that were passed in."""
     written: dict[int, FakeTensor] = {}
+    targets: list[torch.Tensor] = []
     for where in plan.writes:
         given, inner = (
             (kwargs.get(where), named.get(where))
@@ -223,6 +228,8 @@ def _run_writing(
         for outer, meta in zip(_listed(given), _listed(inner), strict=True):
             if type(outer) is FakeTensor:
                 written[id(meta)] = outer
+                targets.append(meta)
+    check_overlap(func, targets, tensors([*metas, *named.values()]))
     out = plan.rule(device, *metas, **named) if plan.rule is not None else NotImplemented
     if out is NotImplemented:
         out = call_meta(func, metas, named)
@@ -279,6 +286,7 @@ def _make_plan(func: Any) -> Plan:
         "device" in names,
         "generator" in names,
         func in _MIXES_DEVICES,
+        CHECKS.get(func),
     )
 
 

@@ -47,6 +47,8 @@ static int read_step(Step *s, PyObject *spec)
         if (!PyArg_ParseTuple(spec, "iiiO!O!L", &s->kind, &s->slot, &s->from, &PyTuple_Type, &a, &PyTuple_Type, &b, (long long *)&s->offset))
             return -1;
         break;
+    case CHECK:
+        return 0;
     case DROP:
         return PyArg_ParseTuple(spec, "ii", &s->kind, &s->slot) ? 0 : -1;
     default:

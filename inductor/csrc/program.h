@@ -6,7 +6,7 @@
 
 typedef void (*Kernel)(char *const *, int);
 
-enum { KERNEL, CALL, EMPTY, VIEW, DROP };
+enum { KERNEL, CALL, EMPTY, VIEW, DROP, CHECK };
 
 typedef struct {
     int kind, slot, from, ndim, dtype, n_out, single, release;

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dynamo.op_effects import may_raise
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, numel, span
@@ -100,6 +101,11 @@ class Nest:
         """Every distinct expression node, operands first."""
         return iter(self._nodes)
 
+    @cached_property
+    def checks(self) -> bool:
+        """Whether an index that the program computes may be refused here."""
+        return any(e.op == "check" for e in self.exprs())
+
     def loads(self) -> Iterator[Expr]:
         return (e for e in self.exprs() if e.op == "load")
 
@@ -171,11 +177,17 @@ class Extern:
     outs: tuple[str | None, ...]
     single: bool  # the op returns one tensor, not a tuple
     origins: tuple[Origin, ...] = ()
-    after: str = ""  # the extern call that must run before this one although no data says so (random numbers)
+    after: str = ""  # the extern call that must run before this one although no data says so (random numbers, effects)
+    dtype: torch.dtype | None = None  # of the first result
 
     @cached_property
     def _reads(self) -> frozenset[str]:
         return frozenset(v.buffer for v in views_of((self.args, dict(self.kwargs))))
+
+    @cached_property
+    def may_raise(self) -> bool:
+        """Whether the operator refuses some values."""
+        return may_raise(self.target, self.dtype)
 
     def reads(self) -> frozenset[str]:
         return self._reads

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from dynamo.op_effects import acts, dtype_of
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, numel
@@ -32,6 +33,7 @@ class Context:
         self.meta: Any = None
         self._count = 0
         self._last_random = ""
+        self._last_acting = ""
         self.storage_offsets: dict[str, Dim] = {}  # where inputs and constants start in their own storage
         self.materialised: dict[tuple[Tensor, Shape], Tensor] = {}
 
@@ -151,6 +153,8 @@ class Context:
         name, after = self.fresh("e"), ""
         if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
             after, self._last_random = self._last_random, name
+        elif acts(target):
+            after, self._last_acting = self._last_acting, name
         step = Extern(
             name,
             target,
@@ -160,6 +164,7 @@ class Context:
             single,
             self.origins,
             after,
+            dtype_of(meta),
         )
         self.program.steps.append(step)
         return outs[0] if single else tuple(outs)

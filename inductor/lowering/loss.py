@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
@@ -91,9 +92,27 @@ def _soft_margin(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> T
     return reduced(ctx, lambda a, b: call("log1p", call("exp", call("neg", times(a, b)))), [x, y], reduction)
 
 
+def between_0_and_1(value: Expr) -> Expr:
+    """The value; outside of [0, 1] the call raises."""
+    inside = call("and", call("ge", value, number(value, 0)), call("le", value, number(value, 1)))
+    outside = call("where", inside, const(0, "i64"), const(1, "i64"))
+    return plus(value, cast(Expr("check", "i64", (outside,), 1), value.type))
+
+
+@cache
+def _refuses_targets() -> bool:
+    """Whether this torch looks at the targets, too."""
+    try:
+        torch.nn.functional.binary_cross_entropy(torch.zeros(1), torch.full((1,), 2.0))
+    except RuntimeError:
+        return True
+    return False
+
+
 @lowers("binary_cross_entropy")
 def _bce(ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, reduction: int = MEAN) -> Tensor:
     def fn(a: Expr, t: Expr, *w: Expr) -> Expr:
+        a, t = between_0_and_1(a), between_0_and_1(t) if _refuses_targets() else t
         floor = number(a, -100.0)
         on, off = call("max", call("log", a), floor), call("max", call("log1p", call("neg", a)), floor)
         value = minus(times(minus(t, 1.0), off), times(t, on))

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from dynamo import config
+from dynamo.op_effects import acts
 from inductor import machine
 from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import contiguous_strides, is_dense, numel
@@ -19,7 +20,7 @@ from inductor.runtime.packed import PACKED, PackedConvolution
 from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
 
-KERNEL, CALL, EMPTY, VIEW, DROP = range(5)
+KERNEL, CALL, EMPTY, VIEW, DROP, CHECK = range(6)
 LARGEST_TEAM = 256  # threads, as in host.c
 RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python threads should run meanwhile
 
@@ -135,6 +136,8 @@ class HostWriter:
         if self.writes_large(step):
             self.call_into(step)
             return
+        if torch.Tag.nondeterministic_seeded not in step.target.tags and acts(step.target):
+            self.steps.append((CHECK,))
         op = callable_of(step)
         keywords = [k for k, v in step.kwargs.items() if any(True for _ in views_of(v))]
         if keywords:
@@ -170,11 +173,14 @@ class HostWriter:
 
     def run(self) -> Any:
         addresses = kernel_addresses(self.library, self.recipe.kernels)
-        at = 0
+        at, wrote = 0, False
         for position, step in enumerate(self.recipe.steps):
             if isinstance(step, KernelCall):
                 for name in step.writes:
                     self.make(name)
+                if not wrote and any(self.recipe.buffers[name].kind == "input" for name in step.writes):
+                    self.steps.append((CHECK,))
+                    wrote = True
                 self.steps.append((KERNEL, addresses[at], int(step.work > RELEASE_WORK), int(step.work)))
                 at += 1
             else:

@@ -44,6 +44,8 @@ class PythonHost:
         with torch._C._AutoDispatchBelowAutograd():
             for step in recipe.steps:
                 if isinstance(step, KernelCall):
+                    if bad.value and any(recipe.buffers[name].kind == "input" for name in step.writes):
+                        break
                     for name in step.writes:
                         if name in recipe.over:
                             buffer, old = recipe.buffers[name], tensors[recipe.over[name]]

@@ -16,7 +16,7 @@ from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
-from inductor.schedule.order import in_order
+from inductor.schedule.order import in_order, may_refuse
 
 MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
 FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
@@ -187,15 +187,22 @@ class Fuser:
             raise Refused("too many members")
         self.check_cycle(first, second)
         if not all(m.has_plain_stores for g in (first, second) for m in g.members):
-            return filled_where_scattered(first, second, self.mutated)
+            merged = filled_where_scattered(first, second, self.mutated)
+            self.check_refusals(merged)
+            return merged
         shared = (first.writes() | second.writes()) & self.many_writers
         if shared & (first.reads() | second.reads()):
             raise Refused("a buffer written piece by piece is read")
         base, other = (second, first) if second.has_reduction and not first.has_reduction else (first, second)
         merged = Fitter(base, other, self.mutated).run()
         check_write_back(merged, self.mutated, self.memory)
+        self.check_refusals(merged)
         check_profit(base, other, merged)
         return merged
+
+    def check_refusals(self, merged: Group) -> None:
+        if merged.writes() & self.mutated and may_refuse(merged):
+            raise Refused("an input is written only once no index can be refused any more")
 
     def check_cycle(self, first: Group, second: Group) -> None:
         """A path between the groups through a third step would become a cycle. Earlier fusions can make either one the later."""
@@ -213,6 +220,8 @@ class Fuser:
             found.update({id(earlier): earlier} if earlier is not None else {})
         for buffer in step.writes() & self.mutated:  # an input is overwritten only after everything that reads it
             found.update({id(s): s for s in self.all_readers.get(buffer, ()) if _alive(s)})
+        if step.writes() & self.mutated:
+            found.update({id(s): s for s in self.order if _alive(s) and may_refuse(s)})
         found.pop(id(step), None)
         return found.values()
 

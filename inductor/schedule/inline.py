@@ -7,15 +7,16 @@ the value that the producer stored, so only cost decides; `decide("inline", ...)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dynamo.decisions import decide, refuse
+from dynamo.op_effects import acts
 from inductor.ir.affine import Axis, Index
 from inductor.ir.dims import Dim
-from inductor.ir.expr import Expr, rebuild
+from inductor.ir.expr import Expr, rebuild, walk
 from inductor.ir.expr import load as load_at
-from inductor.ir.nest import Nest, Program, views_of
+from inductor.ir.nest import Batch, Extern, Nest, Program, Step, views_of
 from inductor.ir.ops import OPS
 from inductor.ir.overwrites import WriteBacks, put_writes_last
 
@@ -64,6 +65,7 @@ class Inliner:
         self.nests = {s.name: s for s in program.steps if isinstance(s, Nest)}
         self.writers: dict[str, list[str]] = {}
         self.uses: Counter[str] = Counter()
+        self.inlined: set[str] = set()
         self.readers: dict[str, list[str]] = {}
         self.pinned = {v.buffer for v in views_of(program.outputs)}
         self.write_backs = WriteBacks(program)
@@ -138,11 +140,18 @@ class Inliner:
                 continue
             value = producer.stores[0].substitute(mapping, {}).value
             value = indirect(value, load.args, {}) if load.args else value
+            if loses_checks(producer, mapping, load.args, value):
+                refuse("inline", what, "an index would no longer be checked")
+                continue
+            if producer.checks and nest.writes() & self.program.mutated:
+                refuse("inline", what, "an input is written only once no index can be refused any more")
+                continue
             if self.write_backs.owns(nest) and not self.write_backs.allows(with_values(nest, {**replacements, load: value})):
                 refuse("inline", what, "an input would be read after it is overwritten")
                 continue
             if decide("inline", what, f"computing it here costs {again}, less than storing and reading back {load.attr[0]}"):
                 replacements[load] = value
+                self.inlined.add(producer.name)
         if not replacements:
             return nest
         used = [self.producer(load.attr[0]) for load in replacements]
@@ -181,6 +190,41 @@ def indirect(node: Expr, args: tuple[Expr, ...], memo: dict[Expr, Expr]) -> Expr
     return found
 
 
+def has_check(expr: Expr) -> bool:
+    return any(e.op == "check" for e in walk(expr))
+
+
+def loses_checks(producer: Nest, mapping: Mapping[Axis, Index], args: tuple[Expr, ...], value: Expr) -> bool:
+    """Would an index that the program asks for go unchecked, once the producer's `value` stands where it was read?
+
+    Either the producer checks and is not read everywhere, or it is read at checked places that its value does not depend on.
+    """
+    checked = [a for a in args if has_check(a)]
+    if checked:
+        inside = set(walk(value))
+        if not all(a in inside for a in checked):
+            return True
+    if not producer.checks:
+        return False
+    whole = [index.terms[0][0] for axis, index in mapping.items() if is_whole(index, axis)]
+    return len(whole) < len(mapping) or len(set(whole)) < len(whole)
+
+
+def is_whole(index: Index, axis: Axis) -> bool:
+    """Does the index run over all places of the axis, as one loop does?"""
+    if len(index.terms) != 1:
+        return axis.extent == 1
+    (atom, coef), = index.terms
+    return isinstance(atom, Axis) and not atom.name.startswith("$") and atom.extent == axis.extent and abs(coef) == 1
+
+
+def does_more(step: Step) -> bool:
+    """Has the step an effect besides its results, or does it check what the program wants checked?"""
+    if isinstance(step, Extern):
+        return acts(step.target) or step.may_raise or not step.writes()
+    return (step.nest if isinstance(step, Batch) else step).checks
+
+
 def _label(nest: Nest) -> str:
     return f"{nest.name}:{nest.origins[-1].op if nest.origins else '?'}"
 
@@ -194,19 +238,20 @@ def _replace(node: Expr, memo: dict[Expr, Expr]) -> Expr:
 
 def inline(program: Program) -> None:
     """Inline producers, then drop nests whose result nothing reads. Reads of inputs move with it, and writes to them go after."""
-    Inliner(program).run()
-    drop_dead(program)
+    inliner = Inliner(program)
+    inliner.run()
+    drop_dead(program, inliner.inlined)
     put_writes_last(program)
 
 
-def drop_dead(program: Program) -> None:
-    """Remove steps none of whose results are used (extern calls without results are kept: they act on their arguments)."""
+def drop_dead(program: Program, inlined: Collection[str] = ()) -> None:
+    """Remove steps none of whose results are used and that do nothing besides. The checks of a nest that was inlined are elsewhere."""
     live = {v.buffer for v in views_of(program.outputs)}
     live |= {b.name for b in program.buffers.values() if b.kind in ("input", "const")}
     kept = []
     for step in reversed(program.steps):
         writes = step.writes()
-        if writes & live or not writes:
+        if writes & live or (does_more(step) and getattr(step, "name", "") not in inlined):
             kept.append(step)
             live |= step.reads()
     program.steps = kept[::-1]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from inductor.ir.nest import Extern
+from inductor.ir.nest import Batch, Extern
 from inductor.ir.overwrites import Memory
 
 
@@ -21,6 +21,14 @@ class Touches(Protocol):
 
 
 S = TypeVar("S", bound=Touches)
+
+
+def may_refuse(step: Touches) -> bool:
+    """Does running the step raise for some values?"""
+    if isinstance(step, Extern):
+        return step.may_raise
+    nests: Any = (step.nest,) if isinstance(step, Batch) else getattr(step, "members", (step,))
+    return any(nest.checks for nest in nests)
 
 
 def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int], memory: Memory | None = None) -> list[S]:
@@ -42,11 +50,13 @@ def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int], 
 def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> list[set[int]]:
     """For every step, those that must have run before it.
 
-    Readers of an input that is overwritten come before the writer. A scatter writes what another step has filled: those two
+    Readers of an input that is overwritten come before the writer, and so does everything that may still refuse its arguments: a call
+    that raises leaves its inputs as they were. A scatter writes what another step has filled: those two
     stay in the order of `steps`.
     """
     writers: dict[str, list[int]] = {}
     earlier: list[set[int]] = [set() for _ in steps]
+    refusing: set[int] = {i for i, step in enumerate(steps) if may_refuse(step)} if mutated else set()
     last: dict[str, int] = {}
     readers: dict[str, list[int]] = {}
     named: dict[str, int] = {}
@@ -65,6 +75,8 @@ def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> 
     def needs_of(i: int, step: Touches) -> set[int]:
         found = earlier[i] | {w for b in step.reads() - step.writes() for w in writers.get(b, ())}
         found |= {r for b in step.writes() & mutated for r in readers.get(b, ())}
+        if step.writes() & mutated:
+            found |= refusing
         if isinstance(step, Extern) and step.after in named:
             found.add(named[step.after])
         return found - {i}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inductor.codegen.c.exprs import c_type, cast_text, const_text, index_text, op_text
 from inductor.codegen.c.patches import Patches
 from inductor.ir.affine import Axis, Index
-from inductor.ir.expr import Expr, holds
+from inductor.ir.expr import Expr, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
@@ -187,6 +187,8 @@ class BodyPrinter:
         """Write a value where it lives. The statement goes to the innermost loop unless `depth` says otherwise."""
         at = len(self.scope.loops) if depth is None else depth
         if store.buffer in self.kernel.registers:
+            if any(e.op == "check" for e in walk(store.value)):
+                self.value(store.value)  # its readers may want it under a condition, or there may be none
             return
         if store.buffer in self.kernel.tiles:
             where = self.kernel.tile_index[store.buffer, store.index]

@@ -108,6 +108,8 @@ def cast_text(value: str, source: str, target: str) -> str:
         return f"((uint8_t)(int64_t){value})"
     if TYPES[source].kind == "float" and target in ("i8", "i16"):
         return f"(({c_type(target)})(int32_t){value})"
+    if TYPES[source].kind == "float" and TYPES[target].kind != "float":
+        return f"(({c_type(target)}){value} + none)"  # else gcc makes rounding of a cast to integers and back
     return f"(({c_type(target)}){value})"
 
 

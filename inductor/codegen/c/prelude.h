@@ -24,6 +24,9 @@ INLINE bf16 f32_to_bf16(float f) {
     return (bf16)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : rounded);
 }
 /* The number that f32_to_bf16 would store, as a float. */
+static int none; /* 0, which no compiler knows */
+__attribute__((constructor)) static void make_none(void) { __asm__ volatile("" : "+m"(none)); }
+
 INLINE float round_bf16(float f) {
     uint32_t u = f32_bits(f);
     uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;

@@ -1,0 +1,251 @@
+"""What eager's kernels refuse and neither a shape rule nor torch's kernels for tensors without data look at.
+
+A row raises, on meta tensors and plain values, what the operator raises when it runs. The words are torch's where they are simple; the
+program never sees them, since the call that is refused while tracing is made by CPython (DD009).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from dynamo.fake.layout import wrap_dims
+from dynamo.op_effects import words
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+Check = Callable[..., None]
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _where(condition: Tensor, *_: Any) -> None:
+    boolean = condition.dtype in (torch.bool, torch.uint8)
+    require(boolean, f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+
+
+def _dim(x: Tensor, dim: int, *_: Any, **__: Any) -> None:
+    wrap_dims(dim, x.dim())
+
+
+def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> None:
+    require(len(shifts) > 0, "`shifts` required")
+    if len(dims) or len(shifts) > 1:
+        require(len(shifts) == len(dims), f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    for d in dims:
+        if not x.dim():
+            raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+        wrap_dims(d, x.dim())
+
+
+def _gelu(x: Tensor, *, approximate: str = "none") -> None:
+    require(approximate in ("none", "tanh"), "approximate argument must be either none or tanh.")
+
+
+def _gelu_backward(grad: Tensor, x: Tensor, *, approximate: str = "none") -> None:
+    _gelu(x, approximate=approximate)
+
+
+def _softshrink(x: Tensor, lambd: float = 0.5) -> None:
+    require(lambd >= 0, f"lambda must be in range [0, inf] for input dtype {x.dtype}, but found {lambd}")
+
+
+def _huber(x: Tensor, y: Tensor, reduction: int = 1, delta: float = 1.0) -> None:
+    require(delta > 0, "huber_loss does not support non-positive values for delta.")
+
+
+def _smooth_l1(x: Tensor, y: Tensor, reduction: int = 1, beta: float = 1.0) -> None:
+    require(beta >= 0, "smooth_l1_loss does not support negative values for beta.")
+
+
+def _clamp(x: Tensor, low: Any = None, high: Any = None, **_: Any) -> None:
+    require(low is not None or high is not None, "torch.clamp: At least one of 'min' or 'max' must not be None")
+
+
+def _masked_fill(x: Tensor, mask: Tensor, value: Any) -> None:
+    if isinstance(value, Tensor):
+        n = value.dim()
+        require(n == 0, f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {n} dimension(s).")
+    else:
+        _holds(x.dtype, value)
+    require(mask.dtype is torch.bool, "masked_fill_ only supports boolean masks")
+
+
+def _class_target(x: Tensor, target: Tensor, weight: Tensor | None = None, *_: Any, **__: Any) -> None:
+    require(target.dtype in (torch.int64, torch.uint8), f"expected target dtype to be Long or Byte, but got {target.dtype}")
+    classes = x.shape[-1] if x.dim() == 1 else x.shape[1]
+    fits = weight is None or (weight.dim() == 1 and weight.numel() == classes)
+    require(fits, f"weight tensor should be defined either for all {classes} classes or no classes")
+
+
+def _layer_norm(x: Tensor, shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, *_: Any) -> None:
+    require(len(shape) > 0, "Expected normalized_shape to be at least 1-dimensional")
+    for name, given in (("weight", weight), ("bias", bias)):
+        fits = given is None or tuple(given.shape) == tuple(shape)
+        require(fits, f"Expected {name} to be of same shape as normalized_shape")
+
+
+def _scatter(x: Tensor, dim: int, index: Tensor, source: Any, **_: Any) -> None:
+    wrap_dims(dim, x.dim())
+    rank = max(index.dim(), 1)
+    require(index.numel() == 0 or rank == max(x.dim(), 1), "Index tensor must have the same number of dimensions as self tensor")
+    if isinstance(source, Tensor):
+        same = index.numel() == 0 or rank == max(source.dim(), 1)
+        require(same, "Index tensor must have the same number of dimensions as src tensor")
+        require(source.dtype is x.dtype, "scatter(): Expected self.dtype to be equal to src.dtype")
+    else:
+        _holds(x.dtype, source)
+    require(index.dtype in (torch.int64, torch.int32), "scatter(): Expected dtype int32/int64 for index")
+
+
+def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, **_: Any) -> None:
+    (d,) = wrap_dims(dim, x.dim())
+    require(index.dim() <= 1, "index_add_(): Index is supposed to be a vector")
+    require(index.dtype in (torch.int64, torch.int32), "index_add_(): Expected dtype int32/int64 for index")
+    require(source.dtype is x.dtype, "index_add_(): self and source expected to have the same dtype")
+    same = [*x.shape[:d], *x.shape[d + 1 :]] == [*source.shape[:d], *source.shape[d + 1 :]]
+    require(same and max(x.dim(), 1) == max(source.dim(), 1), "source tensor shape must match self tensor shape")
+    count = source.shape[d] if source.dim() else 1
+    require(index.numel() == count, "index_add_(): Number of indices should be equal to source.size(dim)")
+
+
+def _complex(real: Tensor, imaginary: Tensor) -> None:
+    require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
+
+
+def _filled(position: int) -> Check:
+    def check(*args: Any, dtype: torch.dtype | None = None, **_: Any) -> None:
+        given = next((a for a in args if isinstance(a, Tensor)), None)
+        if dtype is None:
+            if given is None:
+                return
+            dtype = given.dtype
+        if len(args) > position and not isinstance(args[position], Tensor):
+            _holds(dtype, args[position])
+
+    return check
+
+
+def _holds(dtype: torch.dtype, value: Any) -> None:
+    """Raises when a number is none of the type's, as storing it does."""
+    if dtype in (torch.float32, torch.float64) and type(value) in (int, float) and (abs(value) < 1e38 or not math.isfinite(value)):
+        return
+    if dtype is torch.bool or dtype.is_complex:
+        return
+    if not dtype.is_floating_point and type(value) in (int, bool):
+        kind = torch.iinfo(dtype)
+        if kind.min <= value <= kind.max:
+            return
+    with torch.utils._python_dispatch._disable_current_modes():
+        torch.empty(1, dtype=dtype, device="cpu").fill_(value)
+
+
+CHECKS: dict[Any, Check] = {
+    aten.where.self: _where,
+    aten._softmax.default: _dim,
+    aten._log_softmax.default: _dim,
+    aten.roll.default: _roll,
+    aten.gelu.default: _gelu,
+    aten.gelu_.default: _gelu,
+    aten.gelu_backward.default: _gelu_backward,
+    aten.softshrink.default: _softshrink,
+    aten.huber_loss.default: _huber,
+    aten.smooth_l1_loss.default: _smooth_l1,
+    aten.clamp.default: _clamp,
+    aten.clamp.Tensor: _clamp,
+    aten.clamp_.default: _clamp,
+    aten.clamp_.Tensor: _clamp,
+    aten.masked_fill.Scalar: _masked_fill,
+    aten.masked_fill.Tensor: _masked_fill,
+    aten.masked_fill_.Scalar: _masked_fill,
+    aten.masked_fill_.Tensor: _masked_fill,
+    aten.nll_loss_forward.default: _class_target,
+    aten.nll_loss2d_forward.default: _class_target,
+    aten.native_layer_norm.default: _layer_norm,
+    aten.scatter.src: _scatter,
+    aten.scatter.value: _scatter,
+    aten.scatter_.src: _scatter,
+    aten.scatter_.value: _scatter,
+    aten.scatter_add.default: _scatter,
+    aten.scatter_add_.default: _scatter,
+    aten.index_add.default: _index_add,
+    aten.index_add_.default: _index_add,
+    aten.complex.default: _complex,
+    aten.full.default: _filled(1),
+    aten.full_like.default: _filled(1),
+    aten.new_full.default: _filled(2),
+    aten.fill.Scalar: _filled(1),
+    aten.fill_.Scalar: _filled(1),
+    aten.scalar_tensor.default: _filled(0),
+    aten.index_fill.int_Scalar: _filled(3),
+    aten.index_fill_.int_Scalar: _filled(3),
+}
+
+
+# ---- memory that overlaps -----------------------------------------------------------------------------------
+
+# Write one element after the other while they read others: no memory in common with what they read, not even all of it.
+_ALONE = words(
+    """index_add_ index_copy_ index_put_ _index_put_impl_ scatter_ scatter_add_ scatter_reduce_ index_reduce_ masked_scatter_ put_
+    gather take cat index_select"""
+)
+
+
+def check_overlap(func: Any, written: Iterable[Tensor], read: Iterable[Tensor]) -> None:
+    """Raises when an operator that goes element by element would read what it has written already."""
+    name = func._schema.name.rpartition("::")[2]
+    alone = name in _ALONE
+    if name.startswith(("_foreach_", "_fused_")):
+        return
+    if not alone and torch.Tag.pointwise not in func.tags and name != "copy_":
+        return
+    operands = list(read)
+    for target in written:
+        for other in operands:
+            if other is not target and _share(target, other, alone):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+                    "Please clone() the tensor before performing the operation."
+                )
+
+
+def _share(a: Tensor, b: Tensor, alone: bool) -> bool:
+    """`at::get_overlap_status`: in part, or with `alone` at all. What is not dense is not looked at."""
+    if not a.numel() or not b.numel() or a.untyped_storage()._cdata != b.untyped_storage()._cdata:
+        return False
+    if not (is_dense(a) and is_dense(b)):
+        return False
+    (first, end), (other, other_end) = _span(a), _span(b)
+    if (first, end) == (other, other_end):
+        return alone or a.stride() != b.stride()
+    return first < other_end and other < end
+
+
+def is_dense(t: Tensor) -> bool:
+    """No gaps between the elements and none twice."""
+    expected = 1
+    for stride, size in sorted(zip(t.stride(), t.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+def _span(t: Tensor) -> tuple[int, int]:
+    start = int(t.storage_offset()) * t.element_size()
+    return start, start + t.numel() * t.element_size()
+
+
+def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors(value)
