@@ -175,3 +175,12 @@ FILLED = {
 def test_scatter_onto_what_was_filled(name: str) -> None:
     """A piece may be filled right before something is scattered to it: never after, never twice, and all of it."""
     check(FILLED[name], draw(64, 300), torch.randint(0, 300, (64, 300)), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("extent", [9, 49, 64, 130, 1100])
+def test_extremes_of_rows_with_nan(extent: int, dtype: torch.dtype) -> None:
+    """NaN in any lane wins over all others; rows without one take another way."""
+    x = torch.randn(extent + 2, extent).to(dtype)
+    x[torch.arange(extent), torch.arange(extent)] = torch.nan
+    check(lambda a: (a.amax(1), a.amin(1), torch.softmax(a, 1)), x, rtol=2e-2 if dtype == torch.bfloat16 else 1e-5, atol=1e-5)

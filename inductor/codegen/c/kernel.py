@@ -14,6 +14,7 @@ from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
+from inductor.ir.types import TYPES
 from inductor.machine import SERIAL_WORK, WORK_PER_THREAD
 from inductor.schedule.kernel import Kernel, Stage
 
@@ -21,6 +22,8 @@ ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added 
 COLUMN_CHUNK = 64  # the same for rows of a column sum
 GATHER_WORK = 12  # additions per scattered read from which on lanes pay
 
+
+EXTREMES = {"max": ">", "min": "<"}  # how the first of two lanes wins
 
 SIMD = "#pragma omp simd"
 CHECKED_SIMD = "#pragma omp simd reduction(|:bad)"
@@ -262,15 +265,41 @@ class StagePrinter:
                     ),
                 ]
             if not self.is_block and self.lanes > 1:
-                width = self.lanes // 2
-                while width:  # one loop per width: known trip counts keep the lanes in registers
-                    text = run.row.combine.format(*run.arrays, l="l", m=f"l + {width}", t=c_type(run.node.args[0].type))
-                    out += [SIMD] if width >= 16 else []
-                    out.append(f"for (int l = 0; l < {width}; l++) {{ {text} }}")
-                    width //= 2
+                out += self.across_lanes(run)
         if not self.running:
             return out
         return out + (self.block_results() if self.is_block else self.row_results())
+
+    def across_lanes(self, run: Running) -> list[str]:
+        """All lanes into the first.
+
+        The extreme of two floats that may be NaN takes two tests, which gcc makes branches of for single lanes. Data decide them: that was
+        three quarters of the time of a softmax over 49 columns. So one test for all lanes comes first.
+        """
+        sign = EXTREMES.get(run.node.attr[0])
+        if sign is None or TYPES[run.node.args[0].type].kind != "float":
+            return self.halves(run, run.row.combine)
+        nan, acc = self.names.fresh("nan"), run.arrays[0]
+        return [
+            f"int {nan} = 0;",
+            f"#pragma omp simd reduction(|:{nan})",
+            f"for (int l = 0; l < {self.lanes}; l++) {nan} |= {acc}[l] != {acc}[l];",
+            f"if (__builtin_expect({nan}, 0)) {{",
+            *indent(self.halves(run, run.row.combine)),
+            "} else {",
+            *indent(self.halves(run, f"{{0}}[{{l}}] = {{0}}[{{l}}] {sign} {{0}}[{{m}}] ? {{0}}[{{l}}] : {{0}}[{{m}}];")),
+            "}",
+        ]
+
+    def halves(self, run: Running, combine: str) -> list[str]:
+        """The upper half of the lanes into the lower, and again: one loop per width, as known trip counts keep lanes in registers."""
+        out, width = [], self.lanes // 2
+        while width:
+            text = combine.format(*run.arrays, l="l", m=f"l + {width}", t=c_type(run.node.args[0].type))
+            out += [SIMD] if width >= 16 else []
+            out.append(f"for (int l = 0; l < {width}; l++) {{ {text} }}")
+            width //= 2
+        return out
 
     def results(self, loops: Sequence[Axis], lane: str) -> BodyPrinter:
         outer = {k: v for k, v in self.scope.known.items() if v[1] == 0}
