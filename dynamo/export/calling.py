@@ -22,7 +22,8 @@ from dynamo.export.facts import ArgumentError, Call, ExportError, Parameter
 from dynamo.export.trees import build, misfit, refusal, together
 from dynamo.modes import snapshot
 
-RESERVED = ("given_", "call_")  # names of the generated code that no node or parameter may have
+RESERVED = ("given_", "call_")  # names of the generated code that no node may have
+_IN_BODIES = frozenset({*RESERVED, "self", "torch", "device", "inf", "nan", "NoneType", "pytree", "fx_pytree", "operator", "math"})
 
 
 class Caller:
@@ -38,6 +39,12 @@ class Caller:
 
     def given(self, *values: Any) -> dict[str, Any]:
         return dict(zip(self.names, values, strict=True))
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The arguments by parameter, where the code can't have the parameters themselves. Raises TypeError."""
+        bound = inspect_signature(self.call.parameters).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return dict(bound.arguments)
 
     def leaves(self, given: dict[str, Any]) -> list[Any]:
         """The leaves in order. Raises ArgumentError."""
@@ -91,21 +98,21 @@ class ExportCode(CodeGen):
         return [("call_", self.caller)]
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, **options: Any) -> str:
-        parameters = ", ".join(["self", *signature_text(self.call.parameters)])
         names = ", ".join(p.name for p in self.call.parameters)
+        parameters, given = ", ".join(["self", *signature_text(self.call.parameters)]), f"call_.given({names})"
+        if any(p.name in _IN_BODIES for p in self.call.parameters):  # the body would take the parameter for what it calls
+            parameters, given = "self, *args, **kwargs", "call_.bound(args, kwargs)"
         leaves = ", ".join(v.split(":")[0].split("#")[0].strip() for v in free_vars)
         target = f"{leaves}, = " if leaves else ""
         head = f"def {self._func_name}({parameters}){maybe_return_annotation}:"
-        return f"{head}\n    given_ = call_.given({names})\n    {target}call_.leaves(given_)"
+        return f"{head}\n    given_ = {given}\n    {target}call_.leaves(given_)"
 
     def generate_output(self, output_args: Any, *, descs: Any = None, repr_fn: Any = None) -> str:
         return f"return call_.result(given_, {(repr_fn or repr)(output_args)})"
 
     def process_inputs(self, *args: Any) -> Any:
         """For interpreters: the values of the placeholders."""
-        bound = inspect_signature(self.call.parameters).bind(*args)
-        bound.apply_defaults()
-        self._given = dict(bound.arguments)
+        self._given = self.caller.bound(args, {})
         return self.caller.leaves(self._given)
 
     def process_outputs(self, outputs: Any) -> Any:

@@ -17,7 +17,7 @@ from dynamo import _C
 from dynamo.capture import Captured, capture
 from dynamo.collector import paused
 from dynamo.errors import GraphBreakError
-from dynamo.export.calling import RESERVED, ExportCode, ExportedModule
+from dynamo.export.calling import ExportCode, ExportedModule
 from dynamo.export.captured import Flat, path_text
 from dynamo.export.facts import Call, ExportError, ExportResult, Guard, Leaf, Parameter, Tree, class_name
 from dynamo.export.trees import take_apart
@@ -140,9 +140,6 @@ def bind(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
         Parameter(p.name, p.kind.name, p.default is not p.empty, None if p.default is p.empty else p.default)
         for p in signature.parameters.values()
     ]
-    taken = [p.name for p in parameters if p.name in (*RESERVED, "self", "torch", "__f__")]
-    if taken:
-        raise ExportError(f"the parameter name {taken[0]!r} is used by the code of graphs; rename it [DD094]")
     found: list[tuple[str, Any]] = []
     trees = [take_apart(bound.arguments[p.name], p.name, found) for p in parameters]
     by_position = [p.name for p in parameters if p.kind.startswith("POSITIONAL")][: len(args)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dynamo.export.calling import RESERVED, inspect_signature
+from dynamo.export.calling import inspect_signature
 from dynamo.export.facts import (
     At,
     Call,
@@ -168,7 +168,7 @@ def call_from_json(data: dict[str, Any], classes: Classes) -> Call:
 def _name(name: Any) -> str:
     import keyword
 
-    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name in (*RESERVED, "self", "torch"):
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise LoadError(f"the file has {name!r:.60} in place of a name [EXP003]")
     return name
 

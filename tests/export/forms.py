@@ -168,6 +168,11 @@ def same(x: Any, y: Any) -> Any:
     return x + y, x, y
 
 
+@form("parameters with names that code of graphs uses", lambda: a(t(2), "cpu", inf=t(2)), lambda: a(t(2), inf=t(2), device="cpu"))
+def taken_names(torch: Any, device: str, *, inf: Any, nan: float = 2.0) -> Any:
+    return torch.to(device) * nan + inf.clamp(max=float("inf")), torch.new_zeros(2, device=device)
+
+
 @form("unread arguments", lambda: a(t(2), t(3), Box(None, 1)), lambda: a(t(2), t(3), Box(None, 2)))
 def unread(x: Any, y: Any, z: Any) -> Any:
     return x.cos()
