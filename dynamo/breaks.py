@@ -251,6 +251,12 @@ _ROWS: tuple[Reason, ...] = (
         "for an operator or class that you trust, load(..., operators=[...], classes=[...]).",
     ),
     Reason(
+        "DD096",
+        "surroundings changed",
+        "with `check_surroundings`, a compile, a compiled graph or its backward left a mode of torch different from what the program left.",
+        "report it with `dynamo-debug trace`.",
+    ),
+    Reason(
         "DD099",
         "torch is newer than tested",
         "this version of dynamo-debug was tested with older versions of torch; private names of torch may have changed.",

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import dynamo.symbolic.handlers  # noqa: F401  # fills the handler tables
-from dynamo import _C
+from dynamo import _C, config
 from dynamo.bytecode.decode import Program, decode
-from dynamo.modes import snapshot
+from dynamo.modes import MODES, left, snapshot
 from dynamo.resume import resumable, step_range
 from dynamo.source import Source, input_source
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild, Raised, RestartTrace
@@ -39,6 +39,7 @@ class Captured:
     state: _C.GlobalState
     restore: Callable[[tuple[int, ...] | None], None]  # puts the global modes back to what they are at entry
     distinct: list[Source]
+    left: list[tuple[int, Any]] = field(default_factory=list)  # modes that the trace left changed; known under `check_surroundings`
 
 
 class Uncapturable(Exception):
@@ -65,12 +66,14 @@ def capture(fn: types.FunctionType, inputs: tuple[Any, ...], *, fullgraph: bool 
 def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, fullgraph: bool) -> Captured | None:
     """One run of the tracer; None asks for another with what `known` has learned."""
     state, restore = _C.GlobalState(), snapshot()
+    before = [mode.read() for mode in MODES] if config.check_surroundings else None
     tx = Tracer(known)
     tx.fullgraph = fullgraph
     frame = root_frame(tx, fn, inputs)
     try:
         result = frame.run()
-        return Captured(tx, frame, result, None, state, restore, distinct_inputs(tx))
+        changed = left(before) if before is not None else []
+        return Captured(tx, frame, result, None, state, restore, distinct_inputs(tx), changed)
     except StopHere as stop:
         if stop.reason is not None:
             _learn(known, tx, frame, stop.reason, fullgraph)
@@ -83,7 +86,8 @@ def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, f
         if not resumable(frame.program, frame.instr.orig):
             _earlier(known, tx.step_of_handler)
             return None
-        return Captured(tx, frame, None, known.reason, state, restore, distinct_inputs(tx))
+        changed = left(before) if before is not None else []
+        return Captured(tx, frame, None, known.reason, state, restore, distinct_inputs(tx), changed)
     except RestartTrace:
         return None
     except BreakError as e:

@@ -71,6 +71,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("verbose", False, "show our own frames in error messages", "DYNAMO_VERBOSE", _flag),
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
     Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
+    Option("check_surroundings", False, "compare torch's global state around every compiled call", "DYNAMO_CHECK_SURROUNDINGS", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
     Option("cache", True, "keep compiled graphs and built kernels on disk, for the next process", "DYNAMO_CACHE", _flag),
     Option("graph_cache", True, "keep compiled graphs there too; off: built kernels only", "DYNAMO_GRAPH_CACHE", _flag),

@@ -33,6 +33,7 @@ from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
 from dynamo.inspection import attributes_of, is_a
+from dynamo.invariant import unchanged
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
 from dynamo.lifetimes import Lifetime, given
 from dynamo.modes import watcher
@@ -191,7 +192,7 @@ class Context:
             state.pending = None
         emit(events.CompileStarted(compile_id, code.co_qualname, code.co_filename, code.co_firstlineno, state.parent, is_resume))
         try:
-            with paused():
+            with paused(), unchanged(f"compiling {code.co_qualname}", compile_id) if config.check_surroundings else _NOTHING:
                 return convert(self, fn, state, inputs, compile_id)
         except GraphBreakError as e:
             emit(events.CompileEnded(compile_id, "error", str(e).splitlines()[0]))
@@ -212,6 +213,7 @@ class Context:
             return None
 
 
+_NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 
 

@@ -10,16 +10,18 @@ import linecache
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule
 
-from dynamo import _C
+from dynamo import _C, config
 from dynamo.bytecode.analyse import live_slots
 from dynamo.capture import Captured
 from dynamo.codegen import EntryWriter
 from dynamo.errors import GraphBreakError
+from dynamo.invariant import watched
 from dynamo.lazy import lazy_module
 from dynamo.modes import open_blocks
 from dynamo.rescue import KEEPS_INPUTS, Rescue, can_fail, can_start_over, draws, undoing
@@ -45,6 +47,7 @@ class Finished:
     placeholders: list[str] = field(default_factory=list)
     restore: Callable[[tuple[int, ...] | None], None] | None = None
     failing: Failing | None = None
+    watch: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
 
     def make(self, graph_fn: Callable[..., Any] | None) -> tuple[Callable[..., Any], str]:
         call = None
@@ -54,6 +57,8 @@ class Finished:
                 graph_fn = failing.undone(graph_fn)
             if self.restore is not None:
                 graph_fn = restoring_modes(graph_fn, self.restore)
+            if self.watch is not None:
+                graph_fn = self.watch(graph_fn)
             self.writer.names.globals["graph"] = graph_fn
             call = [f"g = graph({', '.join(self.placeholders)})"]
             if failing is not None:
@@ -125,7 +130,16 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
     name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_name) or "entry"
     texts = [writer.load(p.source) for p in placeholders if p.source is not None]
     failing = failing_of(captured, writer, placeholders, compile_id) if gm is not None else None
-    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, captured.restore if tx.on_exit else None, failing)
+    restore = captured.restore if tx.on_exit else None
+    watch = _watching(captured, compile_id) if config.check_surroundings else None
+    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, restore, failing, watch)
+
+
+def _watching(captured: Captured, compile_id: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """For `check_surroundings`: what puts the comparison around a graph's calls."""
+    moves = draws(captured.tx.mode.ran) or any(getattr(n.target, "__module__", "") == "torch.random" for n in captured.tx.graph.nodes)
+    free = ("random state",) if moves else ()
+    return partial(watched, what=f"graph {compile_id}", compile_id=compile_id, left=captured.left, free=free)
 
 
 # ---- graph --------------------------------------------------------------------------------------------------

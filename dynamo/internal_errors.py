@@ -16,6 +16,7 @@ _WHAT = {
     "DD090": "compiling {place} failed, it runs in eager: {error}. set dynamo.config.suppress_errors = False to raise",
     "DD091": "the backend failed on a graph of {place}, which runs in eager: {error}",
     "DD095": "the compiled graph of {place} failed where the program does not, which ran in eager: {error}",
+    "DD096": "{place} changed global state that the program left alone: {error}. what is known how to was put back",
 }
 
 

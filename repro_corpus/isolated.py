@@ -120,7 +120,8 @@ def _forked(module: str, name: str, backend: str, output: IO[str], timeout: floa
 def _in_child(module: str, name: str, backend: str) -> list[str]:
     try:
         (program,) = [p for p in programs_of(module) if p.name == name]
-        return check(program, backend)
+        with dynamo.config.patch(check_surroundings=True):
+            return check(program, backend)
     except Exception:  # noqa: BLE001  # reported to the parent, which has no other way to see it
         return ["the check itself failed: " + traceback.format_exc()]
 

@@ -21,7 +21,7 @@ from dynamo.modes import surroundings
 from repro_corpus.program import Compile, Program
 
 _OURS = re.compile(r"\[DD\d+\]")
-_FAILED = re.compile(r"\[DD09[01]\]|Internal error", re.IGNORECASE)
+_FAILED = re.compile(r"\[DD09[0156]\]|Internal error", re.IGNORECASE)
 
 
 @dataclass

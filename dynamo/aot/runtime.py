@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_unflatten
 
+from dynamo import config
 from dynamo.aot.again import Again, is_wanted
 from dynamo.aot.errors import CHANGED, DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
+from dynamo.invariant import watched
 from dynamo.modes import leave
 from dynamo.rescue import KEEPS_INPUTS
 
@@ -126,7 +128,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
-    CompiledGraph._backward_cls.apply = differentiated  # type: ignore[attr-defined]
+    run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
+    CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]
     apply: Callable[..., Any] = super(torch.autograd.Function, CompiledGraph).apply
     checked: Callable[..., Any] = CompiledGraph.apply
     has_levels = torch._C._are_functorch_transforms_active

@@ -34,6 +34,7 @@ WITHOUT_EFFECT = frozenset(
         "cache", "graph_cache", "cache_dir", "cache_limit", "force_disable_caches", "recompile_limit", "suppress_errors", "disable",
         "debug_function", "verbose", "error_on_break", "verify_ir", "repro_after", "repro_level", "compile_debug", "debug_dir",
         "inductor_trace", "logs", "keep_freed_memory",
+        "check_surroundings",
     }
 )  # fmt: skip
 OWN_OPERATORS = frozenset({"aten", "prim", "prims", "quantized", "mkldnn"})
