@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -29,9 +30,20 @@ def _fill(value: float, ctx: Context, *args: Any, **options: Any) -> Tensor:
     return constant(ctx, value)
 
 
+def _unwritten(ctx: Context, *args: Any, **options: Any) -> Tensor:
+    """Deterministic mode says what memory that nobody wrote holds; the mode is guarded, and part of the cache's key."""
+    dtype = ctx.meta.dtype
+    is_defined = torch.are_deterministic_algorithms_enabled() and torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]  # a property of the module's class
+    if not is_defined:
+        return constant(ctx, 0)
+    if dtype.is_complex:
+        raise Decline
+    return constant(ctx, math.nan if dtype.is_floating_point else True if dtype is torch.bool else torch.iinfo(dtype).max)
+
+
 add("zeros zeros_like new_zeros empty_like_zero", partial(_fill, 0), "native", "factory")
 # memory nobody wrote; a constant is folded into what reads it, so this costs nothing where the values are not the result
-add("empty.memory_format empty_like empty_strided empty_permuted new_empty new_empty_strided", partial(_fill, 0), "native", "factory")
+add("empty.memory_format empty_like empty_strided empty_permuted new_empty new_empty_strided", _unwritten, "native", "factory")
 add("ones ones_like new_ones", partial(_fill, 1), "native", "factory")
 
 

@@ -346,9 +346,9 @@ def shared_results(compile):
 
 @program("", "a module with batch norm evaluated under the mode")
 def batch_norm(compile):
-    m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU())
+    m = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU()).double()
     f = compile(m)
-    x = torch.linspace(-1, 1, 25).reshape(1, 1, 5, 5)
+    x = torch.linspace(-1, 1, 25, dtype=torch.float64).reshape(1, 1, 5, 5)
     m.eval()
     with torch.inference_mode():
         a = f(x)
