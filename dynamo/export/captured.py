@@ -9,6 +9,7 @@ import torch
 from torch.fx import Graph, Node
 
 from dynamo.capture import Captured
+from dynamo.export.calling import RESERVED
 from dynamo.export.facts import ExportError
 from dynamo.export.results import Results
 from dynamo.source import Source
@@ -39,7 +40,7 @@ class Flat:
         for node in self.tx.graph.nodes:
             if node not in self._env and node.op not in ("placeholder", "output"):
                 self._copy(node)
-        self.results = Results(captured, parameters, lambda v: self.node_of(v))
+        self.results = Results(captured, parameters, self.node_of, self._constant)
         replaced = self._write_buffers(buffers)
         self.graph.output(tuple(replaced.get(n, n) for n in self.results.outputs))
         for node in reversed(list(self.graph.nodes)):
@@ -66,6 +67,15 @@ class Flat:
         else:
             made = self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
             made.meta["stack_trace"] = stack_text(node)
+
+    def _constant(self, obj: torch.Tensor) -> Node:
+        """The node of a tensor that nothing in the trace has read."""
+        name = self._attribute_of.get(id(obj)) or self._names.get(id(obj)) or self._free("constant")
+        self._attribute_of[id(obj)] = name
+        self.attributes[name] = obj
+        made = self.graph.get_attr(name)
+        made.meta["val"] = self.tx.mode.from_real(obj)
+        return made
 
     def _attribute(self, node: Node, obj: Any) -> Node:
         i = self._leaf_of.get(id(obj))
@@ -221,4 +231,5 @@ def _name(path: str) -> str:
     name = "".join(c if c.isalnum() else "_" for c in path)
     while "__" in name:
         name = name.replace("__", "_")
-    return name.strip("_") or "arg"
+    name = name.strip("_") or "arg"
+    return f"{name}_" if name in (*RESERVED, "self") else name

@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from dynamo.capture import Captured
 from dynamo.export.facts import Constant, ExportError, Given, Made, Output, Row
+from dynamo.export.trees import KINDS, kind_of
 from dynamo.source import Source
 from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.values import (
@@ -37,10 +38,17 @@ _STEPS = {"attr": "attr", "inst_attr": "attr", "dict_item": "item", "list_item":
 class Results:
     """`rows` build the result, the last is the whole; `outputs` are the nodes that the graph returns."""
 
-    def __init__(self, captured: Captured, parameters: list[str], node_of: Callable[[TensorValue], Node]) -> None:
+    def __init__(
+        self,
+        captured: Captured,
+        parameters: list[str],
+        node_of: Callable[[TensorValue], Node],
+        node_of_constant: Callable[[torch.Tensor], Node],
+    ) -> None:
         self.tx = captured.tx
         self.parameters = parameters
         self.node_of = node_of
+        self.node_of_constant = node_of_constant
         self.outputs: list[Node] = []
         self.rows: list[Row] = []
         self._row_of: dict[int, int] = {}
@@ -75,14 +83,31 @@ class Results:
             return self._tensor(value) if isinstance(value, TensorValue) else Constant(v.obj)
         if isinstance(v, Const):
             return Constant(v.value)
-        if getattr(v, "obj", None) is not None:
-            return Constant(v.obj)  # type: ignore[attr-defined]  # asked for in the line above
-        return self._container(v)
+        obj = getattr(v, "obj", None)
+        if obj is None:
+            return self._container(v)
+        return Constant(obj) if v.source is not None else self._known(obj)
+
+    def _known(self, obj: Any) -> Row:
+        """An object that a function assumed constant made: containers are made anew by each call, as they would be."""
+        if isinstance(obj, torch.Tensor):
+            return self._output(self.node_of_constant(obj))
+        kind = "set" if isinstance(obj, set | frozenset) else kind_of(obj)
+        if kind is None:
+            return Constant(obj)
+        parts = list(KINDS[kind].parts(obj))
+        items = []
+        for _, part in parts:
+            self.rows.append(self._known(part))
+            items.append(len(self.rows) - 1)
+        return Made(kind, type(obj), tuple(k for k, _ in parts), tuple(items))
 
     def _tensor(self, v: TensorValue) -> Row:
         if v.attrs:
             raise ExportError(f"a tensor of the result was given attributes: {', '.join(v.attrs)} [DD094]")
-        node = self.node_of(v)
+        return self._output(self.node_of(v))
+
+    def _output(self, node: Node) -> Output:
         if node not in self.outputs:
             self.outputs.append(node)
         return Output(self.outputs.index(node))
