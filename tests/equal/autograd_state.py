@@ -485,3 +485,77 @@ def data_of_leaf(compile):
     w, y = f(torch.tensor([1.0, 2.0]))
     y.backward()
     return w, y
+
+
+@program("", "a view becomes a leaf")
+def view_leaf(compile):
+    @compile
+    def f(x):
+        y = x.view(-1)
+        y.requires_grad_()
+        return (y * 2).sum(), y
+
+    x = torch.ones(2, 2)
+    s, y = f(x)
+    s.backward()
+    return x, y, y._base is None
+
+
+@program("", "a parameter made at the first call, and modules made inside")
+def lazily_made_parameters(compile):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = None
+
+        def forward(self, x):
+            if self.p is None:
+                self.p = nn.Parameter(torch.zeros(x.shape[-1]))
+            inner = nn.Linear(3, 1)
+            return x + self.p + inner(x)
+
+    m = M()
+    c = compile(m)
+    x = torch.rand(2, 3)
+    for _ in range(2):
+        c(x).sum().backward()
+    return m.p, [n for n, _ in m.named_parameters()]
+
+
+@program("", "weights updated by hand and an average of them kept")
+def manual_updates(compile):
+    import copy
+
+    m = nn.Linear(2, 2)
+    ema = copy.deepcopy(m).requires_grad_(False)
+
+    @compile
+    def step(x):
+        loss = m(x).pow(2).sum() + ema(x).sum()
+        loss.backward()
+        with torch.no_grad():
+            for p, a in zip(m.parameters(), ema.parameters(), strict=True):
+                p.sub_(p.grad, alpha=0.1)
+                p.grad = None
+                a.mul_(0.9).add_(p, alpha=0.1)
+        return loss
+
+    return [step(torch.ones(1, 2)) for _ in range(2)], list(m.parameters()), list(ema.parameters())
+
+
+@program("", "sparse gradients of gather, and a sparse product")
+def sparse_gather(compile):
+    @compile
+    def f(x):
+        a = torch.gather(x, 0, torch.tensor([[0, 1]]), sparse_grad=True)
+        b = x.gather(0, torch.tensor([[1, 1]]), sparse_grad=True)
+        return (a * b).sum()
+
+    @compile
+    def product(x):
+        return torch.sparse.mm(torch.tensor([[0.0, 1.0], [2.0, 0.0]]).to_sparse(), x).sum()
+
+    x, y = torch.rand(2, 2, requires_grad=True), torch.rand(2, 2, requires_grad=True)
+    f(x).backward()
+    product(y).backward()
+    return x.grad.is_sparse, x.grad.to_dense(), y

@@ -518,3 +518,111 @@ def changed_before_backward(compile):
     except RuntimeError as e:
         return type(e)
     return w
+
+
+@program("", "inner-loop updates differentiated through (meta-learning)")
+def meta_learning(compile):
+    loss = compile(lambda w, x: (w * x).tanh().sum())
+    w, x = torch.ones(2, requires_grad=True), torch.rand(2)
+    fast = w
+    for _ in range(2):
+        (g,) = torch.autograd.grad(loss(fast, x), fast, create_graph=True)
+        fast = fast - 0.1 * g
+    loss(fast, x).backward()
+    return fast, w
+
+
+@program("", "second derivatives of a recurrent network, a checkpoint and a block under autocast")
+def double_backward_of_regions(compile):
+    gru = nn.GRU(3, 4)
+    x = torch.rand(2, 1, 3, requires_grad=True)
+    found = []
+    for fn in (
+        lambda x: gru(x)[0].sum(),
+        lambda x: torch.utils.checkpoint.checkpoint(lambda a: a.sin().exp(), x, use_reentrant=False).sum(),
+        _product_in_bfloat16,
+    ):
+        (g,) = torch.autograd.grad(compile(fn)(x), x, create_graph=True)
+        found += [g, torch.autograd.grad(g.pow(2).sum(), x)[0]]
+    return found
+
+
+def _product_in_bfloat16(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ x.mT
+    return y.float().sum()
+
+
+@program("", "gradcheck and gradgradcheck")
+def gradient_checks(compile):
+    f = compile(lambda x, w: (x**3 * w.sin()).sum())
+    args = (torch.rand(3, dtype=torch.float64, requires_grad=True), torch.rand(3, dtype=torch.float64, requires_grad=True))
+    return torch.autograd.gradcheck(f, args), torch.autograd.gradgradcheck(f, args)
+
+
+@program("", "hooks on a result and on its node")
+def hooks_on_result(compile):
+    f = compile(lambda x: x * x)
+    x = torch.ones(3, requires_grad=True)
+    y = f(x)
+    called = []
+    y.grad_fn.register_hook(lambda gi, go: called.append(len(go)))
+    y.grad_fn.register_prehook(lambda go: tuple(g * 5 for g in go))
+    y.register_hook(lambda g: g * 3)
+    y.sum().backward()
+    return called, x
+
+
+@program("", "register_multi_grad_hook and gradient edges inside")
+def multi_grad_hook(compile):
+    seen = []
+
+    @compile
+    def f(x, w):
+        torch.autograd.graph.register_multi_grad_hook((x, w), lambda gs: seen.append(len(gs)))
+        torch.autograd.graph.get_gradient_edge(x * 2)
+        return (x * w).sum()
+
+    x, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    f(x, w).backward()
+    return seen, x, w
+
+
+@program("", "an optimizer that calls its closure")
+def closure_optimizer(compile):
+    m = nn.Linear(2, 1)
+    f = compile(m)
+    opt = torch.optim.LBFGS(m.parameters(), max_iter=3)
+    x = torch.rand(4, 2)
+
+    def closure():
+        opt.zero_grad()
+        loss = (f(x) - 1).pow(2).mean()
+        loss.backward()
+        return loss
+
+    return opt.step(closure), list(m.parameters())
+
+
+@program("", "in-place on an intermediate, under no_grad and on what backward needs")
+def intermediate_written(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        with torch.no_grad():
+            y.add_(1)
+        return (y * y).sum()
+
+    @compile
+    def bad(x):
+        y = x.exp()
+        y.add_(1)
+        return y.sum()
+
+    x = torch.ones(2, requires_grad=True)
+    f(x).backward()
+    try:
+        bad(x).backward()
+    except RuntimeError as e:
+        return x, type(e)
+    return x

@@ -282,3 +282,29 @@ def anomaly_mode(compile):
     except RuntimeError as e:
         return type(e)
     return x
+
+
+@program("", "a whole training step under a mode, compiled before")
+def training_step_under_mode(compile):
+    m = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    c = compile(m)
+    opt = torch.optim.SGD(m.parameters(), lr=0.1)
+    c(torch.ones(1, 2))
+    with Logged() as mode:
+        c(torch.ones(1, 2)).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    return sorted(mode.ops), list(m.parameters())
+
+
+@program("", "a function mode entered and left by hand")
+def mode_by_hand(compile):
+    @compile
+    def f(x):
+        mode = Doubling()
+        mode.__enter__()
+        y = torch.sin(x)
+        mode.__exit__(None, None, None)
+        return y, torch.sin(x)
+
+    return f(torch.ones(2)), torch._C._len_torch_function_stack()
