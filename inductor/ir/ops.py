@@ -46,12 +46,17 @@ def _arith(name: str, symbol: str, fn: Callable[..., Any]) -> Op:
     return Op(name, 2, {"": _INT_WRAP % symbol, "f32": plain, "f64": plain}, fn)
 
 
+def _fused(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    return (a.double() * b.double() + c.double()).to(c.dtype)
+
+
 OPS: dict[str, Op] = {
     op.name: op
     for op in (
         _arith("add", "+", torch.add),
         _arith("sub", "-", torch.sub),
         _arith("mul", "*", torch.mul),
+        Op("fma", 3, {"f32": "FMA({0}, {1}, {2})", "f64": "FMA_F64({0}, {1}, {2})"}, _fused),
         Op("div", 2, "({0} / {1})", torch.div, 4),
         Op("neg", 1, {"": "({t})(0 - ({u}){0})", "f32": "(-{0})", "f64": "(-{0})"}, torch.neg),
         Op("abs", 1, {"": "({0} < 0 ? ({t})(0 - ({u}){0}) : {0})", "f32": "fabsf({0})", "f64": "fabs({0})", "u8": "{0}"}, torch.abs),

@@ -13,6 +13,7 @@ from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, numel
 from inductor.ir.expr import Expr, cast, const, holds, reduce, widen
 from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store
+from inductor.lowering.contract import contract
 from inductor.lowering.tensor import Tensor, of_strides
 
 Body = Callable[[tuple[Index, ...]], Expr]
@@ -73,7 +74,7 @@ class Context:
     def fill(self, out: Tensor, body: Body, mode: str = "set") -> None:
         """Store `body(indices)` to every element of `out`, looping in the order `out` is laid out."""
         axes, where = loop_axes(out)
-        value = to_storage(body(where), out.type)
+        value = contract(to_storage(body(where), out.type))
         self.emit(axes, (Store(out.buffer, out.at(where), value, mode),))
 
     def make(self, shape: Shape, dtype: torch.dtype, body: Body, strides: Shape | None = None) -> Tensor:

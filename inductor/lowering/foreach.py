@@ -26,6 +26,7 @@ from inductor.ir.dims import Dim, Shape, contiguous_strides, is_dense, numel
 from inductor.ir.expr import Expr, cast, const, load, rebuild, substitute, widen
 from inductor.ir.nest import Batch, Nest, Origin, Store
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
+from inductor.lowering.contract import contract
 from inductor.lowering.registry import ROWS, overload
 from inductor.lowering.tensor import Tensor, of_strides
 
@@ -116,7 +117,7 @@ class Lane(Context):
 
     def fill(self, out: Tensor, body: Callable[[tuple[Index, ...]], Expr], mode: str = "set") -> None:
         _, where = loop_axes(out)
-        self.values[out.buffer] = self.resolved(to_storage(body(where), out.type))
+        self.values[out.buffer] = self.resolved(contract(to_storage(body(where), out.type)))
 
     def resolved(self, node: Expr) -> Expr:
         if node not in self.memo:

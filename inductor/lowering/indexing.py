@@ -161,6 +161,14 @@ def base_copy(ctx: Context, x: Tensor) -> Tensor:
     return ctx.make(x.shape, x.dtype, x.load, ctx.meta_strides(x.shape) or contiguous_strides(x.shape))
 
 
+def sums_of(ctx: Context, x: Tensor, over: Tensor, body: Any) -> Tensor:
+    """`x` with the elements of `over` added in float32, rounded to its 16-bit type once."""
+    strides = ctx.meta_strides(x.shape) or contiguous_strides(x.shape)
+    sums = ctx.make(x.shape, torch.float32, x.load, strides)
+    scatter(ctx, sums, over, "add", body)
+    return ctx.make(x.shape, x.dtype, sums.load, strides)
+
+
 def scatter(ctx: Context, out: Tensor, over: Tensor, mode: str, body: Any) -> None:
     """One store into `out` per element of `over`; `body(where, indirect)` gives (position in out, value)."""
     axes, where = loop_axes(over)
@@ -201,7 +209,7 @@ def _scatter(ctx: Context, x: Tensor, d: int, index: Tensor, source: Any) -> Ten
         raise Decline
     nonempty(x, index)
     mode = "add" if ctx.origins[0].op.startswith("scatter_add") else "set"
-    at, out = wrap(d, x.ndim), base_copy(ctx, x)
+    at = wrap(d, x.ndim)
 
     def body(where: Sequence[Index], indirect: Indirect) -> tuple[list[Index], Expr]:
         place = list(where)
@@ -209,6 +217,9 @@ def _scatter(ctx: Context, x: Tensor, d: int, index: Tensor, source: Any) -> Ten
         value = source.load(where) if isinstance(source, Tensor) else const(source, ctx_type(x))
         return place, cast(value, ctx_type(x))
 
+    if mode == "add" and types.is_half(x.type):
+        return sums_of(ctx, x, template(index.shape, x), body)
+    out = base_copy(ctx, x)
     scatter(ctx, out, template(index.shape, x), mode, body)
     return out
 
@@ -219,7 +230,8 @@ def _index_add(ctx: Context, x: Tensor, d: int, index: Tensor, source: Tensor, *
         raise Decline
     nonempty(x, index, source)
     mode = "add" if ctx.origins[0].op.startswith("index_add") else "set"
-    at, out = wrap(d, x.ndim), base_copy(ctx, integral(index) and x)
+    at = wrap(d, x.ndim)
+    integral(index)
 
     def body(where: Sequence[Index], indirect: Indirect) -> tuple[list[Index], Expr]:
         place = list(where)
@@ -227,6 +239,9 @@ def _index_add(ctx: Context, x: Tensor, d: int, index: Tensor, source: Tensor, *
         value = cast(source.load(where), ctx_type(x))
         return place, value if alpha == 1 else call("mul", value, const(alpha, value.type))
 
+    if mode == "add" and types.is_half(x.type) and x.ndim > 1 and at in (0, x.ndim - 1):  # ATen rounds the others one by one
+        return sums_of(ctx, x, template(source.shape, x), body)
+    out = base_copy(ctx, x)
     scatter(ctx, out, template(source.shape, x), mode, body)
     return out
 

@@ -25,6 +25,11 @@ def accumulate_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
+def chain_type(dtype: torch.dtype) -> torch.dtype:
+    """What a value that passes through thousands of roundings is kept in: ATen's own scans use float64 for float32."""
+    return torch.float64 if dtype == torch.float32 else accumulate_type(dtype)
+
+
 def count(x: Tensor, dims: Dims) -> int:
     return numel([x.shape[k] for k in normal_dims(dims, x.ndim)])
 
@@ -38,7 +43,7 @@ def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool =
     out = ctx.meta.dtype
     if x.ndim == 0:
         return ctx.map(lambda v: v, [x], out)
-    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, accumulate_type(out))
+    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, (chain_type if kind == "prod" else accumulate_type)(out))
 
 
 def _whole(kind: str, ctx: Context, x: Tensor, *, dtype: Any = None) -> Tensor:
@@ -105,8 +110,7 @@ def mean(ctx: Context, x: Tensor, dim: Dims, keepdim: bool, dtype: torch.dtype) 
     if x.ndim == 0:
         return ctx.map(lambda v: v, [x], dtype)
     items = count(x, dim)
-    scale = 1.0 / items if items else math.nan
-    return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, dtype, accumulate_type(dtype), post=lambda v: times(v, scale))
+    return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, dtype, accumulate_type(dtype), post=lambda v: over(v, number(v, items)))
 
 
 def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

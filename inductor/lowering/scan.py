@@ -11,7 +11,7 @@ from inductor.ir.affine import Axis, Index
 from inductor.ir.expr import Expr, cast, scan
 from inductor.ir.nest import Store
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
-from inductor.lowering.reduction import accumulate_type
+from inductor.lowering.reduction import chain_type
 from inductor.lowering.registry import add
 from inductor.lowering.tensor import Tensor
 from inductor.lowering.view import wrap
@@ -25,8 +25,9 @@ def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype |
         return ctx.map(lambda v: v, [x], ctx.meta.dtype)
     out = ctx.buffer(x.shape, ctx.meta.dtype, ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, []))
     axes, where = loop_axes(out)
-    wide = types.compute(types.of_torch(accumulate_type(ctx.meta.dtype)))
-    value: Expr = scan(kind, cast(x.load(where), wide), axis_of(where[at]))
+    wide = types.compute(types.of_torch(chain_type(ctx.meta.dtype)))
+    given = to_storage(x.load(where), out.type)  # the dtype of the result is that of the running value, too
+    value: Expr = scan(kind, cast(given, wide), axis_of(where[at]))
     ctx.emit(axes, (Store(out.buffer, out.at(where), to_storage(value, out.type)),))
     return out
 

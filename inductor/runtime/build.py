@@ -26,7 +26,7 @@ FLAGS = (
     "-march=native",
     "-fno-math-errno",  # errno is never read
     "-fno-trapping-math",  # lets comparisons and selects vectorise; results stay IEEE
-    "-ffp-contract=fast",
+    "-ffp-contract=off",
     *(f"-fno-builtin-{f}" for f in ("sin", "cos", "sinf", "cosf")),  # gcc would join a pair to sincos, which has no SIMD form
     "-fopenmp",
     "-fPIC",

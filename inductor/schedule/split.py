@@ -10,7 +10,7 @@ from dataclasses import replace
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, contiguous_strides, hint, numel
-from inductor.ir.expr import Expr, load, rebuild, reduce
+from inductor.ir.expr import Expr, cast, load, rebuild, reduce
 from inductor.ir.nest import Buffer, Nest, Program, Step, Store
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import simplify
@@ -76,7 +76,8 @@ def in_two(program: Program, nest: Nest, node: Expr, axis: Axis, parts: Dim) -> 
     body = partial.substitute({axis: whole}, nest.axes).stores[0].value
     inner = tuple(rest if a is axis else a for a in axes)
     first = Nest(f"{nest.name}_part", (part, *nest.axes), (Store(name, where, reduce(kind, body, inner)),), nest.origins)
-    final = reduce(kind, load(name, node.type, where), (part,))
+    total = "f64" if kind in ("sum", "prod") and node.type == "f32" else node.type  # few values: exact sums cost nothing
+    final = cast(reduce(kind, cast(load(name, node.type, where), total), (part,)), node.type)
     memo = {node: final}
     second = replace(nest, stores=tuple(replace(s, value=_swap(s.value, memo)) for s in nest.stores))
     return first, second

@@ -9,7 +9,7 @@ from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by
 from inductor.codegen.c.comments import origin_comment
 from inductor.codegen.c.exprs import c_type, far_steps, step_lines
 from inductor.codegen.c.prefetch import prefetches, row_prefetches
-from inductor.codegen.c.reductions import Accumulator, accumulator
+from inductor.codegen.c.reductions import ADD_PRODUCT, Accumulator, accumulator, is_term
 from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr, cost
@@ -118,13 +118,15 @@ class StagePrinter:
         for name, (type_name, initial) in [*zip(arrays, row.parts, strict=True), *((t, row.parts[0]) for t in totals)]:
             self.before.append(f"{c_type(type_name or operand.type)} {name}[{self.lanes}] __attribute__((aligned(64)));")
             self.before.append(f"for (int l = 0; l < {self.lanes}; l++) {name}[l] = {initial};")
-        value = self.printer.value(operand)
+        terms = operand.args[:2] if row.is_sum and is_term(operand) else (operand,)
+        value, *factor = [self.printer.value(a) for a in terms]
         position = self.position(axes) if kind.startswith("arg") else ""
         run = self.running[key] = Running(node, row, arrays, totals, value, position)
         lane = f"{self.kernel.block.name} - lo" if self.kernel.block else "l" if self.lanes > 1 else "0"
         unique = self.names.fresh("")
-        text = row.update.format(
-            *arrays, x=value[0], p=f"(int32_t)({position})" if is_short else position, l=lane, l0=unique, t=c_type(operand.type)
+        update, other = (ADD_PRODUCT[operand.type], factor[0][0]) if factor else (row.update, "")
+        text = update.format(
+            *arrays, y=other, x=value[0], p=f"(int32_t)({position})" if is_short else position, l=lane, l0=unique, t=c_type(operand.type)
         )
         self.scope.lines[len(self.scope.loops)].append(text)
         del run

@@ -62,20 +62,28 @@ INLINE float max_f32(float a, float b) { float m = a > b ? a : b; return a != a 
 INLINE float min_f32(float a, float b) { float m = a < b ? a : b; return a != a ? a : m; }
 INLINE double max_f64(double a, double b) { double m = a > b ? a : b; return a != a ? a : m; }
 INLINE double min_f64(double a, double b) { double m = a < b ? a : b; return a != a ? a : m; }
+/* The compiler itself contracts nothing: a value that is rounded in one loop must be so in another, or their difference shows it. */
+#ifdef __FMA__
+#define FMA(a, b, c) __builtin_fmaf(a, b, c)
+#define FMA_F64(a, b, c) __builtin_fma(a, b, c)
+#else
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define FMA_F64(a, b, c) ((a) * (b) + (c))
+#endif
 /* exp within 1.6 ULP, denormal results included. Inline: a call would empty the vector registers in every round of a loop.
    x = 2k ln 2 + r; adding 1.5 * 2^23 rounds to k and leaves it in the low bits; 2^2k is applied as 2^k twice, for range. */
 INLINE float exp_f32(float x) {
-    float shifted = x * 0.72134752f + 12582912.0f, k = shifted - 12582912.0f;
-    float r = x - k * 1.38629150390625f;
-    r = r - k * 2.857214e-06f;
+    float shifted = FMA(x, 0.72134752f, 12582912.0f), k = shifted - 12582912.0f;
+    float r = FMA(-k, 1.38629150390625f, x);
+    r = FMA(-k, 2.857214e-06f, r);
     float p = 0.00019611852f;
-    p = p * r + 0.0014104263f;
-    p = p * r + 0.008336098f;
-    p = p * r + 0.041661277f;
-    p = p * r + 0.16666615f;
-    p = p * r + 0.50000036f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
+    p = FMA(p, r, 0.0014104263f);
+    p = FMA(p, r, 0.008336098f);
+    p = FMA(p, r, 0.041661277f);
+    p = FMA(p, r, 0.16666615f);
+    p = FMA(p, r, 0.50000036f);
+    p = FMA(p, r, 1.0f);
+    p = FMA(p, r, 1.0f);
     float scale = bits_f32((f32_bits(shifted) << 23) + 0x3f800000u);
     p = p * scale * scale;
     p = x > 89.0f ? INFINITY : p;
@@ -86,29 +94,29 @@ INLINE float exp_f32(float x) {
 INLINE float erf_f32(float x) {
     float a = fabsf(x), t = x * x;
     float near = -0.00060903589f;
-    near = near * t + 0.0050119627f;
-    near = near * t - 0.026778908f;
-    near = near * t + 0.11282141f;
-    near = near * t - 0.37612525f;
-    near = near * t + 0.12837915f;
-    near = near * x + x;
+    near = FMA(near, t, 0.0050119627f);
+    near = FMA(near, t, -0.026778908f);
+    near = FMA(near, t, 0.11282141f);
+    near = FMA(near, t, -0.37612525f);
+    near = FMA(near, t, 0.12837915f);
+    near = FMA(near, x, x);
     float c = a > 4.0f ? 4.0f : a, r = 0.00019822024f;
-    r = r * c - 0.0030654955f;
-    r = r * c + 0.022315232f;
-    r = r * c - 0.10411371f;
-    r = r * c - 0.63697606f;
-    r = r * c - 1.1277972f;
-    r = r * c - 0.00016644293f;
-    float shifted = r * 1.44269504f + 12582912.0f;
-    r = r - (shifted - 12582912.0f) * 0.69314718f;
+    r = FMA(r, c, -0.0030654955f);
+    r = FMA(r, c, 0.022315232f);
+    r = FMA(r, c, -0.10411371f);
+    r = FMA(r, c, -0.63697606f);
+    r = FMA(r, c, -1.1277972f);
+    r = FMA(r, c, -0.00016644293f);
+    float shifted = FMA(r, 1.44269504f, 12582912.0f);
+    r = FMA(12582912.0f - shifted, 0.69314718f, r);
     float p = 0.0082976539f;
-    p = p * r + 0.041915383f;
-    p = p * r + 0.16667575f;
-    p = p * r + 0.49998894f;
-    p = p * r + 0.9999997f;
-    p = p * r + 1.0000001f;
-    p = p * bits_f32((f32_bits(shifted) << 23) + 0x3f800000u);
-    return a > 0.9f ? copysignf(1.0f - p, x) : near;
+    p = FMA(p, r, 0.041915383f);
+    p = FMA(p, r, 0.16667575f);
+    p = FMA(p, r, 0.49998894f);
+    p = FMA(p, r, 0.9999997f);
+    p = FMA(p, r, 1.0000001f);
+    p = FMA(-p, bits_f32((f32_bits(shifted) << 23) + 0x3f800000u), 1.0f);
+    return a > 0.9f ? copysignf(p, x) : near;
 }
 INLINE uint8_t signbit_f32(float a) { return f32_bits(a) >> 31; }
 INLINE uint8_t signbit_f64(double a) { uint64_t u; memcpy(&u, &a, 8); return u >> 63; }

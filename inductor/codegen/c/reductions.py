@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from inductor.ir.expr import Expr, const_value
 from inductor.ir.types import TYPES
+
+ADD_PRODUCT = {"f32": "{0}[{l}] = FMA({x}, {y}, {0}[{l}]);", "f64": "{0}[{l}] = FMA_F64({x}, {y}, {0}[{l}]);"}
 
 
 @dataclass(frozen=True)
@@ -107,3 +110,11 @@ def _online(type_name: str) -> Accumulator:
         f" + {{1}}[{{m}}] * ({{0}}[{{m}}] == h ? 1 : {grow}({{0}}[{{m}}] - h)); {{0}}[{{l}}] = h; }}}}"
     )
     return Accumulator((("", "-INFINITY"), ("", "0")), update, combine, ("{0}[0]", "{1}[0]"))
+
+
+def is_term(operand: Expr) -> bool:
+    """A product that is added to a running sum unrounded (see `lowering/contract.py`)."""
+    if operand.op != "fma":
+        return False
+    value = const_value(operand.args[2])
+    return value == 0 and str(value) == "-0.0"
