@@ -492,7 +492,9 @@ def _function(w: EntryWriter, v: FunctionValue) -> str:
 
 def _method(w: EntryWriter, v: MethodValue) -> str:
     if isinstance(v.fn, BuiltinValue):
-        return w.assign("m", f"{w.value(v.fn)}.__get__({w.value(v.self_)})", v)
+        receiver = w.value(v.self_)
+        of_class = isinstance(v.fn.obj, types.ClassMethodDescriptorType)
+        return w.assign("m", f"{w.value(v.fn)}.__get__({f'None, {receiver}' if of_class else receiver})", v)
     return w.assign("m", f"Method({w.value(v.fn)}, {w.value(v.self_)})", v)
 
 

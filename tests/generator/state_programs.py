@@ -1,0 +1,208 @@
+"""A Hypothesis strategy for programs with state: modes, autograd, seeds, writes in place, errors that are caught, patches between calls.
+
+A program is the text of `def program(compile)`, as those of `repro_corpus`: it compiles `f`, calls it a few times, changes something
+in between, and returns what can be seen. All tensors are 3 x 3, so that every operator fits every name; where eager raises, compiled
+code must raise the same. The plainest choice comes first, so that shrinking removes statements.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+from hypothesis import strategies as st
+
+PRELUDE = """
+import torch
+import torch.nn.functional as F
+
+class Base:
+    scale = 2.0
+    def step(self, x):
+        return x * self.scale
+
+class Middle(Base):
+    def step(self, x):
+        return super().step(x) + 1
+
+class Layer(Middle):
+    pass
+
+layer = Layer()
+
+def helper(x):
+    return x + 1
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 + x * 0
+
+def slope(loss, of):
+    return torch.autograd.grad(loss, of, allow_unused=True)[0]
+"""
+
+NAMES = ("x", "y", "z", "w")
+POINTWISE = (
+    "{a}.sin()",
+    "{a} * 2",
+    "{a} + {b}",
+    "{a} @ {b}",
+    "{a} - {b}.mean()",
+    "F.relu({a})",
+    "torch.where({a} > 0, {a}, {b})",
+    "{a} / 3",
+)
+MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
+DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
+CALLED = ("helper({a})", "layer.step({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
+VALUES = POINTWISE + MOVED + DRAWN + CALLED
+
+WRITES = (
+    "{a}.mul_(2)",
+    "{a} += {b}",
+    "{a}[0] = {b}[1]",
+    "{a}.copy_({a}.mT * 1.0)",
+    "{a}[1:] = {a}[:-1].clone()",
+    "{a}[:] = {a}.flip(0)",
+    "{a}.t().add_({b})",
+    "torch.add({a}, {b}, out={c})",
+    "{a}.zero_()",
+)
+RANDOM_STATE = (
+    "torch.manual_seed({n})",
+    "state = torch.get_rng_state()",
+    "torch.set_rng_state(state)",
+    "seen.append(torch.rand(2))",
+)
+AUTOGRAD = (
+    "{a} = {a}.detach().requires_grad_()",
+    "{a} = {a}.requires_grad_()",
+    "{a} = ({a} * 1).detach().requires_grad_(True); seen.append(slope(({a} * {a}).sum(), {a}))",
+    "seen.append({a}.requires_grad)",
+    "seen.append(({a} * 1).is_leaf)",
+    "seen.append(torch.is_grad_enabled())",
+    "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
+)
+BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0)", "print(torch.is_grad_enabled())")
+BLOCKS = (
+    "with torch.no_grad():",
+    "with torch.enable_grad():",
+    "with torch.autocast('cpu', torch.bfloat16):",
+    "with torch.autocast('cpu', enabled=False):",
+    "with torch.set_grad_enabled(False):",
+    "with torch.inference_mode():",
+    "with torch.inference_mode(False):",
+    "with torch.random.fork_rng(devices=[]):",
+    "for _ in range(2):",
+    "if {a}.sum() > 0:",
+    "if flag:",
+)
+FAILING = (
+    "{a} = torch.linalg.inv({a} * 0)",
+    "{a} = torch.linalg.cholesky(-torch.eye(3)) + {a}",
+    "{a} = {a}.view(7)",
+    "{a} = {a}.softmax(5)",
+    "{a} = {a} + F.one_hot(torch.tensor([5, 0, 1]), 3)",
+    "{a} = {a}.gather(0, torch.full((3, 3), 7))",
+    "{a} = {a}.index_select(0, torch.tensor([0, 1, 9]))",
+    "{a}.expand(2, 3, 3).add_(1)",
+    "torch._assert_async({a}.sum() * 0)",
+    "{a} = torch.where({a}, {a}, {a})",
+    "raise ValueError('no')",
+    "{a} = {a} * (1 // (n - n))",
+)
+# What changes between two calls; each is undone at the end.
+CHANGES = (
+    "pass",
+    "n = 3",
+    "flag = not flag",
+    "Middle.step = lambda self, x: x * 5; undo.append(lambda: setattr(Middle, 'step', first_step))",
+    "Base.scale = 4.0; undo.append(lambda: setattr(Base, 'scale', 2.0))",
+    "layer.scale = 7.0; undo.append(lambda: vars(layer).clear())",
+    "globals().__setitem__('helper', lambda x: x - 1); undo.append(lambda: globals().__setitem__('helper', first_helper))",
+    "F.relu = torch.sigmoid; undo.append(lambda: setattr(F, 'relu', first_relu))",
+    "torch.set_grad_enabled(False); undo.append(lambda: torch.set_grad_enabled(True))",
+    "torch.set_default_dtype(torch.float64); undo.append(lambda: torch.set_default_dtype(torch.float32))",
+    "a = a.t()",
+    "a = a.detach().requires_grad_()",
+    "a = torch.cat([a.detach(), a.detach()])[1:4]",
+    "torch.manual_seed(5)",
+)
+CALLS = (
+    "f(a, b, n, flag)",
+    "torch.no_grad()(f)(a, b, n, flag)",
+    "torch.autocast('cpu', torch.bfloat16)(f)(a, b, n, flag)",
+    "torch.inference_mode()(f)(a, b, n, flag)",
+    "torch.enable_grad()(f)(a, b, n, flag)",
+)
+
+
+@st.composite
+def _filled(draw: st.DrawFn, template: str) -> str:
+    """The template with names of tensors and a number put in."""
+    name = st.sampled_from(NAMES[:3])
+    return template.format(a=draw(name), b=draw(st.sampled_from(NAMES)), c=draw(name), n=draw(st.integers(0, 3)))
+
+
+@st.composite
+def _statement(draw: st.DrawFn, depth: int) -> str:
+    kinds = ["value", "value", "write", "random", "autograd", "break"] + (["block", "block", "caught"] if depth else [])
+    kind = draw(st.sampled_from(kinds))
+    if kind == "value":
+        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(VALUES).flatmap(_filled))}"
+    if kind == "block":
+        head = draw(st.sampled_from(BLOCKS).flatmap(_filled))
+        return head + "\n" + textwrap.indent(draw(body(depth - 1)), "    ")
+    if kind == "caught":
+        inner = draw(body(depth - 1)) + "\n" + draw(st.sampled_from(FAILING).flatmap(_filled))
+        handler = draw(body(0))
+        caught = "except (RuntimeError, ValueError, IndexError, ZeroDivisionError) as e:\n    seen.append(type(e).__name__)\n"
+        return "try:\n" + textwrap.indent(inner, "    ") + "\n" + caught + textwrap.indent(handler, "    ")
+    table = {"write": WRITES, "random": RANDOM_STATE, "autograd": AUTOGRAD, "break": BREAKS}[kind]
+    return draw(st.sampled_from(table).flatmap(_filled))
+
+
+@st.composite
+def body(draw: st.DrawFn, depth: int) -> str:
+    return "\n".join(draw(st.lists(_statement(depth), min_size=1, max_size=4 if depth else 2)))
+
+
+@st.composite
+def state_programs(draw: st.DrawFn) -> str:
+    """The text of a module with `def program(compile)`."""
+    statements = draw(body(2))
+    leaf = draw(st.sampled_from((False, True)))
+    calls = draw(st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(CALLS)), min_size=1, max_size=3))
+    lines = [f"{change}\nresults.append({call})" for change, call in calls]
+    text = f"""
+def program(compile):
+    first_relu, first_helper, first_step = F.relu, helper, Middle.step
+    undo, seen, results = [], [], []
+
+    @compile
+    def f(x, w, n, flag):
+        y, z = x * 1.0, w + 0.5
+        state = torch.get_rng_state()
+{textwrap.indent(statements, "        ")}
+        return y, z
+
+    a = torch.randn(3, 3){".requires_grad_()" if leaf else ""}
+    b = torch.randn(3, 3)
+    n, flag = 2, True
+    try:
+{textwrap.indent(chr(10).join(lines), "        ")}
+        for result in results[-1]:
+            if result.requires_grad and result.grad_fn is not None and a.requires_grad and a.is_leaf:
+                result.float().sum().backward(retain_graph=True)
+        return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf]
+    finally:
+        for back in reversed(undo):
+            back()
+"""
+    return PRELUDE + text
