@@ -80,6 +80,9 @@ class _Writer:
         for node, primal in zip(placeholders, joint.primals, strict=True):
             env[node] = self._primal(node, primal)
         self.primals = [env[n] for n in placeholders]
+        targets = dict(env)
+        if joint.needs_backward:  # autograd may keep what an operator read, which the writes at the end would change
+            env |= {placeholders[i]: self._emit(aten.clone.default, (self.primals[i],)) for i in (*joint.written, *joint.returned)}
         results: tuple[Any, ...] = ()
         for node in forward.graph.nodes:
             if node.op == "output":
@@ -88,6 +91,8 @@ class _Writer:
                 env[node] = self._get(str(node.target), attribute(forward, str(node.target)))
             elif node.op != "placeholder":
                 made = env[node] = self.graph.node_copy(node, lambda n: env[n])
+                if node.target is aten.copy_.default:
+                    made.update_arg(0, targets[node.args[0]])
                 made.meta["stack_trace"] = stack_text(node)
         self._writes(results)
         outputs = [self._placed(o, results) for o in joint.outputs]

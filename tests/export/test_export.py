@@ -223,7 +223,7 @@ def test_decomposition_table() -> None:
 
 def test_gradients_go_through_both_graphs() -> None:
     torch.manual_seed(0)
-    module = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.LayerNorm(3))
+    module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.GELU(), nn.LayerNorm(3))
     x = torch.randn(4, 2, requires_grad=True)
     expected = torch.autograd.grad(module(x).sin().sum(), [x, *module.parameters()])
     for aten_graph in (False, True):
