@@ -66,7 +66,7 @@ def load(file: File, *, operators: Sequence[str] = (), classes: Sequence[type] =
 
 
 # what taking apart JSON of another shape than expected raises, and torch for tensors that don't fit their memory
-_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, EOFError)
+_MALFORMED = (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError, EOFError, SyntaxError)
 
 
 def to_bytes(exported: ExportResult | GraphModule) -> bytes:
@@ -270,7 +270,10 @@ def _graph(rows: list[dict[str, Any]], operators: Sequence[str], holder: torch.n
     for row in rows:
         op, name = row["op"], _identifier(row["name"])
         target = _target(op, row["target"], operators, holder)
-        args = tuple(from_json(a, nodes) for a in row.get("args", ()))
+        given = row.get("args", [])
+        args = tuple(from_json(a, nodes) for a in given) if isinstance(given, list) else ()
+        if (op == "call_method" and not (args and isinstance(args[0], Node))) or not isinstance(given, list):
+            raise LoadError(f"the file is damaged: the node {name!r} has other arguments than its operation [EXP003]")
         kwargs = {_identifier(k): from_json(v, nodes) for k, v in row.get("kwargs", {}).items()}
         if target is getattr and not (len(args) == 2 and isinstance(args[0], Node) and args[1] in vocabulary.properties()):
             raise VocabularyError("the file reads an attribute that is not in the vocabulary of exported graphs [EXP004]")

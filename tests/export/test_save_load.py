@@ -257,6 +257,8 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], type[LoadError]]] = {
     "attribute of an operator": (lambda d: node(d, "call_function").update(target="torch.ops.aten.__class__"), VocabularyError),
     "builtins.eval": (lambda d: node(d, "call_function").update(target="builtins.eval"), VocabularyError),
     "method": (lambda d: node(d, "call_function").update(op="call_method", target="__reduce__"), VocabularyError),
+    "method of a literal": (lambda d: node(d, "call_function").update(op="call_method", target="sin", args=["x"]), LoadError),
+    "arguments that are no list": (lambda d: node(d, "call_function").update(args="xy"), LoadError),
     "module call": (lambda d: node(d, "call_function").update(op="call_module", target="x"), VocabularyError),
     "name with code": (lambda d: node(d, "call_function").update(name="x = __import__('os')"), LoadError),
     "parameter with code": (lambda d: d["call"]["parameters"][0].__setitem__(0, "x=print(1)"), LoadError),
