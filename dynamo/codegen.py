@@ -52,6 +52,7 @@ from dynamo.symbolic.values import (
     OpaqueValue,
     PartialValue,
     PropertyValue,
+    RealIterator,
     SetValue,
     SliceValue,
     SuperValue,
@@ -220,6 +221,8 @@ class EntryWriter:
                 self._dict_effect(v)
             elif isinstance(v, ListValue):
                 self._list_effect(v)
+            elif isinstance(v, RealIterator):
+                self.effects.append(f"{self.names.const(_advance)}({self.value(v)}, {v.taken})")
             elif isinstance(v, SetValue):
                 target = self.value(v)
                 items = ", ".join(self.value(x) for x in v.table.values())
@@ -528,6 +531,11 @@ def _sequence_iterator(w: EntryWriter, values: list[Any]) -> str:
     owner, index = values
     maker = w.names.const(_iterator_at)
     return f"{maker}({w.value(owner)}, {index})"
+
+
+def _advance(it: Any, steps: int) -> None:
+    for _ in range(steps):
+        next(it)
 
 
 def _iterator_at(owner: Any, index: int) -> Any:

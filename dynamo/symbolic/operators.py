@@ -166,7 +166,10 @@ def _deferred(tx: Tracer, symbol: str, fn: Callable[..., Any], a: Const, b: Cons
 
     So a counter that is carried through resume functions doesn't make each of its values a variant.
     """
-    if symbol not in ("+", "-") or a.cls is not int or b.cls is not int or a.guarded or a.source is None or not b.guarded:
+    if a.cls is not int or b.cls is not int or a.guarded or a.source is None or not b.guarded:
+        return None
+    is_counted = a.source.kind == "call"  # a counter that was counted up: what it is used for depends on little of it
+    if symbol not in ("+", "-") and not (is_counted and symbol in ("*", "%", "//", "&") and b.value):
         return None
     return Const(fn(a.peek(), b.value), a.source.step("call", _add(fn, symbol, b.value)), tx)
 

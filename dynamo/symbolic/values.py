@@ -385,6 +385,24 @@ class IterValue(TracingState):
                 return
 
 
+class RealIterator(IterValue):
+    """An iterator over a tuple that existed before the frame. `taken` items of it are read."""
+
+    def __init__(self, tx: Tracer, obj: Iterator[Any], source: Source, rest: list[Value | Lazy]) -> None:
+        self.obj = obj
+        self.source = source
+        self.taken = 0
+
+        def step() -> Value:
+            if self.taken >= len(rest):
+                raise StopIteration
+            tx.touch(self)
+            self.taken += 1
+            return tx.item(rest, self.taken - 1)
+
+        super().__init__(tx, type(obj), step)
+
+
 class GeneratorValue(TracingState):
     """A generator of an inlined function; `frame` is its suspended interpreter frame."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
+import copy
 import enum
 import functools
 import inspect
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -38,6 +39,7 @@ from dynamo.symbolic.values import (
     OpaqueValue,
     PartialValue,
     PropertyValue,
+    RealIterator,
     SetValue,
     SliceValue,
     TupleValue,
@@ -361,6 +363,27 @@ def _has_python_slots(cls: type) -> bool:
     return any("__slots__" in c.__dict__ for c in cls.__mro__)
 
 
+def _remaining(it: Iterator[Any]) -> tuple[Any, ...]:
+    """What an iterator over a tuple has still to give; the iterator stays where it is."""
+    return tuple(copy.copy(it))
+
+
+_TUPLE_ITERATOR = type(iter(()))
+
+
+def _tuple_iterator(tx: Tracer, obj: Iterator[Any], source: Source | None) -> Value:
+    """An iterator over a tuple; the entry advances the real one.
+
+    That of a loop in progress is left to CPython: each of its steps would be a variant.
+    """
+    if source is None or source.root.label.startswith(("L['___stack", "L['.0'")):
+        return _object(tx, obj, source)
+    _type_guard(tx, obj, source)
+    rest, base = _remaining(obj), source.step("call", _remaining)
+    tx.guard(base, "len", len(rest))
+    return RealIterator(tx, obj, source, [Lazy(x, base.step("tuple_item", i)) for i, x in enumerate(rest)])
+
+
 def _array(tx: Tracer, obj: Any, source: Source | None) -> Value:
     from dynamo.symbolic.numpy_arrays import wrap_array
 
@@ -377,6 +400,7 @@ _ROWS: tuple[tuple[Any, Callable[[Tracer, Any, Source | None], Value]], ...] = (
     (dict, _dict),
     (types.MappingProxyType, _mapping_proxy),
     ((set, frozenset), _set),
+    (_TUPLE_ITERATOR, _tuple_iterator),
     (types.FunctionType, _function),
     (types.MethodType, _method),
     (_BUILTIN_TYPES, _builtin),

@@ -207,6 +207,39 @@ def iterator_over_break(compile):
     return f((torch.ones(2), torch.zeros(2), torch.ones(1), 3)), f([torch.ones(2), torch.zeros(2), torch.ones(1)])
 
 
+@program("", "iterators over tuples come in, are read to different ends, and go on outside")
+def tuple_iterator_comes_in(compile):
+    @compile
+    def f(it, stop):
+        out = [next(it)]
+        if stop:
+            return out
+        print("broken")
+        for x in it:
+            out.append(x * 2)
+            if len(out) > 2:
+                break
+        return out, next(it, None)
+
+    its = [iter((torch.ones(2), torch.zeros(2), 3, 4, 5, 6)) for _ in range(2)]
+    return f(its[0], True), f(its[0], False), list(its[0]), f(its[1], False), list(its[1]), f(iter((1,)), True)
+
+
+@program("", "an empty iterator over a tuple, with and without a default")
+def empty_tuple_iterator(compile):
+    @compile
+    def f(x, it):
+        print("broken")
+        y = next(it, x)
+        try:
+            next(it)
+        except StopIteration:
+            return y + 1
+        return y
+
+    return f(torch.ones(2), iter(())), f(torch.ones(2), iter((torch.zeros(2),))), f(torch.ones(2), iter((torch.zeros(2), 1)))
+
+
 @program("", "enumerate, zip and reversed cross a break in their loop")
 def loops_over_break(compile):
     @compile
@@ -294,6 +327,27 @@ def counter_in_branch(compile):
     m = M()
     c = compile(m)
     return [c(torch.ones(2)) for _ in range(12)], m.n
+
+
+@program("", "a counter in a division by zero, in a product and in a mask")
+def counter_arithmetic(compile):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.n = 0
+
+        def forward(self, x, zero):
+            self.n += 1
+            if self.n & 1 and self.n * 2 > 3 and (self.n // 4) == 0:
+                x = x + 1
+            try:
+                return x, self.n % zero
+            except ZeroDivisionError:
+                return x
+
+    m = M()
+    c = compile(m)
+    return [c(torch.ones(2), 0) for _ in range(6)], m.n
 
 
 @program("", "an object, a global and a dict that count")
