@@ -20,7 +20,8 @@ from dynamo.trace import emit, events
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_shared: dict[Any, Context] = {}
+_shared: weakref.WeakValueDictionary[Any, Context] = weakref.WeakValueDictionary()
+_lasting: list[Context] = []  # those whose backend was not made for one use
 
 
 def context_for(backend: str | Backend, *, fullgraph: bool = False, options: dict[str, Any] | None = None) -> Context:
@@ -29,6 +30,8 @@ def context_for(backend: str | Backend, *, fullgraph: bool = False, options: dic
     ctx = _shared.get(key)
     if ctx is None or (not isinstance(backend, str) and ctx.backend is not backend):
         ctx = _shared[key] = Context(backend, fullgraph=fullgraph, options=options)
+        if isinstance(backend, str) or "<locals>" not in str(getattr(backend, "__qualname__", "<locals>")):
+            _lasting.append(ctx)
     return ctx
 
 
@@ -74,9 +77,7 @@ def wrap_callable(target: Any, ctx: Context) -> Any:
     if isinstance(target, OptimizedModule):
         return wrap_callable(target._orig_mod, ctx)
     if isinstance(target, torch.nn.Module):
-        compiled = ctx.compiled(_module_function(target))
-        weakref.finalize(target, compiled.cache.clear)  # entries hold its parameters
-        return OptimizedModule(target, compiled.__get__(target))
+        return OptimizedModule(target, _compiled_module(target, ctx).__get__(target))
     if isinstance(target, types.FunctionType):
         return ctx.compiled(target)
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
@@ -92,20 +93,35 @@ def _module_call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     return self(*args, **kwargs)
 
 
-_module_functions: weakref.WeakKeyDictionary[torch.nn.Module, types.FunctionType] = weakref.WeakKeyDictionary()
+_module_compiled: weakref.WeakKeyDictionary[torch.nn.Module, dict[int, _C.Compiled]] = weakref.WeakKeyDictionary()
+
+
+def _compiled_module(mod: torch.nn.Module, ctx: Context) -> _C.Compiled:
+    """One object per module and context: compiling a module again finds what was compiled before, and it goes with the module."""
+    known = _module_compiled.setdefault(mod, {})
+    compiled = known.get(id(ctx))
+    if compiled is None:
+        fn = next(iter(known.values())).fn if known else _module_function(mod)
+        compiled = known[id(ctx)] = ctx.compiled(fn, owned=True)  # type: ignore[arg-type]  # a Compiled holds a plain function
+    return compiled
 
 
 def _module_function(mod: torch.nn.Module) -> types.FunctionType:
     """A function with a code object of its own per module, so that modules don't share a cache (and its limit)."""
-    fn = _module_functions.get(mod)
-    if fn is None:
-        code = _module_call.__code__
-        forward = getattr(type(mod).forward, "__code__", code)
-        name = f"{type(mod).__qualname__}.__call__"
-        own = code.replace(co_qualname=name, co_filename=forward.co_filename, co_firstlineno=forward.co_firstlineno)
-        fn = _module_functions[mod] = types.FunctionType(own, _module_call.__globals__, "__call__", None, None)
-        fn.__qualname__ = name
+    code = _module_call.__code__
+    forward = getattr(type(mod).forward, "__code__", code)
+    name = f"{type(mod).__qualname__}.__call__"
+    own = code.replace(co_qualname=name, co_filename=forward.co_filename, co_firstlineno=forward.co_firstlineno)
+    fn = types.FunctionType(own, _module_call.__globals__, "__call__", None, None)
+    fn.__qualname__ = name
     return fn
+
+
+def share_compiled(copy: torch.nn.Module, mod: torch.nn.Module) -> None:
+    """A copy of a module finds what was compiled for the module."""
+    known = _module_compiled.get(mod)
+    if known is not None:
+        _module_compiled[copy] = known
 
 
 def _forwarder(target: Callable[..., Any]) -> types.FunctionType:
@@ -241,6 +257,8 @@ def reset() -> None:
     for ctx in contexts():
         ctx.reset()
     _shared.clear()
+    _lasting.clear()
+    _module_compiled.clear()
     _C.reset_frames()
 
 

@@ -57,18 +57,23 @@ def capture(fn: types.FunctionType, inputs: tuple[Any, ...], *, fullgraph: bool 
     """
     known = known if known is not None else Decisions()
     for _ in range(MAX_ATTEMPTS):
-        outcome = attempt(fn, inputs, known, fullgraph)
+        tx, outcome = Tracer(known), None
+        tx.fullgraph = fullgraph
+        try:
+            outcome = attempt(tx, fn, inputs)
+        finally:
+            if outcome is None:
+                tx.forget()
         if outcome is not None:
             return outcome
     raise Uncapturable(known.reason or BreakError("DD012", fn.__qualname__))
 
 
-def attempt(fn: types.FunctionType, inputs: tuple[Any, ...], known: Decisions, fullgraph: bool) -> Captured | None:
-    """One run of the tracer; None asks for another with what `known` has learned."""
+def attempt(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> Captured | None:
+    """One run of the tracer; None asks for another with what `tx.known` has learned."""
+    known, fullgraph = tx.known, tx.fullgraph
     state, restore = _C.GlobalState(), snapshot()
     before = [mode.read() for mode in MODES] if config.check_surroundings else None
-    tx = Tracer(known)
-    tx.fullgraph = fullgraph
     frame = root_frame(tx, fn, inputs)
     try:
         result = frame.run()

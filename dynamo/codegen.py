@@ -17,6 +17,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ from torch.fx import Node
 
 from dynamo import _C, numpy_calls
 from dynamo.source import Source
-from dynamo.symbolic.attributes import getattr_
+from dynamo.symbolic.attributes import getattr_, is_library
 from dynamo.symbolic.errors import CannotRebuild
 from dynamo.symbolic.numpy_types import np
 from dynamo.symbolic.tracer import Tracer
@@ -98,6 +99,7 @@ class Names:
     def __init__(self) -> None:
         self.globals: dict[str, Any] = dict(_HELPERS)
         self._by_id: dict[int, str] = {}
+        self._keep: list[Any] = []
 
     def const(self, obj: Any) -> str:
         name = self._by_id.get(id(obj))
@@ -105,8 +107,13 @@ class Names:
             text = getattr(obj, "__name__", None) or type(obj).__name__
             base = "".join(c if c.isalnum() else "_" for c in str(text)) or "c"
             name = f"{base}_{len(self._by_id)}"
+            if isinstance(obj, type) and "<locals>" in obj.__qualname__ and not is_library(obj.__module__):
+                self.globals[name] = weakref.ref(obj)  # the entry goes when the class does
+                name += "()"
+            else:
+                self.globals[name] = obj
             self._by_id[id(obj)] = name
-            self.globals[name] = obj
+            self._keep.append(obj)
         return name
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import itertools
+import sys
 import threading
 import types
 import warnings
@@ -22,7 +24,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynamo import _C, config, internal_errors, marks
 from dynamo.backends.registry import Backend, is_own, lookup_backend
-from dynamo.bytecode.decode import decode
+from dynamo.bytecode.decode import decode, forget
 from dynamo.capture import Captured, Uncapturable, capture
 from dynamo.codegen import EntryWriter
 from dynamo.collector import paused
@@ -32,15 +34,16 @@ from dynamo.errors import BackendError, CompileError, GraphBreakError, Recompile
 from dynamo.fake.tensor import FakeTensor
 from dynamo.finish import Finished, finish
 from dynamo.guards import BuiltGuards, build, failure
-from dynamo.inspection import attributes_of, is_a
+from dynamo.inspection import attributes_of, given, is_a
 from dynamo.invariant import unchanged
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
-from dynamo.lifetimes import Lifetime, given
+from dynamo.lifetimes import Lifetime
 from dynamo.modes import watcher
 from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
+from dynamo.source import read
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
-from dynamo.symbolic.tracer import Decisions
+from dynamo.symbolic.tracer import Decisions, GuardRecord
 from dynamo.trace import emit, events, is_watched, stage
 from dynamo.trace.events import GraphNode
 
@@ -57,18 +60,21 @@ class EntryInfo:
     code: str
     broke: BreakError | None
     lifetime: Lifetime
+    promote: set[str] = field(default_factory=set)  # baked tensors that some call had others in place of
 
 
-@dataclass
+@dataclass(eq=False)
 class CodeState:
     """What a context knows about one code object (with one globals dict)."""
 
     cache: _C.Cache
     number: int
+    globals: dict[str, Any]
     lock: threading.RLock = field(default_factory=threading.RLock)
     compiles: int = 0
     parent: str = ""
     fullgraph: bool = False
+    promote: set[str] = field(default_factory=set)  # tensors to take as inputs, from entries that are gone
     pending: BreakError | None = None  # a break to report if this continuation is ever reached
     nested: bool = False  # reached from a broken frame, not named by the user
     watchers: set[str] = field(default_factory=set)  # modes under which it was seen to run natively
@@ -81,23 +87,29 @@ class Context:
         self.backend_name, self.backend = lookup_backend(backend)
         self.fullgraph = fullgraph
         self.options = dict(options or {})
-        self._states: dict[tuple[int, int], CodeState] = {}
-        self._keep: list[object] = []
+        self._states: weakref.WeakValueDictionary[tuple[int, int], CodeState] = weakref.WeakValueDictionary()
+        self._kept: list[CodeState] = []  # of code that lives as long as its module
         self._lock = threading.Lock()
         _contexts.add(self)
 
-    def compiled(self, fn: types.FunctionType, *, nested: bool = False) -> _C.Compiled:
-        """The vectorcall object for a function under this context."""
-        state = self.state(fn, nested=nested)
-        return _C.Compiled(fn, state.cache, self.miss, self)
+    def compiled(self, fn: types.FunctionType, *, nested: bool = False, owned: bool = False) -> _C.Compiled:
+        """The vectorcall object for a function under this context; it keeps what is compiled for it alive.
 
-    def state(self, fn: types.FunctionType, *, nested: bool = False) -> CodeState:
+        owned: nothing else does, as the code was made for this object; otherwise other functions of the code find it, too.
+        """
+        state = self.state(fn, nested=nested, owned=owned)
+        return _C.Compiled(fn, state.cache, functools.partial(self.miss, state), self)
+
+    def state(self, fn: types.FunctionType, *, nested: bool = False, owned: bool = False) -> CodeState:
         key = (id(fn.__code__), id(fn.__globals__))
         with self._lock:
             state = self._states.get(key)
             if state is None:
-                self._keep += [fn.__code__, fn.__globals__]
-                state = self._states[key] = CodeState(_C.Cache(fn.__code__), next(_frame_numbers), nested=nested)
+                state = self._states[key] = CodeState(_C.Cache(fn.__code__), next(_frame_numbers), fn.__globals__, nested=nested)
+                if owned or not _is_of_module(fn):
+                    weakref.finalize(state, forget, fn.__code__).atexit = False
+                else:
+                    self._kept.append(state)
                 if decode(fn.__code__).is_generator:
                     state.cache.mode = _C.Cache.SKIP
                     code = fn.__code__
@@ -107,7 +119,7 @@ class Context:
 
     def reset(self) -> None:
         with self._lock:
-            for state in self._states.values():
+            for state in list(self._states.values()):
                 state.cache.clear()
                 state.cache.mode = _C.Cache.ACTIVE
                 state.compiles = 0
@@ -117,11 +129,10 @@ class Context:
 
     # ---- misses -------------------------------------------------------------------------------------------
 
-    def miss(self, compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any] | None:
+    def miss(self, state: CodeState, compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any] | None:
         """Called by C when no entry fits. None: run the function natively."""
         fn: Any = compiled.fn
         with pristine_builtins():
-            state = self.state(fn)
             if config.disable or not debug_filter(fn.__code__) or self._is_watched(fn.__code__, state):
                 return None
         with state.lock:
@@ -129,6 +140,7 @@ class Context:
                 if entry.guards.check(inputs):
                     return entry.fn
             reasons = why_missed(state.cache, inputs) if state.cache.entries else []
+            self._drop_stale(state)
             with pristine_builtins():
                 if state.cache.mode != _C.Cache.ACTIVE or (state.nested and not mentions_tensors(inputs)):
                     return None
@@ -138,6 +150,14 @@ class Context:
                 assert isinstance(made.info, EntryInfo)
                 made.info.lifetime.begin(state.cache, made)
                 return made.fn
+
+    def _drop_stale(self, state: CodeState) -> None:
+        """Take out entries that hold tensors which their modules have replaced; the next entry takes those as inputs."""
+        for entry in state.cache.entries:
+            info = entry.info
+            if isinstance(info, EntryInfo) and info.promote and info.lifetime.is_stale():
+                state.promote |= info.promote
+                info.lifetime.end()
 
     def _is_watched(self, code: types.CodeType, state: CodeState) -> bool:
         """Whether something is active that no graph may hide operations from; told once per frame and mode."""
@@ -214,6 +234,14 @@ class Context:
 
 
 _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+
+
+def _is_of_module(fn: types.FunctionType) -> bool:
+    """Whether the globals of a function are those of an imported module, which keeps the code alive that its text has made."""
+    module = sys.modules.get(str(fn.__globals__.get("__name__")))
+    return module is not None and attributes_of(module) is fn.__globals__
+
+
 _contexts: weakref.WeakSet[Context] = weakref.WeakSet()
 
 
@@ -247,8 +275,8 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
     with stage("guards", compile_id):
         tx, lifetime = captured.tx, Lifetime()
         guards = build(list(tx.guards.values()), captured.distinct, captured.state, tx.definitions, lifetime)
-        for obj in tx.ends_with:
-            lifetime.hold(obj)
+        for baked in tx.baked:
+            lifetime.bake(*baked)
     with stage("codegen", compile_id):
         entry_fn, text = finished.make(graph_fn)
     with stage("install", compile_id):
@@ -295,11 +323,12 @@ def _earlier_break(ctx: Context, captured: Captured, known: Decisions, e: Cannot
         raise Uncapturable(e)
     known.break_at = step
     known.reason = known.reason or e
+    captured.tx.forget()
 
 
 def _promoted(state: CodeState) -> set[str]:
     """Tensors baked into earlier entries whose identity has changed since: the next entry takes them as inputs."""
-    found: set[str] = set()
+    found = set(state.promote)
     for entry in state.cache.entries:
         info: Any = entry.info
         found |= getattr(info, "promote", set())
@@ -364,9 +393,15 @@ def why_missed(cache: _C.Cache, inputs: tuple[Any, ...]) -> list[MissReason]:
         record = info.guards.records[gid]
         source = record.source.name if record.source is not None else ""
         if record.kind == "is" and isinstance(given(record.arg), torch.Tensor) and record.source is not None:
-            info.__dict__.setdefault("promote", set()).add(record.source.name)
+            info.promote |= _replaced(info.guards.records, inputs)
         out.append(MissReason(f"{info.compile_id}: {failure(record, seen)}", gid, source, record.file, record.line))
     return out
+
+
+def _replaced(records: list[GuardRecord], inputs: tuple[Any, ...]) -> set[str]:
+    """The baked tensors that this call has others in place of."""
+    rows = [(r.source, given(r.arg)) for r in records if r.kind == "is" and r.source is not None]
+    return {s.name for s, t in rows if isinstance(t, torch.Tensor) and read(s, inputs) is not t}
 
 
 def debug_filter(code: types.CodeType) -> bool:
@@ -402,9 +437,9 @@ def mentions_tensors(inputs: tuple[Any, ...], depth: int = 2) -> bool:
 
 def _members(x: Any) -> Iterable[Any] | None:
     """What a container or an object holds, read without its own methods."""
-    for cls, read in _READERS:
+    for cls, values in _READERS:
         if is_a(x, cls):
-            return read(x)
+            return values(x)
     if is_a(x, type, types.ModuleType) or type(x).__module__ in ("builtins", "torch"):
         return None
     held = attributes_of(x)
@@ -423,10 +458,15 @@ def frame_handler(fn: types.FunctionType, ctx: Any) -> _C.Compiled | None:
     if not isinstance(ctx, Context) or marks.disabled(fn) is False:
         return None
     if marks.disabled(fn) or getattr(fn, "_torchdynamo_disable", False) is True:
-        return _disabled(fn, ctx)
+        return _disabled(_without_closure(fn), ctx)
     if skip_file(code.co_filename) or decode(code).is_generator:
         return None
-    return ctx.compiled(fn, nested=True)
+    return ctx.compiled(_without_closure(fn), nested=True)
+
+
+def _without_closure(fn: types.FunctionType) -> types.FunctionType:
+    """A function of the same code that keeps nothing alive: frames bring their own cells."""
+    return types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, None, tuple(types.CellType() for _ in fn.__code__.co_freevars))
 
 
 def _disabled(fn: types.FunctionType, ctx: Context) -> _C.Compiled:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,6 +73,7 @@ class Finished:
         exec(compile(text, filename, "exec"), scope)
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
         fn: types.FunctionType = scope.pop(self.name)
+        weakref.finalize(fn, linecache.cache.pop, filename, None).atexit = False
         return fn, text
 
 
@@ -263,11 +265,11 @@ def _continuation(ctx: Context, captured: Captured, after: After, slots: tuple[i
         return _refuse(reason)
     frame = captured.frame
     fn = resume_function(frame.code, frame.globals, after.index, after.stack_shape, slots)
-    state = ctx.state(fn)
+    state = ctx.state(fn, owned=True)
     state.parent = compile_id
     if reason is not None and reason.id in PROGRAM_RAISES:
         state.pending = reason
-    return ctx.compiled(fn)
+    return ctx.compiled(fn, owned=True)
 
 
 def _refuse(reason: BreakError) -> Callable[..., Any]:

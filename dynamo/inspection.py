@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import types
+import weakref
 from typing import Any
 
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -24,3 +25,14 @@ def attributes_of(obj: Any) -> dict[str, Any] | None:
             found = raw.__get__(obj, type(obj)) if isinstance(raw, _SLOTS) else None
             return found if isinstance(found, dict) else None
     return None
+
+
+class Mortal(weakref.ref):
+    """A weak reference in place of an object in guards; a reference that is itself the object is no Mortal."""
+
+    __slots__ = ()
+
+
+def given(held: Any) -> Any:
+    """The object that `held` stands for; None when it has died."""
+    return held() if isinstance(held, Mortal) else held

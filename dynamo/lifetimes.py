@@ -7,26 +7,22 @@ object of the program alive.
 
 from __future__ import annotations
 
+import functools
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from dynamo import _C
+from dynamo.inspection import Mortal, given
 from dynamo.symbolic.attributes import is_library
 
 _NAMED = (type, types.FunctionType, types.BuiltinFunctionType)
 _KEPT = (str, bytes, int, float, complex, type(None), tuple, frozenset, types.ModuleType)
 
 
-class Mortal(weakref.ref):
-    """A weak reference in place of an object in guards; a reference that is itself the object is no Mortal."""
-
-    __slots__ = ()
-
-
-def given(held: Any) -> Any:
-    """The object that `held` stands for; None when it has died."""
-    return held() if isinstance(held, Mortal) else held
+def _nothing() -> None:
+    return None
 
 
 class Lifetime:
@@ -35,9 +31,11 @@ class Lifetime:
     def __init__(self) -> None:
         self.over = False
         self._refs: dict[int, Mortal] = {}
-        self._where: tuple[weakref.ref[_C.Cache], weakref.ref[_C.Entry]] | None = None
+        self._baked: list[tuple[Any, str, str, Any]] = []
+        self._cache: Callable[[], _C.Cache | None] = _nothing
+        self._entry: Callable[[], _C.Entry | None] = _nothing
         me = weakref.ref(self)
-        self._on_death = lambda _: _end(me)
+        self._on_death = functools.partial(_end, me)  # holds what it calls: objects die while the interpreter ends, too
 
     def hold(self, obj: object) -> Any:
         """What stands for `obj` in guards: a Mortal, or the object itself if it lives as long as the process or can't be held weakly."""
@@ -51,22 +49,32 @@ class Lifetime:
                 return obj
         return ref
 
+    def bake(self, owner: object, table: str, name: str, tensor: object) -> None:
+        """A tensor that a module keeps under a name in one of its tables is part of the compiled code."""
+        self._baked.append((self.hold(owner), table, name, self.hold(tensor)))
+
+    def is_stale(self) -> bool:
+        """Whether a module keeps another tensor now where one was baked in."""
+        return any(vars(given(owner))[table].get(name) is not given(tensor) for owner, table, name, tensor in self._baked)
+
     def begin(self, cache: _C.Cache, entry: _C.Entry) -> None:
         """Put the entry into the cache, until the end."""
         if not self.over:
-            self._where = weakref.ref(cache), weakref.ref(entry)
+            self._cache, self._entry = weakref.ref(cache), weakref.ref(entry)
             cache.add(entry)
 
     def end(self) -> None:
         self.over = True
-        cache, entry = (ref() for ref in self._where) if self._where is not None else (None, None)
-        self._where = None
-        if isinstance(cache, _C.Cache) and isinstance(entry, _C.Entry) and entry in cache.entries:
+        cache, entry = self._cache(), self._entry()
+        if cache is not None and entry is not None and entry in cache.entries:
             cache.remove(entry)
-            entry.info = None  # refers back to the entry
+            graph = getattr(getattr(entry.info, "graph", None), "graph", None)
+            if graph is not None:
+                graph._owning_module = None  # else the graph module waits for the collector, with the tensors baked into it
+            entry.info = None
 
 
-def _end(ref: weakref.ref[Lifetime]) -> None:
+def _end(ref: weakref.ref[Lifetime], dead: object) -> None:
     lifetime = ref()
     if lifetime is not None:
         lifetime.end()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +64,16 @@ class OptimizedModule(torch.nn.Module):
 
     def __repr__(self) -> str:
         return f"OptimizedModule({self._orig_mod!r})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
+        """A copy of the module behind the same compiled code."""
+        from dynamo.api import share_compiled
+
+        mod = copy.deepcopy(self._orig_mod, memo)
+        share_compiled(mod, self._orig_mod)
+        made = OptimizedModule(mod, types.MethodType(self._compiled.__func__, mod))  # type: ignore[attr-defined]  # a bound method
+        memo[id(self)] = made
+        return made
 
     def __reduce__(self) -> Any:
         return self._orig_mod.__reduce__()

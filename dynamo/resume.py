@@ -81,7 +81,7 @@ class Origin:
 
 
 _origins: dict[int, tuple[weakref.ref[CodeType], Origin]] = {}
-_resume_functions: dict[tuple[int, int, int, Shape, tuple[int, ...]], FunctionType] = {}
+_resume_functions: weakref.WeakValueDictionary[tuple[int, int, int, Shape, tuple[int, ...]], FunctionType] = weakref.WeakValueDictionary()
 
 
 def origin(code: CodeType) -> Origin | None:

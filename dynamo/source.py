@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dynamo.inspection import attributes_of, given
+
 
 class Source:
     """One step of a path. `kind` is a row of `_STEPS`; `arg` its parameter."""
@@ -144,3 +146,26 @@ def input_source(index: int, name: str) -> Source:
 def const_source(obj: Any, label: str = "") -> Source:
     """An object the entry keeps alive itself (a globals dict, a module)."""
     return Source("const", obj, None, label)
+
+
+def read(source: Source, inputs: tuple[Any, ...]) -> Any:
+    """What the path leads to now; None where it leads nowhere."""
+    if source.base is None:
+        return inputs[source.arg] if source.kind == "input" else given(source.arg)
+    try:
+        return _READS[source.kind](read(source.base, inputs), source.arg)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
+
+
+_READS: dict[str, Callable[[Any, Any], Any]] = {
+    "attr": getattr,
+    "inst_attr": lambda base, name: (attributes_of(base) or {})[name],
+    "inst_dict": lambda base, _: attributes_of(base),
+    "dict_item": dict.__getitem__,
+    "list_item": list.__getitem__,
+    "tuple_item": tuple.__getitem__,
+    "cell": lambda base, _: base.cell_contents,
+    "type": lambda base, _: type(base),
+    "call": lambda base, fn: fn(base),
+}

@@ -9,7 +9,7 @@ import dis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from dynamo.bytecode import facts
 from dynamo.bytecode.decode import Instr, Program, Range, landing, truth_test
@@ -71,6 +71,21 @@ _EFFECTS: Final[dict[str, Callable[[int], tuple[int, int]]]] = {
 } | ({"PRECALL": lambda arg: (facts.PRECALL_EFFECT, 0), "CALL": lambda arg: (-1 - arg, 0)} if facts.HAS_PRECALL else {})
 
 
+F = TypeVar("F")
+
+
+def _once(analysis: Callable[[Program], F]) -> Callable[[Program], F]:
+    """The analysis made once per program, and kept with it."""
+
+    def kept(program: Program) -> F:
+        if analysis not in program.facts:
+            program.facts[analysis] = analysis(program)
+        found: F = program.facts[analysis]
+        return found
+
+    return kept
+
+
 @lru_cache(maxsize=4096)
 def _effect(op: str, arg: int) -> tuple[int, int]:
     if op in _EFFECTS:
@@ -114,7 +129,7 @@ def handler_of_each(count: int, ranges: Sequence[Range]) -> list[Range | None]:
     return handlers
 
 
-@lru_cache(maxsize=1024)
+@_once
 def _stack_depths(program: Program) -> tuple[int | None, ...]:
     return tuple(depths(program.instrs, program.ranges))
 
@@ -163,7 +178,7 @@ def _read_write(instr: Instr) -> tuple[int, int]:
     return 0, 0
 
 
-@lru_cache(maxsize=1024)
+@_once
 def _live_slots(program: Program) -> tuple[frozenset[int], ...]:
     instrs, names = program.instrs, {slot.name: i for i, slot in enumerate(program.slots)}
     everything = (1 << program.nlocalsplus) - 1
@@ -211,7 +226,7 @@ def live_slots(program: Program) -> tuple[frozenset[int], ...]:
 TAKES_RAW: Final = frozenset({"PUSH_EXC_INFO", "END_ASYNC_FOR", "CLEANUP_THROW"})
 
 
-@lru_cache(maxsize=1024)
+@_once
 def _handling(program: Program) -> tuple[tuple[int, int] | None, ...]:
     """Before each instruction: how many exceptions the thread is handling on behalf of this frame, and whether a raw one lies on the stack
     as it does at the start of a handler; None in dead code. A range also covers instructions that can't raise while they leave an inner

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from dynamo.bytecode import facts
 
@@ -89,6 +89,7 @@ class Program:
     nlocalsplus: int
     entry: int
     is_generator: bool
+    facts: dict[Any, Any] = field(default_factory=dict)  # what analyses found, by analysis
 
     def handler(self, index: int) -> Range | None:
         """The range that protects original instruction `index`."""
@@ -114,6 +115,11 @@ def decode(code: CodeType) -> Program:
             del _programs[next(iter(_programs))]
         _programs[id(code)] = program
     return program
+
+
+def forget(code: CodeType) -> None:
+    """Drop the program of a code object that is not run any more."""
+    _programs.pop(id(code), None)
 
 
 def normalise(program: Program) -> list[Instr]:

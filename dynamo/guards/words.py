@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo import _C
-from dynamo.inspection import is_a
-from dynamo.lifetimes import given
+from dynamo.inspection import given, is_a
 
 if TYPE_CHECKING:
     from dynamo.symbolic.tracer import GuardRecord

@@ -104,7 +104,7 @@ class Tracer:
         self.guards: dict[Any, GuardRecord] = {}
         self.definitions = Definitions()
         self.owners: dict[Source, object] = {}  # source of an instance dict -> the object that it is of
-        self.ends_with: list[object] = []  # objects whose state is baked in: the entry lives no longer than they do
+        self.baked: list[tuple[object, str, str, torch.Tensor]] = []  # tensors that are part of the graph: module, table, name
         self.by_id: dict[int, Value] = {}
         self.keep: list[object] = []  # keeps objects alive whose id() is a key
         self.attributes: dict[str, Any] = {}  # get_attr name -> tensor or other attribute of the GraphModule
@@ -132,6 +132,9 @@ class Tracer:
 
     def forget(self) -> None:
         """Drop everything once the entry is made: values refer to their tracer, so only the collector would free them and the inputs."""
+        for v in self.by_id.values():
+            if isinstance(v, ObjectValue | CellValue):
+                vars(v).clear()  # an object and its attributes refer to each other
         vars(self).clear()
 
     # ---- where we are -------------------------------------------------------------------------------------

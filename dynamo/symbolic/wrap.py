@@ -132,7 +132,9 @@ def _tensor(tx: Tracer, t: torch.Tensor, source: Source | None) -> Value:
         return _constant_tensor(tx, t)
     baked = _is_module_state(source) and source.name not in tx.known.inputs
     if baked and source.base is not None and source.base.base is not None:
-        tx.ends_with.append(tx.owners.get(source.base.base))
+        owner = tx.owners.get(source.base.base)
+        if owner is not None:
+            tx.baked.append((owner, source.base.arg, source.arg, t))
     return tx.add_input(t, source, baked)
 
 

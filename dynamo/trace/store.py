@@ -17,6 +17,9 @@ from dynamo.trace.stages import BY_NAME
 E = TypeVar("E", bound=Event)
 
 
+MOST_EVENTS = 5_000
+
+
 class Store:
     """Events of one run, in order of arrival. Listeners are called with each event, in the emitting thread.
 
@@ -37,6 +40,8 @@ class Store:
         if event.t < 0:
             event = _at(event, self.now())
         self.events.append(event)
+        if self.outer is None and len(self.events) > MOST_EVENTS:
+            del self.events[: MOST_EVENTS // 2]  # nobody asked for a record: only a session keeps everything
         for listener in tuple(self.listeners):
             listener(event)
         if self.outer is not None and (self.outer.outer is not None or self.outer.listeners):
