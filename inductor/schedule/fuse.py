@@ -75,11 +75,16 @@ class Before:
 
     def __init__(self) -> None:
         self.bits: dict[int, int] = {}
-        self.reach: dict[int, int] = {}
+        self.reach: dict[int, int] = {}  # in the order of `youngest`
+        self.oldest: dict[int, int] = {}  # number of a step's first member
+        self.youngest: dict[int, int] = {}  # at least the number of the last member of the step, and of all that it needs
+        self.count = 0
 
     def add(self, step: Group | Opaque, producers: Iterable[Group | Opaque]) -> None:
         """The next step of the program, and what must run right before it."""
         self.bits[id(step)] = 1 << len(self.bits)
+        self.oldest[id(step)] = self.youngest[id(step)] = self.count
+        self.count += 1
         found = 0
         for producer in producers:
             found |= self.bits[id(producer)] | self.reach[id(producer)]
@@ -91,10 +96,19 @@ class Before:
     def fuse(self, kept: Group, gone: Group) -> None:
         both = self.bits[id(kept)] | self.bits[id(gone)]
         reach = (self.reach[id(kept)] | self.reach.pop(id(gone))) & ~both
-        self.bits[id(kept)], self.reach[id(kept)] = both, reach
-        for step, found in self.reach.items():
+        self.oldest[id(kept)] = oldest = min(self.oldest[id(kept)], self.oldest[id(gone)])
+        del self.reach[id(kept)]
+        self.bits[id(kept)] = both
+        changed = {id(kept): reach}
+        for step, found in reversed(self.reach.items()):
+            if self.youngest[step] < oldest:  # neither this one nor those before it need them
+                break
             if found & both:
-                self.reach[step] = found | both | reach
+                changed[step] = found | both | reach
+        for step, found in changed.items():
+            self.reach.pop(step, None)
+            self.reach[step] = found
+            self.youngest[step] = self.count - 1
 
 
 @dataclass
@@ -294,14 +308,14 @@ class Fitter:
 
     def anchors(self, nest: Nest) -> Iterable[tuple[Index, Index]]:
         """Pairs of accesses to one buffer, stores of the placed members first."""
-        mine = _accesses(nest)
+        mine: dict[str, list[Index]] = {}
+        for buffer, index, _ in _accesses(nest):
+            mine.setdefault(buffer, []).append(index)
         for by_store in (True, False):
             for member in self.placed:
                 for buffer, index, is_store in _accesses(member):
                     if is_store == by_store:
-                        for other_buffer, other_index, other_store in mine:
-                            if buffer == other_buffer and (by_store or other_store or not is_store):
-                                yield index, other_index
+                        yield from ((index, other) for other in mine.get(buffer, ()))
 
 
 def why_fused(first: Group, second: Group) -> str:

@@ -29,10 +29,11 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
     """Choose the pairs of every kernel."""
     last = {buffer: i for i, step in enumerate(steps) for buffer in touched(step)}
     held = held_by_others(s for s in steps if isinstance(s, Extern))
+    outputs = program.output_buffers()
     writers = Counter(b for step in steps for b in (step.writes if isinstance(step, Kernel) else step.writes()))
 
     def dies(buffer: str, at: int) -> bool:
-        is_ours = program.buffers[buffer].kind in ("temp", "extern") and buffer not in program.output_buffers()
+        is_ours = program.buffers[buffer].kind in ("temp", "extern") and buffer not in outputs
         return is_ours and last[buffer] == at and buffer not in held
 
     for i, step in enumerate(steps):
@@ -43,7 +44,7 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
             if program.buffers[result].kind != "temp" or result in held or writers[result] > 1:
                 continue
             others = (b for b in dying if b != result)
-            value = next((b for b in others if alike(program, result, b) and dies_where_written(step, result, b)), None)
+            value = next((b for b in others if alike(program, outputs, result, b) and dies_where_written(step, result, b)), None)
             if value is not None and decide("reuse", f"{step.name}: {result} over {value}", "nothing reads it again"):
                 dying.remove(value)
                 step.over[result] = value
@@ -56,12 +57,12 @@ def by_stage(kernel: Kernel) -> list[str]:
     return sorted(kernel.writes, key=lambda b: made[b])
 
 
-def alike(program: Program, result: str, value: str) -> bool:
+def alike(program: Program, outputs: frozenset[str], result: str, value: str) -> bool:
     """One's memory does for the other. Results that are handed out are no views of something else, so they need the very layout."""
     a, b = program.buffers[result], program.buffers[value]
     if a.dtype != b.dtype or a.size != b.size:
         return False
-    return a.is_laid_out_as(b) or result not in program.output_buffers()
+    return a.is_laid_out_as(b) or result not in outputs
 
 
 def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 
 import pytest
 import torch
@@ -19,6 +22,7 @@ from inductor import machine
 from inductor.codegen.c import unit
 from inductor.errors import BuildError
 from inductor.runtime import build, pool
+from inductor.schedule.fuse import Before, Group
 from tests.inductor.code_size import built_sizes
 from tests.inductor.helpers import assert_same, check, compiled, texts
 
@@ -205,3 +209,57 @@ def test_a_compiler_that_takes_too_long_tries_again_plainly(monkeypatch: pytest.
         assert_same(compiled(lambda a: a.sin() * 3.25, (x,))(x), x.sin() * 3.25)
     assert len(commands) == 2
     assert "-O1" in commands[1] and "-O1" not in commands[0]
+
+
+def lines_run(steps: int) -> int:
+    """Lines of our Python that one first call executes."""
+    folder = str(Path(dynamo.__file__).parents[1])
+    ours = {f"{folder}/{name}" for name in ("dynamo", "inductor")}
+    count = 0
+
+    def inside(frame: FrameType, event: str, arg: object) -> object:
+        nonlocal count
+        count += event == "line"
+        return inside
+
+    def entered(frame: FrameType, event: str, arg: object) -> object:
+        file = frame.f_code.co_filename
+        return inside if any(file.startswith(root) for root in ours) else None
+
+    x, state = torch.randn(steps, 4, 8), torch.zeros(4, 16)
+    compiled = dynamo.compile(Unrolled(steps))
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        with torch.no_grad():
+            compiled(x, state, state)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_work_grows_with_the_steps() -> None:
+    """Counted, not timed: twice the steps of a loop run at most 2.2 times the lines of the compiler."""
+    lines_run(2)  # what happens once per process
+    short, long = lines_run(16), lines_run(32)
+    assert long <= 2.2 * short, (short, long, long / short)
+
+
+def test_a_chain_of_fusions_looks_at_what_it_can_reach() -> None:
+    """The order between steps is kept up to date without walking all of them, also where a group gets a younger member."""
+    names = "abcdef"
+    groups = {n: Group((), []) for n in names}
+    before = Before()
+    before.add(groups["a"], [])
+    before.add(groups["b"], [groups["a"]])
+    before.add(groups["c"], [])
+    before.add(groups["d"], [groups["c"]])
+    before.fuse(groups["a"], groups["d"])  # now b needs c as well, which is younger than b
+    assert before.includes(groups["b"], groups["c"])
+    before.add(groups["e"], [])
+    before.fuse(groups["c"], groups["e"])
+    assert before.includes(groups["b"], groups["c"])
+    assert before.includes(groups["a"], groups["c"])
+    assert not before.includes(groups["c"], groups["a"])
+    before.add(groups["f"], [groups["c"]])
+    assert before.includes(groups["f"], groups["c"]) and not before.includes(groups["f"], groups["b"])
