@@ -191,6 +191,12 @@ _ROWS: tuple[Reason, ...] = (
         "def f(x):\n    x.requires_grad_()   # breaks\n    return (x * x).sum()",
     ),
     Reason(
+        "DD028",
+        "calls nested deeper than Python allows",
+        "the compiler follows calls with Python's own stack, which ended first. CPython runs the frame, and may raise RecursionError.",
+        "turn the recursion into a loop, or raise `sys.setrecursionlimit`.",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynamo import _C, config, internal_errors, marks
 from dynamo.backends.registry import Backend, is_own, lookup_backend
+from dynamo.breaks import REASONS
 from dynamo.bytecode.decode import decode, forget
 from dynamo.capture import Captured, Uncapturable, capture
 from dynamo.codegen import EntryWriter
@@ -221,6 +222,14 @@ class Context:
             state.cache.mode = _C.Cache.SKIP
             emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, e.reason.id, e.reason.what))
             emit(events.CompileEnded(compile_id, "skipped", e.reason.what))
+            return None
+        except RecursionError:
+            if self.fullgraph or not config.suppress_errors:
+                raise
+            state.cache.mode = _C.Cache.SKIP
+            what = REASONS["DD028"].title
+            emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD028", what))
+            emit(events.CompileEnded(compile_id, "skipped", what))
             return None
         except Exception as e:  # an error of ours or of the backend must not take the user's program down
             emit(events.CompileEnded(compile_id, "error", f"{type(e).__name__}: {e}"))

@@ -83,7 +83,12 @@ class CompileProfiler(CompileCounter):
         breaks = Counter(f"{e.reason} ({e.file}:{e.line})" for e in self._seen() if isinstance(e, ev.GraphBroke))
         failures: dict[str, list[str]] = self.get_metrics()["guard_failures"]
         limited = [e for e in self._seen() if isinstance(e, ev.LimitHit)]
-        lines = ["Torchdynamo Profiler Report", "===========================", "", "Graph Breaks", "------------"]
+        lines = ["Torchdynamo Profiler Report", "===========================", ""]
+        failed = Counter(f"{e.error} in {e.where} [{e.id}]" for e in self._seen() if isinstance(e, ev.InternalError))
+        if failed:
+            lines += ["Internal Errors", "---------------", "The compiler itself failed; this ran in eager."]
+            lines += [*(f"{count:>5}x  {text}" for text, count in failed.items()), ""]
+        lines += ["Graph Breaks", "------------"]
         if breaks:
             lines += [
                 "Graph breaks happen when torchdynamo encounters code it can't safely trace.",

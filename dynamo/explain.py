@@ -40,6 +40,7 @@ class ExplainOutput:
     out_guards: list[events.GuardInstalled] = field(default_factory=list)
     recompiles: list[events.Recompiled] = field(default_factory=list)
     compile_times: str = ""
+    internal_errors: list[events.InternalError] = field(default_factory=list)
 
     @property
     def graph_count(self) -> int:
@@ -55,6 +56,7 @@ class ExplainOutput:
 
     def __str__(self) -> str:
         out = [
+            *(f"Internal Error: {e.where}: {e.error}: {e.message} [{e.id}], raised at {e.raised_at}" for e in self.internal_errors),
             f"Graph Count: {self.graph_count}",
             f"Graph Break Count: {self.graph_break_count}",
             f"Op Count: {self.op_count}",
@@ -133,6 +135,7 @@ def _explain(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     with session() as store:
         compile(f, backend=backend)(*args, **kwargs)
         output.out_guards = store.of(events.GuardInstalled)
+        output.internal_errors = store.of(events.InternalError)
         output.recompiles = store.of(events.Recompiled)
         output.break_reasons = _distinct([_reason(e) for e in store.of(events.GraphBroke)])
         output.compile_times = utils.compile_times(aggregate=True)
@@ -154,6 +157,7 @@ def _distinct(reasons: list[BreakReason]) -> list[BreakReason]:
 
 def _summary(o: ExplainOutput) -> str:
     lines = [f"Dynamo produced {o.graph_count} graphs with {o.graph_break_count} graph breaks and {o.op_count} ops"]
+    lines[:0] = [f"Internal error: {e.where}: {e.error}: {e.message} [{e.id}]" for e in o.internal_errors]
     if o.break_reasons:
         lines.append(" Break reasons: ")
         for i, b in enumerate(o.break_reasons, 1):

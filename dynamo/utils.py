@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+from dynamo.internal_errors import internal_errors
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
+
+__all__ = ["compile_times", "internal_errors"]
 
 
 def compile_times(repr: str = "str", aggregate: bool = False) -> Any:

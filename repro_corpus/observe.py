@@ -17,11 +17,11 @@ from typing import Any
 
 import torch
 
+from dynamo import internal_errors
 from dynamo.modes import surroundings
 from repro_corpus.program import Compile, Program
 
 _OURS = re.compile(r"\[DD\d+\]")
-_FAILED = re.compile(r"\[DD09[0156]\]|Internal error", re.IGNORECASE)
 
 
 @dataclass
@@ -38,6 +38,7 @@ def observe(program: Program, compile: Compile) -> Observation:
     torch.manual_seed(0)
     random.seed(0)
     before = surroundings()
+    internal_errors.forget()
     printed = io.StringIO()
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(printed):
         warnings.simplefilter("always")
@@ -51,7 +52,7 @@ def observe(program: Program, compile: Compile) -> Observation:
     seen.facts["printed"] = printed.getvalue()
     texts = [f"{w.category.__name__}: {w.message}" for w in caught if w.filename == program.run.__code__.co_filename]
     seen.facts["warnings"] = [t for t in texts if not _OURS.search(t)]
-    seen.internal = [str(w.message) for w in caught if _FAILED.search(str(w.message))]
+    seen.internal = [f"[{i}] {kind} at {place} (x{count})" for (i, kind, place), count in internal_errors.internal_errors().items()]
     after = surroundings()
     seen.facts["state afterwards"] = {k: v for k, v in after.items() if before[k] != v}
     return seen

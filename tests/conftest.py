@@ -11,7 +11,7 @@ import torch
 from hypothesis import settings
 
 import dynamo
-from dynamo import config
+from dynamo import config, internal_errors
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -33,6 +33,15 @@ def _same_random_numbers() -> None:
 def _nothing_compiled() -> None:
     """What an earlier test of this worker compiled would be found again, though it may have been compiled with other fuel."""
     dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def _no_internal_errors(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A failure of the compiler's own fails the test, whatever came out, unless the test is about one: `@pytest.mark.internal_error`."""
+    internal_errors.forget()
+    yield
+    found = internal_errors.internal_errors()
+    assert not found or request.node.get_closest_marker("internal_error"), f"internal errors: {found}"
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,7 @@ _WRITERS: dict[type[Event], Callable[[Any], list[str]]] = {
     ev.Recompiled: lambda e: [f"recompile of {e.frame}: {e.reason}", *(f"  {line}" for line in e.failures)],
     ev.LimitHit: lambda e: [f"recompile limit {e.limit} reached by {e.frame}: {e.reason}"],
     ev.FrameSkipped: lambda e: [f"frame {e.name} ({e.file}:{e.line}) is not captured: {e.id} {e.reason}"],
+    ev.InternalError: lambda e: [f"internal error [{e.id}] in {e.where}: {e.error}: {e.message} (raised at {e.raised_at})"],
     ev.FrozenMiss: lambda e: [f"frozen, ran without a compile: {e.frame}: {e.reason}"],
     ev.Decided: _decided,
     ev.StepScheduled: _scheduled,

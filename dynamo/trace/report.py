@@ -38,6 +38,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "engine": run.engine,
         "exit": run.exit,
         "error": run.error,
+        "internal_errors": [_internal_json(e) for e in run.internal_errors],
         "graphs": [graph_json(g) for g in run.graphs],
         "later_graphs": [graph_json(g) for g in run.later_graphs],
         "breaks": [_break_json(b) for b in run.breaks],
@@ -69,6 +70,20 @@ def graph_json(graph: ev.GraphCaptured) -> dict[str, Any]:
         "code": graph.code,
         "nodes": nodes,
     }
+
+
+def _internal_json(e: ev.InternalError) -> dict[str, Any]:
+    return {"id": e.id, "error": e.error, "message": e.message, "raised_at": e.raised_at, "where": e.where, "compile_id": e.compile_id}
+
+
+def _internal_lines(run: Run) -> list[str]:
+    """Failures of the compiler's own: before everything else, since what they hit ran uncompiled."""
+    counts = Counter((e.id, e.error, e.message.split("\n", 1)[0], e.where, e.raised_at) for e in run.internal_errors)
+    lines = [f"internal errors  {len(run.internal_errors)}: what follows ran in eager because the compiler itself failed"] if counts else []
+    for (error_id, kind, message, where, raised_at), count in counts.items():
+        times = f"  (x{count})" if count > 1 else ""
+        lines += [f"  [{error_id}] {where}{times}", f"      {kind}: {message}", f"      raised at {raised_at}"]
+    return [*lines, ""] if lines else []
 
 
 def _break_json(b: ev.GraphBroke) -> dict[str, Any]:
@@ -129,7 +144,7 @@ def _frame_json(run: Run, frame: Frame) -> dict[str, Any]:
 def as_text(run: Run, detail: Detail | None = None) -> str:
     """The report for people: what was captured, where it broke and why, what each compile relies on, where time went."""
     detail = detail or Detail()
-    lines = [summary(run)]
+    lines = [*_internal_lines(run), summary(run)]
     for frame in run.frames:
         lines += _frame_lines(run, frame, detail)
     for title, section in _SECTIONS:
@@ -142,6 +157,7 @@ def as_text(run: Run, detail: Detail | None = None) -> str:
 def summary(run: Run) -> str:
     """The run in one line."""
     parts = [
+        *([plural(len(run.internal_errors), "internal error")] if run.internal_errors else []),
         plural(len(run.graphs), "graph"),
         plural(sum(g.ops for g in run.graphs), "op"),
         plural(len(run.breaks), "break"),
