@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 PRELUDE = """
 import torch
 import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 class Base:
     scale = 2.0
@@ -43,6 +45,26 @@ class Doubled(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return grad * 2 + x * 0
 
+class Logged(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        operators.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+class Counted(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        operators.append(getattr(func, "__name__", ""))
+        return func(*args, **(kwargs or {}))
+
+operators = []
+
+def under(mode, fn):
+    def run(*args):
+        operators.clear()
+        with mode():
+            results = fn(*args)
+        return *results, list(operators)
+    return run
+
 def slope(loss, of):
     return torch.autograd.grad(loss, of, allow_unused=True)[0]
 """
@@ -61,7 +83,13 @@ POINTWISE = (
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
 DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
 CALLED = ("helper({a})", "layer.step({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
-VALUES = POINTWISE + MOVED + DRAWN + CALLED
+TRANSFORMED = (
+    "torch.vmap(helper)({a})",
+    "torch.func.grad(lambda t: (t.sin() * {b}).sum())({a})",
+    "torch.func.jvp(torch.sin, ({a},), ({b},))[1]",
+    "Doubled.apply({a}).sum() * {b}",
+)
+VALUES = POINTWISE + MOVED + DRAWN + CALLED + TRANSFORMED
 
 WRITES = (
     "{a}.mul_(2)",
@@ -84,6 +112,8 @@ AUTOGRAD = (
     "{a} = {a}.detach().requires_grad_()",
     "{a} = {a}.requires_grad_()",
     "{a} = ({a} * 1).detach().requires_grad_(True); seen.append(slope(({a} * {a}).sum(), {a}))",
+    "{a}.requires_grad_(False)",
+    "({a} * 2).sum().backward() if {a}.requires_grad and torch.is_grad_enabled() else None",
     "seen.append({a}.requires_grad)",
     "seen.append(({a} * 1).is_leaf)",
     "seen.append(torch.is_grad_enabled())",
@@ -140,6 +170,8 @@ CALLS = (
     "torch.autocast('cpu', torch.bfloat16)(f)(a, b, n, flag)",
     "torch.inference_mode()(f)(a, b, n, flag)",
     "torch.enable_grad()(f)(a, b, n, flag)",
+    "under(Logged, f)(a, b, n, flag)",
+    "under(Counted, f)(a, b, n, flag)",
 )
 
 
@@ -198,7 +230,7 @@ def program(compile):
     try:
 {textwrap.indent(chr(10).join(lines), "        ")}
         for result in results[-1]:
-            if result.requires_grad and result.grad_fn is not None and a.requires_grad and a.is_leaf:
+            if isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None and a.requires_grad and a.is_leaf:
                 result.float().sum().backward(retain_graph=True)
         return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf]
     finally:
