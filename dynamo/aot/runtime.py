@@ -79,7 +79,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
             run_backward, lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
         inputs = [*ctx.saved_tensors]
         for i, strides, shape, is_dense in tangents:
-            inputs.append(_as_traced(grads[i], strides, shape, is_dense) if lays_out else grads[i])
+            grad = _resolved(grads[i])
+            inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
         if releases:
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
             if extras and not _keeps_graph():
@@ -203,6 +204,11 @@ def flat_base(t: Tensor) -> Tensor:
     storage = t.untyped_storage()
     flat = torch.empty(0, dtype=t.dtype, device=t.device)
     return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
+
+
+def _resolved(grad: Tensor) -> Tensor:
+    """The gradient with its values in memory: it may arrive as a conjugate or negative view, and none was traced."""
+    return grad.resolve_conj().resolve_neg() if grad.is_conj() or grad.is_neg() else grad
 
 
 def _as_traced(grad: Tensor, strides: tuple[int, ...], shape: tuple[int, ...], is_dense: bool) -> Tensor:

@@ -239,7 +239,7 @@ def _index_add(ctx: Context, x: Tensor, d: int, index: Tensor, source: Tensor, *
         value = cast(source.load(where), ctx_type(x))
         return place, value if alpha == 1 else call("mul", value, const(alpha, value.type))
 
-    if mode == "add" and types.is_half(x.type) and x.ndim > 1 and at in (0, x.ndim - 1):  # ATen rounds the others one by one
+    if mode == "add" and types.is_half(x.type) and alpha == 1 and x.ndim > 1 and at in (0, x.ndim - 1):  # ATen rounds the others one by one
         return sums_of(ctx, x, template(source.shape, x), body)
     out = base_copy(ctx, x)
     scatter(ctx, out, template(source.shape, x), mode, body)

@@ -113,9 +113,9 @@ def mean(ctx: Context, x: Tensor, dim: Dims, keepdim: bool, dtype: torch.dtype) 
     return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, dtype, accumulate_type(dtype), post=lambda v: over(v, number(v, items)))
 
 
-def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
     """Mean and sum of squared deviations, both with kept dims and in the accumulate type: two sums over the same row."""
-    wide = accumulate_type(dtype)
+    wide = wide or accumulate_type(dtype)
     centre = mean(ctx, x, dims, True, wide)
     deviation = ctx.map(minus, [x, centre], wide)
     squares = ctx.reduce("sum", deviation, normal_dims(dims, x.ndim), True, wide, pre=square)
@@ -129,13 +129,13 @@ def _variance(
         raise Decline
     items = count(x, dim)
     divisor = max(items - (1 if correction is None else correction), 0)
-    centre, squares = moments(ctx, x, dim, dtype)
+    centre, squares = moments(ctx, x, dim, dtype, chain_type(dtype))  # squares leave the range of float32 where variances do not
 
     def finish(value: Expr) -> Expr:
         variance = over(value, number(value, divisor))
         return call("sqrt", variance) if root else variance
 
-    result = ctx.map(finish, [squares], dtype)
+    result = ctx.map(finish, [squares], dtype, squares.dtype)
     shape_fix = (lambda t: t) if keepdim else partial(drop_dims, normal_dims(dim, x.ndim))
     return shape_fix(result), shape_fix(centre)
 
