@@ -168,7 +168,7 @@ def test_verify_and_doctor(tmp_path: Path) -> None:
 
     assert verified.returncode == 0, verified.stdout
     assert [c["check"] for c in checks if not c["ok"]] == []
-    assert set(facts) == {"versions", "compiler", "devices", "tensors", "machine", "config", "terminal"}
+    assert set(facts) == {"versions", "compiler", "devices", "torch", "tensors", "machine", "config", "terminal"}
     assert facts["config"]["recompile_limit"]["source"] == "default"
     assert "no terminal" in facts["terminal"]["stdout"]
     assert text.returncode == 0
