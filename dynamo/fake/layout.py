@@ -250,6 +250,8 @@ def as_float(dtype: torch.dtype) -> torch.dtype:
 
 def wrap_dims(dims: Sequence[int] | int | None, ndim: int) -> list[int]:
     """Non-negative dims; None or an empty list means all. Raises IndexError like eager."""
+    if ndim > 64:
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     if dims is None:
         return list(range(ndim))
     if isinstance(dims, int):
