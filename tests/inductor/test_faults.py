@@ -110,7 +110,7 @@ def test_read_only_cache_still_compiles(cache_dir, monkeypatch):
     def refuse(*args):
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(cache, "_write", refuse)
+    monkeypatch.setattr(cache, "write", refuse)
     assert_same(compiled(fn, [X])(X), fn(X))
     assert not libraries(cache_dir)
 
