@@ -3,6 +3,7 @@
     DIR/kernels/ab/<key>.so, .c, .sum   a built library, its source, and size and SHA-256 of the library
     DIR/graphs/ab/<key>.graph           a compiled graph; its first line holds sizes and SHA-256 of the parts
     DIR/hits                            one byte per graph found
+    DIR/grown                           one byte per PAGE bytes written since the cache was last held to its limit
 
 Files are written under a temporary name and renamed; a library comes before its sum. An entry that does not fit its sum was never
 finished or was damaged later, and is made again. Nothing here raises for a full or read-only disk. A folder that
@@ -24,6 +25,8 @@ from pathlib import Path
 from dynamo import config
 
 MAGIC = "dynamo-debug graph 1"
+PAGE = 4096
+SHARE = 32  # the cache may be over its limit by this part of it
 
 
 def root() -> Path:
@@ -119,7 +122,7 @@ def put(key: str, built: Path, source: str) -> Path:
         write(checksum, sum_text(content).encode())
     except OSError:
         return built
-    trim()
+    grown_by(len(content) + len(source))
     return library
 
 
@@ -197,7 +200,7 @@ def put_graph(key: str, parts: Sequence[bytes]) -> bool:
         write(path, head.encode() + b"\n" + content)
     except OSError:
         return False
-    trim()
+    grown_by(len(content))
     return True
 
 
@@ -271,13 +274,28 @@ def clear() -> int:
     removed = info().entries
     for folder in (directory(), graphs()):
         shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        (root() / "hits").unlink()
+    for counter in ("hits", "grown"):
+        with contextlib.suppress(OSError):
+            (root() / counter).unlink()
     return removed
+
+
+def grown_by(size: int) -> None:
+    """`size` bytes were written. A look through the whole cache takes as long as it is large, so there is one per SHARE of the limit."""
+    try:
+        with open(root() / "grown", "ab") as file:
+            file.write(b"\n" * (size // PAGE + 1))
+            grown = file.tell() * PAGE
+    except OSError:
+        return
+    if grown > limit() // SHARE:
+        trim()
 
 
 def trim() -> None:
     """Drop the entries used longest ago until the cache fits its limit."""
+    with contextlib.suppress(OSError):
+        os.truncate(root() / "grown", 0)
     entries = sorted(_entries(), key=lambda e: e.used)
     total = sum(e.bytes for e in entries)
     for entry in entries:

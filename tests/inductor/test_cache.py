@@ -395,6 +395,19 @@ def test_the_size_is_limited(monkeypatch, cache_dir):
     assert looked(base, *BASE).outcome == "miss"
 
 
+def test_a_new_entry_does_not_look_through_the_others(monkeypatch, cache_dir):
+    looked = []
+    monkeypatch.setattr(cache, "_entries", lambda: looked.append(1) or [])
+    for i in range(20):
+        assert cache.put_graph(f"{i:02}" + "0" * 62, [b"x" * 1000])
+    assert not looked
+    monkeypatch.setattr(cache, "limit", lambda: 100_000)
+    assert cache.put_graph("f" * 64, [b"x" * 1000])
+    assert len(looked) == 1  # 20 pages are more than a share of the limit
+    assert cache.put_graph("e" * 64, [b"x" * 1000])
+    assert len(looked) == 2
+
+
 def test_clear_leaves_other_files(cache_dir):
     looked(base, *BASE)
     (cache_dir / "notes.txt").write_text("mine")
