@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -216,12 +217,17 @@ def watcher() -> str:
     return ""
 
 
+def _random_state() -> int:
+    state = torch.get_rng_state()
+    return hash(ctypes.string_at(state.data_ptr(), state.numel()))
+
+
 # What a call may leave changed only where eager does: name -> reader. Reading changes nothing.
 _SURROUNDINGS: dict[str, Callable[[], Any]] = {
     **{mode.name: mode.read for mode in MODES},
     "inference mode": torch.is_inference_mode_enabled,
     "anomaly mode": lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
-    "random state": lambda: hash(bytes(torch.get_rng_state().untyped_storage().tolist())),
+    "random state": _random_state,
     "dispatch modes": torch._C._len_torch_dispatch_stack,
     "function modes": torch._C._len_torch_function_stack,
     "function overrides": torch._C._is_torch_function_enabled,

@@ -8,8 +8,10 @@ compiled again, which must find what the first run compiled still true.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import subprocess
@@ -74,6 +76,17 @@ class Server:
         self.process.communicate()
 
 
+def _warm() -> None:
+    """Import the compiler, which otherwise every child would do anew; nothing is compiled here, and what programs import is not touched."""
+    for package in ("dynamo", "inductor"):
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if module.name not in _NOT_WARMED:
+                importlib.import_module(module.name)
+
+
+_NOT_WARMED = frozenset({"dynamo.backends.peer", "dynamo.script_adapter", "dynamo.export.handover"})  # they import torch's own compiler
+
+
 def _serve(timeout: float) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -128,4 +141,5 @@ def _in_child(module: str, name: str, backend: str) -> list[str]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    _warm()
     _serve(float(sys.argv[1]))
