@@ -87,6 +87,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.nn.modules.module": "global hooks of modules",
     "torch.utils._pytree": "flattening of nested containers, which torch.fx itself uses",
     "torch.fx._lazy_graph_module": "graphs whose Python code is written only when somebody wants it",
+    "torch.fx.graph_module._loader": "the source texts of graphs, which are forgotten with their graph",
     "torch.fx.graph": "code generation of graphs with pytree signatures",
 }
 
