@@ -290,7 +290,7 @@ def module_of(graph: Any, attributes: dict[str, Any], call: Call, root: Any) -> 
     for name, obj in (*((n, t) for n, t, _ in owned), *attributes.items()):
         put(holder, name, obj)
     graph._codegen = ExportCode(call)
-    gm = ExportedModule(holder, graph, class_name=f"Exported{call.name if call.name.isidentifier() else ''}")
+    gm = ExportedModule(holder, graph, class_name="GraphModule")
     for table in (gm._modules, gm._parameters, gm._buffers):
         table.clear()
     for name, t, persistent in owned:

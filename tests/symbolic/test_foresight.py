@@ -80,9 +80,9 @@ def attempts_and_breaks(fn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
     graphs: list[str] = []
     attempt = capture.attempt
 
-    def counted(fn: Any, *rest: Any) -> Any:
+    def counted(tx: Any, fn: Any, inputs: Any) -> Any:
         attempted.append(fn.__name__)
-        return attempt(fn, *rest)
+        return attempt(tx, fn, inputs)
 
     def keep(gm: torch.fx.GraphModule, inputs: Any) -> Any:
         graphs.append(str(gm.graph))
