@@ -31,12 +31,15 @@ CHECKED_SIMD = "#pragma omp simd reduction(|:bad)"
 
 @dataclass
 class Running:
-    """A reduction in progress: its lane arrays, and for long sums (total, lost low bits): Kahan's sum over blocks."""
+    """A reduction in progress: its lane arrays, and for long sums the lanes of the total over blocks.
+
+    Totals are float64: the low bits that Kahan's float32 pair would keep, without the NaN that it makes of an infinity.
+    """
 
     node: Expr
     row: Accumulator
     arrays: list[str]
-    totals: list[str]
+    total: str | None
     value: Placed
     position: str
 
@@ -114,14 +117,14 @@ class StagePrinter:
         row = accumulator(kind, operand.type, "i32" if is_short else "i64", in_order=in_order)
         arrays = [self.names.fresh("acc") for _ in row.parts]
         chunked = row.is_sum and self.chunk_depth() is not None
-        totals = [self.names.fresh("total"), self.names.fresh("lost")] if chunked else []
-        for name, (type_name, initial) in [*zip(arrays, row.parts, strict=True), *((t, row.parts[0]) for t in totals)]:
+        total = self.names.fresh("total") if chunked else None
+        for name, (type_name, initial) in [*zip(arrays, row.parts, strict=True), *([(total, ("f64", "0"))] if total else [])]:
             self.before.append(f"{c_type(type_name or operand.type)} {name}[{self.lanes}] __attribute__((aligned(64)));")
             self.before.append(f"for (int l = 0; l < {self.lanes}; l++) {name}[l] = {initial};")
         terms = operand.args[:2] if row.is_sum and is_term(operand) else (operand,)
         value, *factor = [self.printer.value(a) for a in terms]
         position = self.position(axes) if kind.startswith("arg") else ""
-        run = self.running[key] = Running(node, row, arrays, totals, value, position)
+        run = self.running[key] = Running(node, row, arrays, total, value, position)
         lane = f"{self.kernel.block.name} - lo" if self.kernel.block else "l" if self.lanes > 1 else "0"
         unique = self.names.fresh("")
         update, other = (ADD_PRODUCT[operand.type], factor[0][0]) if factor else (row.update, "")
@@ -164,11 +167,9 @@ class StagePrinter:
     def flush(self) -> list[str]:
         out: list[str] = []
         for run in self.running.values():
-            if run.totals:
-                (acc,), (total, lost), kind = run.arrays, run.totals, c_type(run.node.args[0].type)
-                step = f"const {kind} add = {acc}[l] - {lost}[l], sum = {total}[l] + add;"
-                step += f" {lost}[l] = (sum - {total}[l]) - add; {total}[l] = sum; {acc}[l] = 0;"
-                out += [SIMD, f"for (int l = 0; l < {self.lanes}; l++) {{ {step} }}"]
+            if run.total:
+                (acc,) = run.arrays
+                out += [SIMD, f"for (int l = 0; l < {self.lanes}; l++) {{ {run.total}[l] += {acc}[l]; {acc}[l] = 0; }}"]
         return out
 
     def loops(self, depth: int = 0) -> list[str]:
@@ -185,7 +186,7 @@ class StagePrinter:
         inner = scope.lines[depth + 1] + self.loops(depth + 1)
         if axis is self.kernel.crossing:
             return self.printer.patches.wrap([f"for (long {axis.name} = first; {axis.name} < last; {axis.name}++) {{", *indent(inner), "}"])
-        flush_here = any(r.totals for r in self.running.values()) and self.chunk_depth() == depth + 1
+        flush_here = any(r.total for r in self.running.values()) and self.chunk_depth() == depth + 1
         if flush_here and hint(axis.extent) > COLUMN_CHUNK and self.is_block and depth == len(self.stage.axes) - 1:
             return self.chunked_loop(axis, inner, COLUMN_CHUNK)
         if flush_here:
@@ -232,7 +233,7 @@ class StagePrinter:
             return [f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
         at = self.names.fresh("at")
         whole, rest = extent - extent % lanes, extent % lanes
-        flush = self.flush() if any(r.totals for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
+        flush = self.flush() if any(r.total for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
         step = [SIMD, f"for (int l = 0; l < {lanes}; l++) {{", f"    const long {axis.name} = {at} + l;", *indent(body), "}"]
         step = prefetches(self.kernel, self.stage, axis, at, lanes) + step
         if flush and extent > ROW_CHUNK:
@@ -258,14 +259,8 @@ class StagePrinter:
         """Combine lanes, then store what is computed from the reductions."""
         out: list[str] = []
         for run in self.running.values():
-            if run.totals:
-                out += [
-                    SIMD,
-                    (
-                        f"for (int l = 0; l < {self.lanes}; l++)"
-                        f" {run.arrays[0]}[l] = {run.totals[0]}[l] + ({run.arrays[0]}[l] - {run.totals[1]}[l]);"
-                    ),
-                ]
+            if run.total:
+                out += [SIMD, f"for (int l = 0; l < {self.lanes}; l++) {run.arrays[0]}[l] = {run.total}[l] + {run.arrays[0]}[l];"]
             if not self.is_block and self.lanes > 1:
                 out += self.across_lanes(run)
         if not self.running:
