@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from inductor.ir.nest import BACKWARD, Origin
 
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def origin_text(origins: Iterable[Origin]) -> str:
@@ -31,4 +31,4 @@ def origin_comment(origins: Iterable[Origin]) -> list[str]:
 
 def without_comments(source: str) -> str:
     """What the C compiler sees: the same loops of other lines need no other library."""
-    return _COMMENT.sub("", source)
+    return COMMENT.sub("", source)

@@ -8,14 +8,16 @@ equal share one function, which takes a table of their own pointers. What a C co
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
-from inductor.codegen.c.comments import without_comments
+from inductor.codegen.c.comments import COMMENT
 from inductor.schedule.batch import BatchKernel
 from inductor.schedule.kernel import Kernel
 
 _POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)
+MOST_LINES = 6
 _NAME = re.compile(r"\b(?:(p|t|in\d+|out\d+)_)?([A-Za-z]\w*)\b")
 
 
@@ -23,15 +25,18 @@ _NAME = re.compile(r"\b(?:(p|t|in\d+|out\d+)_)?([A-Za-z]\w*)\b")
 class Form:
     """A kernel's text under canonical names, and the pointers it takes there: (slot, C type, elements to skip) in order of use."""
 
-    text: str
+    text: str  # `/*0*/`, `/*1*/` .. stand for the comments: equal kernels may come from other lines of the user
     pointers: tuple[tuple[str, str, str], ...]
-    comment: str
+    comments: tuple[str, ...]
 
 
 def form_of(kernel: Kernel, text: str) -> Form:
     """What a printed kernel looks like when its own names are taken out."""
     declared = {name: (declaration, cast, slot, skip or "0") for declaration, name, cast, slot, skip in _POINTER.findall(text)}
-    bare = without_comments(_POINTER.sub("", text))
+    body = _POINTER.sub("", text)
+    comments = tuple(COMMENT.findall(body))
+    places = count()
+    bare = COMMENT.sub(lambda _: f"/*{next(places)}*/", body)
     loops = {a.name for s in kernel.stages for m in s.members for a in m.axes} | {a.name for a in kernel.outer}
     for stage in kernel.stages:
         loops.update(a.name for a in stage.axes)
@@ -62,31 +67,42 @@ def form_of(kernel: Kernel, text: str) -> Form:
         lines.append(f"    {declaration}p_{new} = {cast}p[{len(lines) + 1}];\n")
         pointers.append((slot, cast, skip))
     head, brace, body = renamed.partition("{\n")
-    comment = re.search(r"/\*.*?\*/", text)
-    return Form(head + brace + "".join(lines) + body, tuple(pointers), comment.group(0) if comment else "")
+    return Form(head + brace + "".join(lines) + body, tuple(pointers), comments)
 
 
 def share(kernels: list[tuple[Kernel, str]]) -> list[str]:
     """The texts of the kernels of a unit, those that are equal printed once before what calls it."""
     forms = [None if isinstance(kernel, BatchKernel) else form_of(kernel, text) for kernel, text in kernels]  # a batch is a table already
-    users = Counter(form.text for form in forms if form is not None)
+    users: dict[str, list[Form]] = {}
+    for form in forms:
+        if form is not None:
+            users.setdefault(form.text, []).append(form)
     names: dict[str, str] = {}
     out: list[str] = []
     for (kernel, text), form in zip(kernels, forms, strict=True):
-        if form is None or users[form.text] == 1:
+        if form is None or len(users[form.text]) == 1:
             out.append(text)
             continue
         if form.text not in names:
             name = names[form.text] = f"same{len(names)}"
             body = form.text.replace("NAME", name).replace(f"static void {name}(", f"static __attribute__((noinline)) void {name}(")
-            out.append(f"{form.comment}\n{body}" if form.comment else body)
+            for at, comments in enumerate(zip(*(user.comments for user in users[form.text]), strict=True)):
+                body = body.replace(f"/*{at}*/", joined(comments))
+            out.append(body)
         out.append(_call(kernel.name, names[form.text], form))
     return out
 
 
+def joined(comments: Sequence[str]) -> str:
+    """One comment for loops that several kernels share: the lines of each, those of the first few where they are many."""
+    lines = list(dict.fromkeys(line for comment in comments for line in comment[2:-2].strip().split("; ")))
+    more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+    return f"/* {'; '.join(lines[:MOST_LINES] + more)} */"
+
+
 def _call(name: str, shared: str, form: Form) -> str:
     entries = ["p[0]", *(f"p[{slot}]" if skip == "0" else f"(char *)({cast}p[{slot}] + {skip})" for slot, cast, skip in form.pointers)]
-    comment = f" {form.comment}" if form.comment else ""
+    comment = f" {form.comments[0]}" if form.comments else ""
     return (
         f"static void {name}(char *const *p, int threads) {{{comment}\n"
         f"    char *const mine[] = {{{', '.join(entries)}}};\n    {shared}(mine, threads);\n}}\n"
