@@ -114,12 +114,21 @@ def mean(ctx: Context, x: Tensor, dim: Dims, keepdim: bool, dtype: torch.dtype) 
 
 
 def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
-    """Mean and sum of squared deviations, both with kept dims and in the accumulate type: two sums over the same row."""
-    wide = wide or accumulate_type(dtype)
-    centre = mean(ctx, x, dims, True, wide)
-    deviation = ctx.map(minus, [x, centre], wide)
-    squares = ctx.reduce("sum", deviation, normal_dims(dims, x.ndim), True, wide, pre=square)
-    return centre, squares
+    """Mean and sum of squared deviations, both with kept dims and in the accumulate type: two passes over the same row.
+
+    Where the first pass may round, the second corrects it: `m' = m + sum(d) / n`, `S' = sum(d*d) - sum(d)**2 / n` for `d = x - m`
+    (Chan, Golub, LeVeque 1983: the corrected two-pass algorithm). Rows of one value have that value as their mean, so they become 0.
+    """
+    wide, items, over_dims = wide or accumulate_type(dtype), count(x, dims), normal_dims(dims, x.ndim)
+    first = mean(ctx, x, dims, True, wide)
+    deviation = ctx.map(minus, [x, first], wide)
+    squares = ctx.reduce("sum", deviation, over_dims, True, wide, pre=square)
+    if x.dtype != wide:
+        return first, squares
+    rest = ctx.reduce("sum", deviation, over_dims, True, wide)
+    centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
+    exact = ctx.map(lambda s, r: call("max", number(s, 0), minus(s, times(square(r), 1.0 / items))), [squares, rest], wide)
+    return centre, exact
 
 
 def _variance(
