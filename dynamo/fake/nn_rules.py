@@ -398,7 +398,8 @@ def _bmm(device: Device, a: Tensor, b: Tensor) -> Any:
 
 
 def _softmax(device: Device, x: Tensor, dim: int, half_to_float: bool) -> Any:
-    if not x.dtype.is_floating_point or not -x.dim() <= dim < max(x.dim(), 1):
+    is_known = x.dtype.is_floating_point or not x.numel()  # without elements eager takes any type
+    if not is_known or not -x.dim() <= dim < max(x.dim(), 1):
         return NotImplemented
     return dense(x.shape, torch.float32 if half_to_float else x.dtype)
 

@@ -132,7 +132,9 @@ class _NestRun:
     def compute(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
         dtype = TYPES[node.type].torch
         if node.op == "const":
-            return torch.full(self.ones, const_value(node) or 0, dtype=dtype)
+            number = const_value(node)
+            assert number is not None
+            return torch.full(self.ones, number, dtype=dtype)
         if node.op == "index":
             return self.index(node.attr, ())
         if node.op == "load":

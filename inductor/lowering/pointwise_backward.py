@@ -66,7 +66,7 @@ def _elu_backward(ctx: Context, grad: Tensor, alpha: float, scale: float, input_
             negative = times(times(g, input_scale), plus(v, alpha * scale))
         else:
             negative = times(times(g, input_scale * alpha * scale), call("exp", times(v, input_scale)))
-        return call("where", call("le", v, number(v, 0)), negative, times(g, scale))
+        return call("where", call("gt", v, number(v, 0)), times(g, scale), negative)  # NaN stays NaN, as in ATen's loop of vectors
 
     return binary(fn, ctx, grad, x)
 

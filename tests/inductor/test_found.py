@@ -106,6 +106,14 @@ def test_an_assignment_to_nothing():
     check({"d": "make((1, 1), torch.float32)"}, "d[0:0:3, :] = True\nv0 = F.relu(d)", "v0 d")
 
 
+def test_a_divisor_of_negative_zero():
+    check({"a": "make((2,), torch.float32)"}, "v0 = a / -0.0\nv1 = a * -0.0", "v0 v1")
+
+
+def test_softmax_of_no_elements_takes_any_type():
+    check({"a": "make((2, 0), torch.float32)"}, "v0 = a.isnan()\nv1 = v0.log_softmax(0)\nv2 = v0.long().softmax(0)", "v1 v2")
+
+
 OUT_OF_RANGE = {
     "gather": (lambda x, i: x.gather(1, i), [[-1]]),
     "gather from one": (lambda x, i: x[:, :1].gather(1, i), [[1]]),
