@@ -15,18 +15,18 @@ from dynamo.collector import paused
 from dynamo.decisions import compiling, current_compile
 from dynamo.trace import emit, stage
 from dynamo.trace.events import GraphLowered, Note
-from inductor.codegen.c.unit import print_unit
 from inductor.errors import BuildError, Unsupported
 from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
 from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
 from inductor.report import Reporter
-from inductor.runtime.build import start
 from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
+from inductor.targets.cpu.build import start
+from inductor.targets.cpu.c.unit import print_unit
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 

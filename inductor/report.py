@@ -9,13 +9,13 @@ from torch.fx import GraphModule
 from dynamo.aot.report import report
 from dynamo.trace import emit, is_watched
 from dynamo.trace.events import CodeGenerated, StepScheduled
-from inductor.codegen.script import print_script
 from inductor.ir.affine import Axis
 from inductor.ir.nest import Extern, Origin, Program
 from inductor.ir.text import print_buffer, print_extern, print_nest, print_program, print_value
-from inductor.runtime.build import command_for
-from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
+from inductor.targets.cpu.build import command_for
+from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.script import print_script
 
 
 class Reporter:

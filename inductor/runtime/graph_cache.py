@@ -20,9 +20,10 @@ from dynamo.aot.facts import Facts
 from dynamo.trace import current, emit, is_watched, stage
 from dynamo.trace.events import CacheLooked, Decided, Event, Note, StageTimed
 from inductor.errors import BuildError
-from inductor.runtime import build, cache, codec, graph_key
+from inductor.runtime import cache, codec, graph_key
 from inductor.runtime.graph_key import NotKept
 from inductor.runtime.pending import Pending
+from inductor.targets.cpu import build
 
 NOT_KEPT = "DI010"
 

@@ -23,8 +23,8 @@ from dynamo import config
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.decisions import is_limited
 from dynamo.modes import MODES
-from inductor import machine
-from inductor.runtime import build, cache, mathlib
+from inductor.runtime import cache
+from inductor.targets.cpu import build, machine, mathlib
 
 Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
 

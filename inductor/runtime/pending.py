@@ -10,9 +10,9 @@ from typing import Any
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
 from inductor.errors import BuildError
-from inductor.runtime.host import make_host
 from inductor.runtime.pool import Job
 from inductor.runtime.recipe import Recipe
+from inductor.targets.cpu.host import make_host
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 

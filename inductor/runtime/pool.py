@@ -18,11 +18,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from inductor.machine import cpus
-
 T = TypeVar("T")
 
 EXIT_PATIENCE = 2.0  # seconds that killed compilers get to end, so that their threads can clean up
+
+
+def cpus() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Job(Generic[T]):

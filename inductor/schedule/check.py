@@ -13,10 +13,10 @@ from inductor.ir.nest import Extern, Nest, Program, Store
 from inductor.ir.overwrites import Memory
 from inductor.ir.text import print_nest
 from inductor.ir.verify import VerifyError
-from inductor.schedule.batch import BatchKernel
-from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
 from inductor.schedule.reuse import footprint, touched
+from inductor.targets.cpu.batch import BatchKernel
+from inductor.targets.cpu.kernel import Kernel
 
 
 def verify_plan(plan: Plan) -> None:

@@ -16,8 +16,8 @@ from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Extern, Nest, Program, Store
-from inductor.schedule.batch import BatchKernel
-from inductor.schedule.kernel import Kernel, Stage
+from inductor.targets.cpu.batch import BatchKernel
+from inductor.targets.cpu.kernel import Kernel, Stage
 
 
 def touched(step: Kernel | Extern) -> tuple[str, ...]:

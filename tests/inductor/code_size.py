@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from inductor.runtime import build
+from inductor.targets.cpu import build
 
 LIMIT = 64 * 1024  # bytes of one kernel: beyond, a loop was unrolled or grouped without end
 

@@ -20,7 +20,8 @@ import dynamo
 from dynamo import config, decisions
 from dynamo.trace import session
 from dynamo.trace.events import CacheLooked, CodeGenerated, Decided, GraphCaptured, Note, StageTimed
-from inductor.runtime import build, cache, pool
+from inductor.runtime import cache, pool
+from inductor.targets.cpu import build
 
 SKIPPED = {"aot", "partition", "passes", "lower", "schedule", "kernels", "build"}
 

@@ -18,11 +18,11 @@ import dynamo
 from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated
-from inductor import machine
-from inductor.codegen.c import unit
 from inductor.errors import BuildError
-from inductor.runtime import build, pool
+from inductor.runtime import pool
 from inductor.schedule.fuse import Before, Group
+from inductor.targets.cpu import build, machine
+from inductor.targets.cpu.c import unit
 from tests.inductor.code_size import built_sizes
 from tests.inductor.helpers import assert_same, check, compiled, texts
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 
 import dynamo
 from dynamo import config
-from inductor.codegen.c.unit import PRELUDE
+from inductor.targets.cpu.c.unit import PRELUDE
 from tests.cli.command import environment, run, write
 
 

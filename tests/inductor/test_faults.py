@@ -14,7 +14,8 @@ import torch
 
 from dynamo import config
 from inductor.errors import BuildError
-from inductor.runtime import build, cache
+from inductor.runtime import cache
+from inductor.targets.cpu import build
 from tests.inductor.helpers import assert_same, compiled
 
 PROGRAM = """

@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor import machine
-from inductor.codegen.c.unit import PRELUDE
+from inductor.targets.cpu import machine
+from inductor.targets.cpu.c.unit import PRELUDE
 from tests.inductor.helpers import texts
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -12,9 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from inductor import machine
-from inductor.runtime import build, host
 from inductor.runtime.layout import connect
+from inductor.targets.cpu import build, host, machine
 from tests.inductor.helpers import assert_same, check, compiled, texts
 from tui.commands import doctor
 

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from dynamo import decisions
 from dynamo.trace import session
 from dynamo.trace.events import Decided
-from inductor.runtime import host
-from inductor.runtime.python_host import PythonHost
+from inductor.targets.cpu import host
+from inductor.targets.cpu.python_host import PythonHost
 from tests.inductor.helpers import assert_same, check, compiled
 
 A, B = torch.randn(64, 48), torch.randn(48, 64)

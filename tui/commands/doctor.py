@@ -111,7 +111,7 @@ def _config() -> Facts:
 def _machine() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"facts": "not read; the package is not built"}
-    from inductor import machine  # loads torch
+    from inductor.targets.cpu import machine  # loads torch
 
     return dict(machine.rows())
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from inductor import machine
 from inductor.ir.nest import Extern, View
 from inductor.runtime.recipe import KernelCall, Recipe
+from inductor.targets.cpu import machine
 
 
 class PythonHost:

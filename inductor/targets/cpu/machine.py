@@ -20,6 +20,8 @@ from pathlib import Path
 
 import torch
 
+from inductor.runtime.pool import cpus
+
 KB = 1024
 WORK_PER_US = 10_000  # additions that one processor does in a microsecond
 SERIAL_WORK = 60_000  # below, no team pays: not even eager, which shares out from 32,768 elements on, would
@@ -93,11 +95,6 @@ def found() -> Machine:
         caches.get(3, assumed.l3),
         vector_bits(cpu_flags()),
     )
-
-
-def cpus() -> int:
-    """Processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def read_caches(folder: Path) -> dict[int, int]:

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from dynamo.aot.report import constant_text, python
-from inductor.codegen.c.comments import origin_text
 from inductor.ir.nest import Buffer, Extern, View
-from inductor.runtime.build import command_for
-from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
+from inductor.targets.cpu.build import command_for
+from inductor.targets.cpu.c.comments import origin_text
+from inductor.targets.cpu.kernel import Kernel
 
 HEAD = '''"""{name}: the host program as Python. `python output_code.py` builds output_code.c and runs it on random inputs."""
 

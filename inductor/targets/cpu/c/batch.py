@@ -5,13 +5,13 @@ The code has the size of one row's code, however many rows there are; threads sh
 
 from __future__ import annotations
 
-from inductor.codegen.c.body import Names, stores_by_buffer
-from inductor.codegen.c.exprs import c_type
-from inductor.codegen.c.kernel import StagePrinter, indent, team
 from inductor.ir.dims import hint
 from inductor.ir.nest import Program
-from inductor.machine import SERIAL_WORK, WORK_PER_THREAD
-from inductor.schedule.batch import BatchKernel
+from inductor.targets.cpu.batch import BatchKernel
+from inductor.targets.cpu.c.body import Names, stores_by_buffer
+from inductor.targets.cpu.c.exprs import c_type
+from inductor.targets.cpu.c.kernel import StagePrinter, indent, team
+from inductor.targets.cpu.machine import SERIAL_WORK, WORK_PER_THREAD
 
 PIECE = 8192  # elements of a row that one thread takes at a time
 

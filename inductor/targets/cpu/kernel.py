@@ -18,10 +18,10 @@ from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
-from inductor.machine import SERIAL_WORK, machine
 from inductor.schedule.domain import loops_apart, simplify
 from inductor.schedule.fuse import Group
-from inductor.schedule.interior import Interior, interior
+from inductor.targets.cpu.interior import Interior, interior
+from inductor.targets.cpu.machine import SERIAL_WORK, machine
 
 BLOCK = 4096  # least elements per block of a block kernel that only does pointwise work
 MANY_BLOCKS = 64  # outer iterations that share evenly among any number of threads

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from inductor.codegen.c.exprs import index_text
 from inductor.ir.affine import Axis, Index, const
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
-from inductor.machine import machine
-from inductor.schedule.kernel import Kernel, Stage
+from inductor.targets.cpu.c.exprs import index_text
+from inductor.targets.cpu.kernel import Kernel, Stage
+from inductor.targets.cpu.machine import machine
 
 LINE = 64  # bytes
 

@@ -11,14 +11,14 @@ import torch
 
 from dynamo import config
 from dynamo.op_effects import acts
-from inductor import machine
 from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import contiguous_strides, is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
 from inductor.runtime.layout import connect, dtype_number
 from inductor.runtime.packed import PACKED, PackedConvolution
-from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
+from inductor.targets.cpu import machine
+from inductor.targets.cpu.python_host import PythonHost
 
 KERNEL, CALL, EMPTY, VIEW, DROP, CHECK = range(6)
 LARGEST_TEAM = 256  # threads, as in host.c

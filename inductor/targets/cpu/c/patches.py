@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inductor.codegen.c.exprs import c_type, index_text
 from inductor.ir.affine import Axis, Index
 from inductor.ir.types import TYPES
-from inductor.schedule.kernel import Kernel
+from inductor.targets.cpu.c.exprs import c_type, index_text
+from inductor.targets.cpu.kernel import Kernel
 
 STEP = 32  # crossing iterations per patch: two cache lines of floats
 

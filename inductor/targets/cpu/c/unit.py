@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from inductor.codegen.c.batch import BatchPrinter
-from inductor.codegen.c.exprs import libm_used
-from inductor.codegen.c.kernel import KernelPrinter
-from inductor.codegen.c.shared import share
 from inductor.ir.nest import Program
-from inductor.runtime.build import section
-from inductor.runtime.mathlib import prototypes
-from inductor.schedule.batch import BatchKernel
-from inductor.schedule.kernel import Kernel
+from inductor.targets.cpu.batch import BatchKernel
+from inductor.targets.cpu.build import section
+from inductor.targets.cpu.c.batch import BatchPrinter
+from inductor.targets.cpu.c.exprs import libm_used
+from inductor.targets.cpu.c.kernel import KernelPrinter
+from inductor.targets.cpu.c.shared import share
+from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.mathlib import prototypes
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
 TRANSPOSE = Path(__file__).with_name("transpose.h").read_text()

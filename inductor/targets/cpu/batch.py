@@ -8,7 +8,7 @@ from inductor.ir.dims import Dim, hint
 from inductor.ir.expr import cost
 from inductor.ir.nest import Batch, Program
 from inductor.schedule.fuse import Group
-from inductor.schedule.kernel import Builder, Kernel
+from inductor.targets.cpu.kernel import Builder, Kernel
 
 
 @dataclass

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from inductor.codegen.c.exprs import c_type, cast_text, const_text, index_text, op_text
-from inductor.codegen.c.patches import Patches
 from inductor.ir.affine import Axis, Index
 from inductor.ir.expr import Expr, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
-from inductor.schedule.kernel import Kernel
+from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text
+from inductor.targets.cpu.c.patches import Patches
+from inductor.targets.cpu.kernel import Kernel
 
 Placed = tuple[str, int]  # C text and the loop depth where it is known (0: before all loops of the stage)
 

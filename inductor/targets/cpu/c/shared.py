@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from inductor.codegen.c.comments import COMMENT
-from inductor.schedule.batch import BatchKernel
-from inductor.schedule.kernel import Kernel
+from inductor.targets.cpu.batch import BatchKernel
+from inductor.targets.cpu.c.comments import COMMENT
+from inductor.targets.cpu.kernel import Kernel
 
 _POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)
 MOST_LINES = 6

@@ -12,10 +12,10 @@ import subprocess
 from pathlib import Path
 
 from dynamo import config
-from inductor import machine
-from inductor.codegen.c.comments import without_comments
 from inductor.errors import BuildError
-from inductor.runtime import cache, mathlib, pool
+from inductor.runtime import cache, pool
+from inductor.targets.cpu import machine, mathlib
+from inductor.targets.cpu.c.comments import without_comments
 
 PATIENCE = 150.0  # seconds for one compiler; a unit takes a few
 TIMEOUT = 300.0  # for the second try

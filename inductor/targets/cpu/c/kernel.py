@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from inductor.codegen.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
-from inductor.codegen.c.comments import origin_comment
-from inductor.codegen.c.exprs import c_type, far_steps, step_lines
-from inductor.codegen.c.prefetch import prefetches, row_prefetches
-from inductor.codegen.c.reductions import ADD_PRODUCT, Accumulator, accumulator, is_term
 from inductor.ir.affine import Axis
 from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
 from inductor.ir.types import TYPES
-from inductor.machine import SERIAL_WORK, WORK_PER_THREAD
-from inductor.schedule.kernel import Kernel, Stage
+from inductor.targets.cpu.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
+from inductor.targets.cpu.c.comments import origin_comment
+from inductor.targets.cpu.c.exprs import c_type, far_steps, step_lines
+from inductor.targets.cpu.c.prefetch import prefetches, row_prefetches
+from inductor.targets.cpu.c.reductions import ADD_PRODUCT, Accumulator, accumulator, is_term
+from inductor.targets.cpu.kernel import Kernel, Stage
+from inductor.targets.cpu.machine import SERIAL_WORK, WORK_PER_THREAD
 
 ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
 COLUMN_CHUNK = 64  # the same for rows of a column sum
