@@ -13,7 +13,6 @@ class Type:
 
     name: str
     torch: torch.dtype
-    c: str
     size: int
     kind: str  # float, int, uint or bool
     compute: str
@@ -22,16 +21,16 @@ class Type:
 TYPES: dict[str, Type] = {
     t.name: t
     for t in (
-        Type("f64", torch.float64, "double", 8, "float", "f64"),
-        Type("f32", torch.float32, "float", 4, "float", "f32"),
-        Type("bf16", torch.bfloat16, "bf16", 2, "float", "f32"),
-        Type("f16", torch.float16, "f16", 2, "float", "f32"),
-        Type("i64", torch.int64, "int64_t", 8, "int", "i64"),
-        Type("i32", torch.int32, "int32_t", 4, "int", "i32"),
-        Type("i16", torch.int16, "int16_t", 2, "int", "i16"),
-        Type("i8", torch.int8, "int8_t", 1, "int", "i8"),
-        Type("u8", torch.uint8, "uint8_t", 1, "uint", "u8"),
-        Type("bool", torch.bool, "uint8_t", 1, "bool", "bool"),
+        Type("f64", torch.float64, 8, "float", "f64"),
+        Type("f32", torch.float32, 4, "float", "f32"),
+        Type("bf16", torch.bfloat16, 2, "float", "f32"),
+        Type("f16", torch.float16, 2, "float", "f32"),
+        Type("i64", torch.int64, 8, "int", "i64"),
+        Type("i32", torch.int32, 4, "int", "i32"),
+        Type("i16", torch.int16, 2, "int", "i16"),
+        Type("i8", torch.int8, 1, "int", "i8"),
+        Type("u8", torch.uint8, 1, "uint", "u8"),
+        Type("bool", torch.bool, 1, "bool", "bool"),
     )
 }
 

@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterable
 from inductor.ir.affine import Axis, Div, Index
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Nest
-from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES
+from inductor.targets.cpu.c.ops import C_OPS, C_TYPES, SUFFIX, UNSIGNED
 
 GROUPED_STEP = 8  # widest step between neighbours that several reads are taken from together
-UNSIGNED = {"i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t", "u8": "uint8_t", "bool": "uint8_t"}
-SUFFIX = {"f32": "f", "f64": ""}
 
 
 def c_type(name: str) -> str:
-    return TYPES[name].c
+    return C_TYPES[name]
 
 
 def index_text(index: Index, name: Callable[[Axis], str], opaque: tuple[Axis, frozenset[int]] | None = None) -> str:
@@ -120,8 +118,8 @@ def op_text(node: Expr, args: list[str]) -> str:
 
 
 def template_of(node: Expr) -> str:
-    row, operand = OPS[node.op], node.args[-1].type
-    template = row.c if isinstance(row.c, str) else row.c.get(operand, row.c.get(""))
+    operand = node.args[-1].type
+    template = C_OPS[node.op].for_operand(operand)
     if template is None:
         raise KeyError(f"{node.op} has no C form for {operand}")
     return template
@@ -129,5 +127,5 @@ def template_of(node: Expr) -> str:
 
 def libm_used(nodes: list[Expr]) -> set[str]:
     """libm functions with suffix, for the prototypes at the top of the unit; the prelude has some of them for some types."""
-    calls = [(f, n) for n in nodes if n.op in OPS for f in OPS[n.op].libm]
+    calls = [(f, n) for n in nodes if n.op in C_OPS for f in C_OPS[n.op].libm]
     return {f + SUFFIX.get(n.args[-1].type, "") for f, n in calls if f"{f}_f32" not in template_of(n)}
