@@ -12,55 +12,17 @@ from dataclasses import dataclass, field
 
 from dynamo.decisions import decide, refuse
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.dims import hint, numel
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
+from inductor.schedule.group import Group
 from inductor.schedule.order import in_order, may_refuse
 
 MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
 FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
 SMALL_WORK = 16384  # points below which parallelism does not matter
 PIECE = 65536  # points that stay near between filling and scattering to them
-
-
-@dataclass
-class Group:
-    """Nests that share the loops `outer`. Members keep their remaining axes as inner loops."""
-
-    outer: tuple[Axis, ...]
-    members: list[Nest]
-    alive: bool = True
-
-    @property
-    def has_reduction(self) -> bool:
-        return any(not m.is_pointwise for m in self.members)
-
-    @property
-    def points(self) -> Dim:
-        return max(m.points for m in self.members)
-
-    def inner(self, nest: Nest) -> tuple[Axis, ...]:
-        return tuple(a for a in nest.axes if a not in self.outer)
-
-    def __post_init__(self) -> None:
-        self._reads: frozenset[str] = frozenset().union(*(m.reads() for m in self.members))
-        self._writes: frozenset[str] = frozenset().union(*(m.writes() for m in self.members))
-
-    def take(self, merged: Group) -> None:
-        """Become the merged group, so that references to this one stay good."""
-        self.outer, self.members = merged.outer, merged.members
-        self.__post_init__()
-
-    def reads(self) -> frozenset[str]:
-        return self._reads
-
-    def writes(self) -> frozenset[str]:
-        return self._writes
-
-    @property
-    def name(self) -> str:
-        return "+".join(m.name for m in self.members)
 
 
 @dataclass

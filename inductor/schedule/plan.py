@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from inductor.ir.dims import Dim, hint
 from inductor.ir.nest import Batch, Extern, Opaque, Program, views_of
 from inductor.schedule.domain import restart_names
-from inductor.schedule.fuse import Fuser, Group
+from inductor.schedule.fuse import Fuser
+from inductor.schedule.group import Group, with_fewer_loops
 from inductor.schedule.inline import inline
 from inductor.schedule.reuse import touched, write_in_place
 from inductor.schedule.split import split_reductions
 from inductor.targets.cpu.batch import batch_kernel
-from inductor.targets.cpu.kernel import Builder, Kernel, with_fewer_loops
+from inductor.targets.cpu.kernel import Builder, Kernel
 
 LARGE = 16384  # bytes of a temporary; a few us of work, 10 times what an allocation takes
 LARGE_PROGRAM = 1 << 20  # bytes of all its temporaries; a hundred us of work

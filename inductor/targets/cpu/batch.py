@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from inductor.ir.dims import Dim, hint
 from inductor.ir.expr import cost
 from inductor.ir.nest import Batch, Program
-from inductor.schedule.fuse import Group
+from inductor.schedule.group import Group
 from inductor.targets.cpu.kernel import Builder, Kernel
 
 

@@ -11,15 +11,16 @@ is then walked in blocks (pure pointwise work and reductions over a strided dim)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, Index, const, of_atom
 from inductor.ir.dims import Dim, hint, numel
-from inductor.ir.expr import Expr, cost
+from inductor.ir.expr import cost
 from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
-from inductor.schedule.domain import loops_apart, simplify
-from inductor.schedule.fuse import Group
+from inductor.schedule.domain import loops_apart
+from inductor.schedule.group import Group
+from inductor.schedule.stages import Stage, Stager, contiguity
 from inductor.targets.cpu.interior import Interior, interior
 from inductor.targets.cpu.machine import SERIAL_WORK, machine
 
@@ -40,20 +41,25 @@ class Tile:
 
 
 @dataclass
-class Stage:
-    """Members that walk the loops `axes` together; `vector` is the innermost one (None: straight-line code)."""
+class LoopStage(Stage):
+    """A stage as loops: `vector` is the innermost one (None: straight-line code), `interior` where it runs without tests on its index."""
 
-    axes: tuple[Axis, ...]
-    members: list[Nest] = field(default_factory=list)
     vector: Axis | None = None
     interior: Interior | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return self.interior is None
+
+    def how(self) -> str:
+        return f"vector {self.vector.name}" if self.vector is not None else ""
 
 
 @dataclass
 class Kernel:
     name: str
     outer: tuple[Axis, ...]
-    stages: list[Stage]
+    stages: list[LoopStage]
     block: Axis | None  # the vectorised outer loop of a block kernel
     block_size: Dim
     tiles: dict[str, Tile]
@@ -89,18 +95,6 @@ class Kernel:
         """An index counted from where the kernel's pointer to the buffer points."""
         skipped = self.skip.get(self.home(buffer), 0)
         return index + const(-skipped) if skipped else index
-
-
-def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:
-    """(elements of accesses that step by one along the axis, elements of accesses that step by more)."""
-    unit = far = 0
-    for index in [e.attr[1] for e in nest.loads()] + [s.index for s in nest.stores]:
-        step, reach = index.coef(axis), hint(numel([a.extent for a in index.axes]))
-        if step == 1:
-            unit += reach
-        elif step != 0 or axis in index.axes:
-            far += reach
-    return unit, far
 
 
 def choose_block(group: Group) -> Axis | None:
@@ -144,7 +138,7 @@ class Builder:
             self.outer = tuple(a for a in self.outer if a is not self.crossing)
             self.group = Group(self.outer, self.members)
         self.mutated = program.mutated
-        self.writer = {b: m for m in self.members for b in m.writes() if b not in self.mutated}
+        self.writer: dict[str, Nest] = {}
 
     def crossing_axis(self) -> Axis | None:
         """The loop along which some large accesses of a pointwise group are contiguous while others are along `block`.
@@ -161,7 +155,9 @@ class Builder:
     def build(self) -> Kernel:
         if not self.members[-1].has_plain_stores:
             return self.scatter()
-        stages = self.stages()
+        stager = Stager(self.group, self.mutated)
+        stages = [LoopStage(s.axes, s.members) for s in stager.run()]
+        self.writer = stager.writer
         registers, tiles, tile_index = self.placement(stages)
         private = registers | frozenset(tiles)
         reads = {b for s in stages for m in s.members for b in m.reads()} - private
@@ -195,7 +191,7 @@ class Builder:
         """
         nest = self.members[-1]
         apart = loops_apart(nest)
-        stages = [Stage(tuple(a for a in m.axes if a not in apart), [m]) for m in self.members]
+        stages = [LoopStage(tuple(a for a in m.axes if a not in apart), [m]) for m in self.members]
         for stage in stages[:-1]:
             self.choose_vector(stage)
         block = next((a for a in apart if all(s.index.coef(a) == 1 for s in nest.stores)), None)
@@ -226,78 +222,9 @@ class Builder:
             total += hint(m.points) * sum(cost(s.value) + 1 for s in m.stores)
         return total
 
-    # ---- stages ----
-
-    def stages(self) -> list[Stage]:
-        """Assign every member the first stage after everything it needs, joining loops that are the same."""
-        level: dict[str, int] = {}
-        stages: dict[tuple[int, tuple[Dim, ...]], Stage] = {}
-        for original in self.members:
-            nest = original
-            signature, axes = self.signature(nest)
-            lowest = 0
-            for buffer in nest.reads():
-                source = self.writer.get(buffer)
-                if source is not None and source.name != nest.name:
-                    lowest = max(lowest, level[source.name])
-            at = lowest
-            while True:
-                stage = stages.setdefault((at, signature), Stage(axes))
-                joined = self.join(stage, nest, axes)
-                if joined is not None and self.walks_alike(stage, joined) and self.satisfied(stage, joined, level, at, stages):
-                    stage.members.append(joined)
-                    level[nest.name] = at
-                    self.writer.update(dict.fromkeys(joined.writes() - self.mutated, joined))
-                    break
-                at += 1
-        ordered = sorted((k for k in stages if stages[k].members), key=lambda k: (k[0], len(k[1])))
-        return [stages[k] for k in ordered]
-
-    def signature(self, nest: Nest) -> tuple[tuple[Dim, ...], tuple[Axis, ...]]:
-        axes = self.group.inner(nest) + nest.reduced
-        return tuple(a.extent for a in axes), axes
-
-    def join(self, stage: Stage, nest: Nest, axes: tuple[Axis, ...]) -> Nest | None:
-        """The nest rewritten to the stage's own loop axes."""
-        if stage.axes == axes:
-            return nest
-        mapping = {mine: of_atom(theirs) for mine, theirs in zip(axes, stage.axes, strict=True)}
-        back = dict(zip(axes, stage.axes, strict=True))
-        return nest.substitute(mapping, tuple(back.get(a, a) for a in nest.axes))
-
-    def walks_alike(self, stage: Stage, nest: Nest) -> bool:
-        """The nest and the stage's members have their neighbouring elements along the same loop."""
-        if len(stage.axes) < 2 or not stage.members:
-            return True
-
-        def contiguous(n: Nest) -> Axis:
-            return max(stage.axes, key=lambda a: (lambda c: 2 * c[0] - c[1])(contiguity(n, a)))
-
-        return contiguous(stage.members[0]) is contiguous(nest)
-
-    def satisfied(
-        self, stage: Stage, nest: Nest, level: Mapping[str, int], at: int, stages: Mapping[tuple[int, tuple[Dim, ...]], Stage]
-    ) -> bool:
-        """Everything the nest reads from the group is ready: made in an earlier level, or at this very point of this loop."""
-        for load in nest.loads():
-            buffer, index = load.attr
-            source = self.writer.get(buffer)
-            if source is None or source.name == nest.name or level[source.name] < at:
-                continue
-            if level[source.name] > at or not any(m.name == source.name for m in stage.members):
-                return False
-            target = next(s.index for s in source.stores if s.buffer == buffer)
-            if not self.same_point(source, stage) or target is not index:
-                return False
-        return True
-
-    def same_point(self, source: Nest, stage: Stage) -> bool:
-        """The value exists inside the loop body, not only after a reduction over one of its axes."""
-        return not source.reduced and not source.scanned
-
     # ---- where values live ----
 
-    def placement(self, stages: Sequence[Stage]) -> tuple[frozenset[str], dict[str, Tile], dict[tuple[str, Index], Index]]:
+    def placement(self, stages: Sequence[LoopStage]) -> tuple[frozenset[str], dict[str, Tile], dict[tuple[str, Index], Index]]:
         registers: set[str] = set()
         tiles: dict[str, Tile] = {}
         tile_index: dict[tuple[str, Index], Index] = {}
@@ -346,12 +273,12 @@ class Builder:
 
     # ---- loops ----
 
-    def choose_vector(self, stage: Stage) -> None:
+    def choose_vector(self, stage: LoopStage) -> None:
         """The vectorised loop goes innermost."""
         stage.vector = self.vector_axis(stage)
         stage.axes = tuple(a for a in stage.axes if a is not stage.vector) + ((stage.vector,) if stage.vector else ())
 
-    def vector_axis(self, stage: Stage) -> Axis | None:
+    def vector_axis(self, stage: LoopStage) -> Axis | None:
         if self.block is not None:
             return None
         scanned = {a for m in stage.members for a in m.scanned}
@@ -368,7 +295,7 @@ class Builder:
 
         return max(candidates, key=score)
 
-    def interior(self, stage: Stage, tiles: frozenset[str]) -> Interior | None:
+    def interior(self, stage: LoopStage, tiles: frozenset[str]) -> Interior | None:
         """Where the vectorised loop of a stage without reductions runs free of tests on its index."""
         axis = self.block or stage.vector
         if axis is None or self.crossing is not None:
@@ -395,19 +322,3 @@ class Builder:
             size //= 2
         return min(size, extent)
 
-
-def with_fewer_loops(kernel_group: Group) -> Group:
-    """Merge inner loops of every member once the shared loops are fixed."""
-    fixed = set(kernel_group.outer)
-    return replace(kernel_group, members=[simplify_inner(m, fixed) for m in kernel_group.members])
-
-
-def simplify_inner(nest: Nest, fixed: set[Axis]) -> Nest:
-    hidden = tuple(a for a in nest.axes if a in fixed)
-    rest = replace(nest, axes=tuple(a for a in nest.axes if a not in fixed))
-    merged = simplify(rest)
-    return replace(merged, axes=hidden + merged.axes)
-
-
-def roots(members: Sequence[Nest]) -> list[Expr]:
-    return [s.value for m in members for s in m.stores]
