@@ -25,8 +25,7 @@ from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
-from inductor.targets.cpu.build import start
-from inductor.targets.cpu.c.unit import print_unit
+from inductor.targets import registry
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -37,7 +36,7 @@ _numbers = itertools.count()
 def compile_graph(
     gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, static_inputs: Sequence[int] = (), compile_id: str = ""
 ) -> Compiled:
-    """Compile a functional ATen graph for the CPU.
+    """Compile a functional ATen graph for the device its tensors are on.
 
     The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the
     shapes, strides and dtypes of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
@@ -69,7 +68,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
     reporter.passes(rewritten)
     with stage("lower", graph_id):
         try:
-            on_cpu(gm)
+            target = registry.target(device_of(gm))
             program, how = lower_graph(rewritten)
         except Unsupported as reason:
             emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
@@ -78,29 +77,30 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
     verify(program, "lower")
     reporter.lowered(program)
     with stage("schedule", graph_id):
-        plan = schedule(program)
+        plan = schedule(program, target)
     verify(program, "schedule")
     verify_plan(plan)
     reporter.scheduled(plan)
     with stage("kernels", graph_id):
-        source = print_unit(plan.kernels, program, plan.slots)
-    reporter.kernels(source, plan)
+        source = target.source(plan)
+    reporter.kernels(target, source, plan)
     try:
-        library = start(source) if plan.kernels else None
+        library = registry.runtime(target.name).start(source) if plan.kernels else None
     except BuildError as error:
         return without_compiler(gm, graph_id, error)
-    recipe = recipe_of(plan, owns_inputs=is_backward)
+    recipe = recipe_of(plan, owns_inputs=is_backward, device=target.name)
     return Pending(recipe, source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
 
 
-def on_cpu(gm: GraphModule) -> None:
-    """Refuse graphs with tensors elsewhere: the kernels read memory of this process."""
+def device_of(gm: GraphModule) -> str:
+    """The device of all tensors of a graph. Raises Unsupported where it is none of the targets', or tensors are on several."""
     for node in gm.graph.nodes:
         found = node.meta.get("val")
         for val in found if isinstance(found, list | tuple) else (found,):
             device = getattr(val, "device", None)
-            if device is not None and device.type != "cpu":
+            if device is not None and device.type not in registry.DEVICES:
                 raise Unsupported(f"{node.name} is on {device}, and only cpu graphs are compiled in this version")
+    return "cpu"
 
 
 def without_compiler(gm: GraphModule, graph_id: str, error: BuildError) -> Compiled:

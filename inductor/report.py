@@ -12,10 +12,9 @@ from dynamo.trace.events import CodeGenerated, StepScheduled
 from inductor.ir.affine import Axis
 from inductor.ir.nest import Extern, Origin, Program
 from inductor.ir.text import print_buffer, print_extern, print_nest, print_program, print_value
+from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
-from inductor.targets.cpu.build import command_for
-from inductor.targets.cpu.kernel import Kernel
-from inductor.targets.cpu.script import print_script
+from inductor.targets.protocol import Target
 
 
 class Reporter:
@@ -52,18 +51,17 @@ class Reporter:
         lines = tuple(dict.fromkeys(f"{o.file}:{o.line}" for o in step.origins if o.file))
         emit(StepScheduled(self.compile_id, self.graph_id, step.name, what, ops, tuple(reads), tuple(writes), lines))
 
-    def kernels(self, source: str, plan: Plan) -> None:
-        """The C unit, the command that builds it, and a script that runs the graph through it."""
+    def kernels(self, target: Target, source: str, plan: Plan) -> None:
+        """What the target made."""
         if is_watched():
-            self.text("kernels", "c", "c", source)
-            self.text("kernels", "py", "python", print_script(plan, self.graph_id))
-            self.text("build", "sh", "shell", " ".join(command_for("output_code.c", "output_code.so")) + "\n")
+            for text in target.texts(plan, source, self.graph_id):
+                self.text(text.stage, text.suffix, text.language, text.code)
 
 
 def print_plan(plan: Plan) -> str:
     """The program after fusion: kernels with the nests they run, calls of ATen operators, and where buffers live."""
     program = plan.program
-    private = {b for k in plan.kernels for b in (*k.registers, *k.tiles)}
+    private = {b for k in plan.kernels for _, b in k.private()}
     lines = [f"{print_buffer(b)}{_place(plan, b.name)}" for b in program.buffers.values() if b.name not in private]
     for step in plan.steps:
         lines += _kernel_lines(step, program) if isinstance(step, Kernel) else [print_extern(step)]
@@ -76,17 +74,13 @@ def _place(plan: Plan, buffer: str) -> str:
 
 
 def _kernel_lines(kernel: Kernel, program: Program) -> list[str]:
-    how = [f"in blocks of {kernel.block_size} along {kernel.block.name}"] if kernel.block is not None else []
-    how += ["serial"] if kernel.is_serial else []
-    how += [f"{new} over {old}" for new, old in kernel.over.items()]
+    how = kernel.how() + [f"{new} over {old}" for new, old in kernel.over.items()]
     moves = f"reads {' '.join(kernel.reads) or 'nothing'} writes {' '.join(kernel.writes) or 'nothing'}"
     head = f"kernel {kernel.name} {_loops(kernel.outer)} {', '.join([*how, moves])}{_origins(kernel.origins)}"
     lines = [head]
-    lines += [f"  tile {print_buffer(program.buffers[b])}" for b in kernel.tiles]
-    lines += [f"  register {print_buffer(program.buffers[b])}" for b in sorted(kernel.registers) if b in program.buffers]
+    lines += [f"  {home} {print_buffer(program.buffers[b])}" for home, b in kernel.private() if b in program.buffers]
     for number, stage in enumerate(kernel.stages):
-        vector = f" vector {stage.vector.name}" if stage.vector is not None else ""
-        lines.append(f"  stage {number} {_loops(stage.axes)}{vector}")
+        lines.append(f"  stage {number} {_loops(stage.axes)} {stage.how()}".rstrip())
         for nest in stage.members:
             lines += [f"    {line}" for line in print_nest(nest).splitlines()]
     return lines

@@ -23,7 +23,7 @@ from inductor.errors import BuildError
 from inductor.runtime import cache, codec, graph_key
 from inductor.runtime.graph_key import NotKept
 from inductor.runtime.pending import Pending
-from inductor.targets.cpu import build
+from inductor.targets import registry
 
 NOT_KEPT = "DI010"
 
@@ -95,7 +95,7 @@ class Question:
 
     def start(self, recipe: Any, source: str) -> Pending:
         """The host program. A library that is gone is built again, now: there is no graph to fall back on."""
-        return Pending(recipe, source, build.start(source) if recipe.kernels else None, self.compile_id, _raise)
+        return Pending(recipe, source, registry.runtime(recipe.device).start(source) if recipe.kernels else None, self.compile_id, _raise)
 
     # keeping
 

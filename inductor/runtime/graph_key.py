@@ -24,7 +24,7 @@ from dynamo.aot.facts import attribute, paths_of
 from dynamo.decisions import is_limited
 from dynamo.modes import MODES
 from inductor.runtime import cache
-from inductor.targets.cpu import build, machine, mathlib
+from inductor.targets import registry
 
 Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
 
@@ -211,17 +211,12 @@ def configuration() -> Plain:
 
 def versions() -> tuple[str, ...]:
     """What compiles, and for what."""
-    path = build.compiler()
-    compiler = build.compiler_identity(path) if path is not None else ""
-    return (*fixed_versions(), compiler, " ".join(build.flags()), machine.key())
+    return (*fixed_versions(), *(text for device in registry.DEVICES for text in registry.runtime(device).versions()))
 
 
 @functools.cache
 def fixed_versions() -> tuple[str, ...]:
-    libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else ""
-    math = str(mathlib.has_any())
-    source = torch.version.git_version or ""
-    return (torch.__version__, source, sys.version, own_source(), " ".join(build.link_flags()), build.cpu_identity(), libc or "", math)
+    return (torch.__version__, torch.version.git_version or "", sys.version, own_source())
 
 
 @functools.cache

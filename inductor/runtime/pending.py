@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from dynamo.trace.events import StageTimed
 from inductor.errors import BuildError
 from inductor.runtime.pool import Job
 from inductor.runtime.recipe import Recipe
-from inductor.targets.cpu.host import make_host
+from inductor.targets.registry import runtime
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -27,7 +26,7 @@ class Pending:
         self,
         recipe: Recipe,
         source: str,
-        library: ctypes.CDLL | Job[ctypes.CDLL] | None,
+        library: Any | Job[Any] | None,
         graph_id: str,
         fallback: Callable[[BuildError], Compiled],
     ) -> None:
@@ -51,7 +50,7 @@ class Pending:
     def _make(self) -> Compiled:
         library = self._library
         if not isinstance(library, Job):
-            return make_host(self.recipe, library)
+            return runtime(self.recipe.device).program(self.recipe, library)
         try:
             loaded = library.result()
         except BuildError as error:
@@ -60,4 +59,4 @@ class Pending:
         finally:
             store = current()
             store.add(StageTimed(self._graph_id, "build", library.began - store.began, library.ended - library.began))
-        return make_host(self.recipe, loaded)
+        return runtime(self.recipe.device).program(self.recipe, loaded)

@@ -29,6 +29,7 @@ class Recipe:
     """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range.
 
     `over`: results that take over the memory of a value, which the kernel that makes them is the last to read.
+    `device`: the target whose kernels the library has.
     `owns_inputs`: the program empties the list of inputs it is called with, and frees each after its last use.
     """
 
@@ -42,6 +43,7 @@ class Recipe:
     arena_bytes: Dim
     over: Mapping[str, str]
     owns_inputs: bool = False
+    device: str = "cpu"
 
     @property
     def kernels(self) -> int:
@@ -51,7 +53,7 @@ class Recipe:
         return frozenset(o.buffer for o in self.outputs if isinstance(o, View))
 
 
-def recipe_of(plan: Plan, *, owns_inputs: bool = False) -> Recipe:
+def recipe_of(plan: Plan, *, owns_inputs: bool = False, device: str = "cpu") -> Recipe:
     """The recipe of a scheduled program. Buffers that no step touches any more are left out."""
     program = plan.program
     kept = {*plan.slots, *program.inputs, *program.constants}
@@ -66,4 +68,5 @@ def recipe_of(plan: Plan, *, owns_inputs: bool = False) -> Recipe:
         plan.arena_bytes,
         {new: old for kernel in plan.kernels for new, old in kernel.over.items()},
         owns_inputs,
+        device,
     )

@@ -13,10 +13,9 @@ from inductor.ir.nest import Extern, Nest, Program, Store
 from inductor.ir.overwrites import Memory
 from inductor.ir.text import print_nest
 from inductor.ir.verify import VerifyError
+from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
 from inductor.schedule.reuse import footprint, touched
-from inductor.targets.cpu.batch import BatchKernel
-from inductor.targets.cpu.kernel import Kernel
 
 
 def verify_plan(plan: Plan) -> None:
@@ -29,7 +28,7 @@ def verify_plan(plan: Plan) -> None:
             for base in memory.of(buffer):
                 if base in gone:
                     raise VerifyError(f"after schedule: {step.name} reads {base} after {gone[base]} has written over it")
-        if isinstance(step, Kernel) and not isinstance(step, BatchKernel):
+        if isinstance(step, Kernel) and not step.is_batch:
             _check_kernel(step, program, memory)
         if isinstance(step, Kernel):
             gone.update(dict.fromkeys(frozenset(step.writes) & program.mutated, step.name))

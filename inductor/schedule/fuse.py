@@ -17,12 +17,8 @@ from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
 from inductor.schedule.group import Group
+from inductor.schedule.limits import Limits
 from inductor.schedule.order import in_order, may_refuse
-
-MAX_MEMBERS = 48  # compile time of one kernel grows faster than linearly
-FEW_ITERATIONS = 16  # shared loops shorter than this starve threads
-SMALL_WORK = 16384  # points below which parallelism does not matter
-PIECE = 65536  # points that stay near between filling and scattering to them
 
 
 @dataclass
@@ -76,6 +72,7 @@ class Before:
 @dataclass
 class Fuser:
     program: Program
+    limits: Limits
     order: list[Group | Opaque] = field(default_factory=list)
     reasons: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -159,11 +156,11 @@ class Fuser:
         return first
 
     def fused(self, first: Group, second: Group) -> Group:
-        if len(first.members) + len(second.members) > MAX_MEMBERS:
+        if len(first.members) + len(second.members) > self.limits.members:
             raise Refused("too many members")
         self.check_cycle(first, second)
         if not all(m.has_plain_stores for g in (first, second) for m in g.members):
-            merged = filled_where_scattered(first, second, self.mutated)
+            merged = filled_where_scattered(first, second, self.mutated, self.limits)
             self.check_refusals(merged)
             return merged
         shared = (first.writes() | second.writes()) & self.many_writers
@@ -173,7 +170,7 @@ class Fuser:
         merged = Fitter(base, other, self.mutated).run()
         check_write_back(merged, self.mutated, self.memory)
         self.check_refusals(merged)
-        check_profit(base, other, merged)
+        check_profit(merged, self.limits)
         return merged
 
     def check_refusals(self, merged: Group) -> None:
@@ -343,7 +340,7 @@ def check_local(outer: Sequence[Axis], members: Sequence[Nest], mutated: set[str
                     raise Refused(f"{buffer} is read across iterations")
 
 
-def filled_where_scattered(first: Group, second: Group, mutated: set[str]) -> Group:
+def filled_where_scattered(first: Group, second: Group, mutated: set[str], limits: Limits) -> Group:
     """What fills a buffer and what is scattered onto it, where loops of the scatter keep to a piece each that stays near."""
     (fill, *more), (scatter, *others) = first.members, second.members
     outer = loops_apart(scatter)
@@ -359,15 +356,15 @@ def filled_where_scattered(first: Group, second: Group, mutated: set[str]) -> Gr
     if not all(is_local(piece.stores[0].index, t, outer) for t in targets):
         raise Refused(f"{base.buffer} is scattered to across iterations")
     iterations, points = hint(numel([a.extent for a in outer])), hint(fill.points)
-    if points > iterations * PIECE or (iterations < FEW_ITERATIONS and points > SMALL_WORK):
+    if points > iterations * limits.piece or (iterations < limits.few_iterations and points > limits.small_work):
         raise Refused("the pieces are too large, or too few to keep all threads busy")
     return Group(outer, [piece, scatter])
 
 
-def check_profit(base: Group, other: Group, merged: Group) -> None:
+def check_profit(merged: Group, limits: Limits) -> None:
     """Refuse fusions that cost more parallelism or locality than they save."""
     iterations = hint(numel([a.extent for a in merged.outer]))
-    if iterations < FEW_ITERATIONS and merged.has_reduction and merged.points > SMALL_WORK:
-        pointwise_inner = any(m.is_pointwise and m.points > SMALL_WORK for m in merged.members)
+    if iterations < limits.few_iterations and merged.has_reduction and merged.points > limits.small_work:
+        pointwise_inner = any(m.is_pointwise and m.points > limits.small_work for m in merged.members)
         if pointwise_inner:
             raise Refused("too few shared iterations to keep all threads busy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from inductor.ir.dims import Dim, hint
 from inductor.ir.nest import Batch, Extern, Opaque, Program, views_of
@@ -10,14 +11,10 @@ from inductor.schedule.domain import restart_names
 from inductor.schedule.fuse import Fuser
 from inductor.schedule.group import Group, with_fewer_loops
 from inductor.schedule.inline import inline
+from inductor.schedule.kernel import Kernel
+from inductor.schedule.limits import Limits
 from inductor.schedule.reuse import touched, write_in_place
 from inductor.schedule.split import split_reductions
-from inductor.targets.cpu.batch import batch_kernel
-from inductor.targets.cpu.kernel import Builder, Kernel
-
-LARGE = 16384  # bytes of a temporary; a few us of work, 10 times what an allocation takes
-LARGE_PROGRAM = 1 << 20  # bytes of all its temporaries; a hundred us of work
-ALIGN = 64
 
 
 @dataclass
@@ -50,12 +47,22 @@ def needed_outside(steps: list[Group | Opaque], program: Program) -> dict[int, f
     }
 
 
-def schedule(program: Program) -> Plan:
-    """Inline, split long reductions, fuse, order, build kernels, plan memory."""
+class Maker(Protocol):
+    """The part of a target that the schedule needs: see `inductor.targets.protocol.Target`."""
+
+    limits: Limits
+
+    def kernel(self, name: str, group: Group, program: Program, needed: frozenset[str]) -> Kernel: ...
+
+    def batch(self, name: str, batch: Batch, program: Program) -> Kernel: ...
+
+
+def schedule(program: Program, target: Maker) -> Plan:
+    """Inline, split long reductions, fuse, order, make kernels, plan memory."""
     restart_names()
     inline(program)
-    split_reductions(program)
-    fuser = Fuser(program)
+    split_reductions(program, target.limits)
+    fuser = Fuser(program, target.limits)
     order = fuser.run()
     needed = needed_outside(order, program)
     steps: list[Kernel | Extern] = []
@@ -63,26 +70,26 @@ def schedule(program: Program) -> Plan:
         if isinstance(step, Extern):
             steps.append(step)
         elif isinstance(step, Batch):
-            steps += [batch_kernel(f"k{i}", step, program)] if any(step.extents) else []
+            steps += [target.batch(f"k{i}", step, program)] if any(step.extents) else []
         elif all(m.points for m in step.members):
-            steps.append(Builder(f"k{i}", with_fewer_loops(step), program, needed[i]).build())
+            steps.append(target.kernel(f"k{i}", with_fewer_loops(step), program, needed[i]))
         else:
-            steps.extend(_empty(step, f"k{i}", program, needed[i]))
+            steps.extend(_empty(step, f"k{i}", program, needed[i], target))
     used = {b for s in steps for b in touched(s)}
     outputs = {v.buffer for v in views_of(program.outputs)}
     names = [b for b in program.buffers if b in used or b in outputs or b in program.inputs or b in program.constants]
     plan = Plan(program, steps, {b: i for i, b in enumerate(names, 1)}, reasons=fuser.reasons)
-    place(plan)
+    place(plan, target.limits)
     return plan
 
 
-def _empty(group: Group, name: str, program: Program, needed: frozenset[str]) -> list[Kernel | Extern]:
+def _empty(group: Group, name: str, program: Program, needed: frozenset[str], target: Maker) -> list[Kernel]:
     """Members without points do nothing, but a reduction over nothing still stores its start value."""
     live = [m for m in group.members if all(a.extent for a in m.axes)]
-    return [Builder(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()).build() for j, m in enumerate(live)]
+    return [target.kernel(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()) for j, m in enumerate(live)]
 
 
-def place(plan: Plan) -> None:
+def place(plan: Plan, limits: Limits) -> None:
     """Say where temporaries live: over a value that is no longer needed, together in one arena, or alone.
 
     Those that are alone are allocated and freed as the program runs. That costs little beside what fills them, and an arena is as large
@@ -101,17 +108,17 @@ def place(plan: Plan) -> None:
             life[buffer] = (life.get(buffer, (i, i))[0], i)
     outputs = {first.get(b, b) for b in program.output_buffers()}
     temps = [b for b in life if buffers[b].kind == "temp"]
-    limit = LARGE if sum(hint(buffers[b].nbytes) for b in temps) < LARGE_PROGRAM else 0
-    plan_arena(plan, {b: life[b] for b in temps if b not in outputs and hint(buffers[b].nbytes) < limit})
+    limit = limits.large if sum(hint(buffers[b].nbytes) for b in temps) < limits.large_program else 0
+    plan_arena(plan, {b: life[b] for b in temps if b not in outputs and hint(buffers[b].nbytes) < limit}, limits.align)
     plan.arena.update({new: plan.arena[old] for new, old in first.items() if old in plan.arena})
 
 
-def plan_arena(plan: Plan, life: dict[str, tuple[int, int]]) -> None:
+def plan_arena(plan: Plan, life: dict[str, tuple[int, int]], align: int) -> None:
     """Give temporaries an offset in one arena; two share bytes when their lives, as first and last step, do not overlap."""
     program = plan.program
     placed: list[tuple[Dim, Dim, int, int]] = []
     for buffer, (first, last) in sorted(life.items(), key=lambda kv: -hint(program.buffers[kv[0]].nbytes)):
-        size = max(-(-program.buffers[buffer].nbytes // ALIGN) * ALIGN, ALIGN)
+        size = max(-(-program.buffers[buffer].nbytes // align) * align, align)
         busy = sorted((start, end) for start, end, f, last_use in placed if not (last_use < first or last < f))
         at = 0
         for start, end in busy:

@@ -16,8 +16,8 @@ from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Extern, Nest, Program, Store
-from inductor.targets.cpu.batch import BatchKernel
-from inductor.targets.cpu.kernel import Kernel, Stage
+from inductor.schedule.kernel import Kernel
+from inductor.schedule.stages import Stage
 
 
 def touched(step: Kernel | Extern) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
         return is_ours and last[buffer] == at and buffer not in held
 
     for i, step in enumerate(steps):
-        if not isinstance(step, Kernel) or isinstance(step, BatchKernel) or step.is_serial or step.crossing is not None:
+        if not isinstance(step, Kernel) or not step.keeps_order:
             continue
         dying = [b for b in step.reads if dies(b, i)] + [b for b in step.writes if writers[b] == 1 and dies(b, i)]
         for result in by_stage(step):
@@ -80,7 +80,7 @@ def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
         return False
     for k, stage in enumerate(kernel.stages):
         loads = [e for m in stage.members for e in m.loads() if e.attr[0] == value]
-        if loads and (k > at or stage.interior is not None):
+        if loads and (k > at or not stage.is_plain):
             return False
         if not all(is_same_place(e, store.index, kernel.outer, in_body=k == at) for e in loads):
             return False
@@ -88,7 +88,7 @@ def dies_where_written(kernel: Kernel, result: str, value: str) -> bool:
 
 
 def is_stored_per_point(nest: Nest, store: Store, stage: Stage) -> bool:
-    return nest.is_pointwise and store.mode == "set" and not store.indirect and store.index.is_affine and stage.interior is None
+    return nest.is_pointwise and store.mode == "set" and not store.indirect and store.index.is_affine and stage.is_plain
 
 
 def fills(store: Store, target: Index, outer: Sequence[Axis]) -> bool:

@@ -14,9 +14,8 @@ from inductor.ir.expr import Expr, cast, load, rebuild, reduce
 from inductor.ir.nest import Buffer, Nest, Program, Step, Store
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import simplify
+from inductor.schedule.limits import Limits
 
-FEW_RESULTS = 32
-LONG = 32768  # elements one result may take before it is worth a second kernel
 ASSOCIATIVE = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
@@ -28,14 +27,14 @@ def parts_of(extent: Dim) -> Dim | None:
     return None
 
 
-def split_reductions(program: Program) -> None:
+def split_reductions(program: Program, limits: Limits) -> None:
     steps: list[Step] = []
     for step in program.steps:
-        steps.extend(split(program, step) if isinstance(step, Nest) else [step])
+        steps.extend(split(program, step, limits) if isinstance(step, Nest) else [step])
     program.steps = steps
 
 
-def split(program: Program, original: Nest) -> list[Step]:
+def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
     reduces = [e for e in original.exprs() if e.op == "reduce"]
     if len(reduces) != 1 or reduces[0].attr[0] not in ASSOCIATIVE:
         return [original]
@@ -46,7 +45,7 @@ def split(program: Program, original: Nest) -> list[Step]:
     kind, axes, _ = node.attr
     results = hint(numel([a.extent for a in nest.axes]))
     length = hint(numel([a.extent for a in axes]))
-    if (results > FEW_RESULTS and not (is_column(nest, node) and results <= 256)) or length < LONG:
+    if (results > limits.few_results and not (is_column(nest, node) and results <= 256)) or length < limits.long_reduction:
         return [original]
     axis = max(axes, key=lambda a: hint(a.extent))
     parts = parts_of(axis.extent)

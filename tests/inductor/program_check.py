@@ -28,6 +28,7 @@ from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
+from inductor.targets import registry
 from tests.inductor.programs import Program
 
 aten = torch.ops.aten
@@ -147,7 +148,7 @@ def interpreting(gm: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Calla
         return lambda inputs: as_tuple(gm(*inputs))
     verify(program, "lower")
     scheduled, _ = lower_graph(rewrite(gm))
-    plan = schedule(scheduled)
+    plan = schedule(scheduled, registry.target("cpu"))
     verify(scheduled, "schedule")
     verify_plan(plan)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from dynamo.trace import session
 from dynamo.trace.events import Decided
 from inductor.targets.cpu import host
 from inductor.targets.cpu.python_host import PythonHost
+from inductor.targets.cpu.target import LIMITS, CpuTarget
 from tests.inductor.helpers import assert_same, check, compiled
 
 A, B = torch.randn(64, 48), torch.randn(48, 64)
@@ -71,7 +73,7 @@ def pairs(fn, inputs) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_place(name, size, monkeypatch):
     if size == "large":
-        monkeypatch.setattr("inductor.schedule.plan.LARGE_PROGRAM", 0)
+        monkeypatch.setattr(CpuTarget, "limits", replace(LIMITS, large_program=0))
     fn, inputs, count = PROGRAMS[name]
     assert len(pairs(fn, inputs)) == count
     check(fn, *inputs)

@@ -20,6 +20,7 @@ from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import loops_apart
 from inductor.schedule.group import Group
+from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stage, Stager, contiguity
 from inductor.targets.cpu.interior import Interior, interior
 from inductor.targets.cpu.machine import SERIAL_WORK, machine
@@ -55,25 +56,29 @@ class LoopStage(Stage):
         return f"vector {self.vector.name}" if self.vector is not None else ""
 
 
-@dataclass
-class Kernel:
-    name: str
-    outer: tuple[Axis, ...]
+@dataclass(kw_only=True)
+class LoopKernel(Kernel):
     stages: list[LoopStage]
     block: Axis | None  # the vectorised outer loop of a block kernel
     block_size: Dim
     tiles: dict[str, Tile]
     registers: frozenset[str]
     tile_index: dict[tuple[str, Index], Index]
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    work: Dim
-    origins: tuple[Origin, ...]
     is_serial: bool = False
     updates: frozenset[str] = frozenset()  # inputs it reads and then overwrites
     crossing: Axis | None = None  # the loop inside a block along which other accesses than the block's are contiguous
-    over: dict[str, str] = field(default_factory=dict)  # result -> the value whose memory it takes over
     skip: dict[str, int] = field(default_factory=dict)  # buffer -> elements at its start that no access of the kernel reaches
+
+    @property
+    def keeps_order(self) -> bool:
+        return super().keeps_order and not self.is_serial and self.crossing is None
+
+    def how(self) -> list[str]:
+        blocks = [f"in blocks of {self.block_size} along {self.block.name}"] if self.block is not None else []
+        return blocks + (["serial"] if self.is_serial else [])
+
+    def private(self) -> list[tuple[str, str]]:
+        return [("tile", b) for b in self.tiles] + [("register", b) for b in sorted(self.registers)]
 
     def home(self, buffer: str) -> str:
         """The buffer whose pointer reaches this one in the kernel."""
@@ -152,7 +157,7 @@ class Builder:
         best = max(others, key=lambda a: unit[a], default=None)
         return best if best is not None and unit[best] >= max(m.points for m in self.members) else None
 
-    def build(self) -> Kernel:
+    def build(self) -> LoopKernel:
         if not self.members[-1].has_plain_stores:
             return self.scatter()
         stager = Stager(self.group, self.mutated)
@@ -167,24 +172,24 @@ class Builder:
             self.choose_vector(stage)
             if self.block is None or block_size >= self.block.extent:
                 stage.interior = self.interior(stage, frozenset(tiles))
-        return Kernel(
-            self.name,
-            self.outer,
-            stages,
-            self.block,
-            block_size,
-            tiles,
-            registers,
-            tile_index,
-            tuple(sorted(reads - writes)),
-            tuple(sorted(writes)),
-            self.work(),
-            tuple(dict.fromkeys(o for m in self.members for o in m.origins)),
+        return LoopKernel(
+            name=self.name,
+            outer=self.outer,
+            stages=stages,
+            block=self.block,
+            block_size=block_size,
+            tiles=tiles,
+            registers=registers,
+            tile_index=tile_index,
+            reads=tuple(sorted(reads - writes)),
+            writes=tuple(sorted(writes)),
+            work=self.work(),
+            origins=self.origins(),
             updates=frozenset(writes & self.mutated),
             crossing=self.crossing,
         )
 
-    def scatter(self) -> Kernel:
+    def scatter(self) -> LoopKernel:
         """Scattered stores may meet, so their loops run in order; only loops that the targets keep apart may be shared out.
 
         What fills the target comes first, a piece per iteration of those.
@@ -199,22 +204,24 @@ class Builder:
         if block is not None:
             pieces = min(machine().cpus, max(2, hint(block.extent) // NEAR))
             width = max(MIN_BLOCK, min(256, hint(block.extent) // pieces))
-        kernel = Kernel(
-            self.name,
-            apart,
-            stages,
-            block,
-            width,
-            {},
-            frozenset(),
-            {},
-            tuple(sorted({b for m in self.members for b in m.reads()} - nest.writes())),
-            tuple(sorted(nest.writes())),
-            self.work(),
-            tuple(dict.fromkeys(o for m in self.members for o in m.origins)),
+        return LoopKernel(
+            name=self.name,
+            outer=apart,
+            stages=stages,
+            block=block,
+            block_size=width,
+            tiles={},
+            registers=frozenset(),
+            tile_index={},
+            reads=tuple(sorted({b for m in self.members for b in m.reads()} - nest.writes())),
+            writes=tuple(sorted(nest.writes())),
+            work=self.work(),
+            origins=self.origins(),
+            is_serial=not apart,
         )
-        kernel.is_serial = not apart
-        return kernel
+
+    def origins(self) -> tuple[Origin, ...]:
+        return tuple(dict.fromkeys(o for m in self.members for o in m.origins))
 
     def work(self) -> Dim:
         total = 0

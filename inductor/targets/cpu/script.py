@@ -12,10 +12,10 @@ import torch
 
 from dynamo.aot.report import constant_text, python
 from inductor.ir.nest import Buffer, Extern, View
+from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
 from inductor.targets.cpu.build import command_for
 from inductor.targets.cpu.c.comments import origin_text
-from inductor.targets.cpu.kernel import Kernel
 
 HEAD = '''"""{name}: the host program as Python. `python output_code.py` builds output_code.c and runs it on random inputs."""
 
@@ -77,7 +77,7 @@ def print_script(plan: Plan, name: str) -> str:
         lines.append(f"    ({', '.join(program.inputs)},) = args")
     made = set(program.inputs) | set(program.constants)
     for step in plan.steps:
-        lines += _kernel(plan, step, made) if isinstance(step, Kernel) else _extern(plan, step, made)
+        lines += _extern(plan, step, made) if isinstance(step, Extern) else _kernel(plan, step, made)
     for buffer in sorted(program.output_buffers() - made):
         lines.append(f"    {buffer} = {_empty(program.buffers[buffer])}")
     lines += ["    if bad.value:", '        raise IndexError("index out of range in a compiled graph")']

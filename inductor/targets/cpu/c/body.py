@@ -12,7 +12,7 @@ from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text
 from inductor.targets.cpu.c.patches import Patches
-from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.kernel import LoopKernel
 
 Placed = tuple[str, int]  # C text and the loop depth where it is known (0: before all loops of the stage)
 
@@ -48,7 +48,7 @@ class BodyPrinter:
     """Prints the values of one stage. `reduced` gives the C text of reductions once their loops are done."""
 
     def __init__(
-        self, kernel: Kernel, names: Names, stored: Mapping[str, Store], scope: Scope, scan_text: Callable[[Expr, str, int], Placed]
+        self, kernel: LoopKernel, names: Names, stored: Mapping[str, Store], scope: Scope, scan_text: Callable[[Expr, str, int], Placed]
     ) -> None:
         self.kernel, self.names, self.stored, self.scope = kernel, names, stored, scope
         self.reduced: dict[Expr, str] = {}

@@ -15,7 +15,7 @@ from inductor.targets.cpu.c.comments import origin_comment
 from inductor.targets.cpu.c.exprs import c_type, far_steps, step_lines
 from inductor.targets.cpu.c.prefetch import prefetches, row_prefetches
 from inductor.targets.cpu.c.reductions import ADD_PRODUCT, Accumulator, accumulator, is_term
-from inductor.targets.cpu.kernel import Kernel, Stage
+from inductor.targets.cpu.kernel import LoopKernel, LoopStage
 from inductor.targets.cpu.machine import SERIAL_WORK, WORK_PER_THREAD
 
 ROW_CHUNK = 4096  # elements summed into one set of lanes before they are added to the total
@@ -47,7 +47,7 @@ class Running:
 class StagePrinter:
     """Prints one stage: accumulators, loops, and what follows the loops."""
 
-    def __init__(self, kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> None:
+    def __init__(self, kernel: LoopKernel, stage: LoopStage, names: Names, stored: dict[str, Store]) -> None:
         self.kernel, self.stage, self.names = kernel, stage, names
         self.border = stage.interior
         self.stored = stored
@@ -334,14 +334,15 @@ class StagePrinter:
         return [*comment, "{", *indent([*first, *self.loops(), *after]), "}"]
 
 
-def stage_text(kernel: Kernel, stage: Stage, names: Names, stored: dict[str, Store]) -> list[str]:
+def stage_text(kernel: LoopKernel, stage: LoopStage, names: Names, stored: dict[str, Store]) -> list[str]:
     """A stage as C; one with an interior is printed twice: the simpler members over the interior, its own over the border."""
     border = StagePrinter(kernel, stage, names, stored).text()
     if stage.interior is None:
         return border
     old, new = kernel.block or stage.vector, stage.interior.axis
     members = list(stage.interior.members)
-    inner = Stage(tuple(new if a is old else a for a in stage.axes), members, new if stage.vector is old else stage.vector, stage.interior)
+    axes = tuple(new if a is old else a for a in stage.axes)
+    inner = LoopStage(axes, members, new if stage.vector is old else stage.vector, stage.interior)
     moved = replace(kernel, block=new) if kernel.block is old else kernel
     return StagePrinter(moved, inner, names, stored | stores_by_buffer(members)).text() + border
 
@@ -367,7 +368,7 @@ def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
 class KernelPrinter:
     """Prints the function of a kernel and the wrapper that shares it among threads."""
 
-    def __init__(self, kernel: Kernel, program: Program, slots: dict[str, int], aliased: bool = False) -> None:
+    def __init__(self, kernel: LoopKernel, program: Program, slots: dict[str, int], aliased: bool = False) -> None:
         self.kernel, self.program, self.slots = kernel, program, slots
         self.aliased = aliased
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from inductor.ir.affine import Axis, Index
 from inductor.ir.types import TYPES
 from inductor.targets.cpu.c.exprs import c_type, index_text
-from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.kernel import LoopKernel
 
 STEP = 32  # crossing iterations per patch: two cache lines of floats
 
@@ -21,7 +21,7 @@ STEP = 32  # crossing iterations per patch: two cache lines of floats
 class Patches:
     """The patches of one stage: given out on demand while its body is printed, then copied around it."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: LoopKernel) -> None:
         self.kernel = kernel
         self.loads: dict[tuple[str, Index], tuple[str, str]] = {}
         self.stores: dict[tuple[str, Index], tuple[str, str]] = {}

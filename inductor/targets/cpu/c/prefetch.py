@@ -15,13 +15,13 @@ from inductor.ir.dims import hint, numel
 from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
 from inductor.targets.cpu.c.exprs import index_text
-from inductor.targets.cpu.kernel import Kernel, Stage
+from inductor.targets.cpu.kernel import LoopKernel, LoopStage
 from inductor.targets.cpu.machine import machine
 
 LINE = 64  # bytes
 
 
-def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: int) -> list[str]:
+def prefetches(kernel: LoopKernel, stage: LoopStage, vector: Axis, start: str, lanes: int) -> list[str]:
     """Statements before a round over `lanes` elements from `start` on along `vector`: one per stream that the stage is first to read."""
 
     def name(axis: Axis) -> str:
@@ -33,7 +33,7 @@ def prefetches(kernel: Kernel, stage: Stage, vector: Axis, start: str, lanes: in
     ]
 
 
-def _streams(kernel: Kernel, stage: Stage, vector: Axis) -> Iterator[tuple[str, Index, int]]:
+def _streams(kernel: LoopKernel, stage: LoopStage, vector: Axis) -> Iterator[tuple[str, Index, int]]:
     """(buffer, index, bytes of an element) of each contiguous access to large memory that nothing before it has brought near."""
     earlier = {e.attr[0] for s in takewhile(lambda s: s is not stage, kernel.stages) for m in s.members for e in m.loads()}
     near = earlier.union(kernel.tiles, kernel.registers, *(m.writes() for m in stage.members))
@@ -49,7 +49,7 @@ def is_stream(load: Expr) -> bool:
     return numel([hint(a.extent) for a in load.attr[1].axes]) * TYPES[load.type].size >= machine().stream_bytes
 
 
-def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
+def row_prefetches(kernel: LoopKernel, stage: LoopStage) -> list[str]:
     """Statements before the loops of a stage: one per row of large memory from which the loops then take elements in any order."""
     points = numel([hint(a.extent) for a in stage.axes]) * (kernel.block_size if kernel.block is not None else 1)
     lines = []
@@ -64,7 +64,7 @@ def row_prefetches(kernel: Kernel, stage: Stage) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _chosen(load: Expr, kernel: Kernel) -> Axis | None:
+def _chosen(load: Expr, kernel: LoopKernel) -> Axis | None:
     """The index from memory that picks among neighbours of one row in an outer iteration; None where a load is not of that kind."""
     index = load.attr[1]
     chosen = [a for a in index.axes if a.name.startswith("$")]

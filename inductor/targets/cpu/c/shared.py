@@ -14,7 +14,7 @@ from itertools import count
 
 from inductor.targets.cpu.batch import BatchKernel
 from inductor.targets.cpu.c.comments import COMMENT
-from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.kernel import LoopKernel
 
 _POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)
 MOST_LINES = 6
@@ -30,7 +30,7 @@ class Form:
     comments: tuple[str, ...]
 
 
-def form_of(kernel: Kernel, text: str) -> Form:
+def form_of(kernel: LoopKernel, text: str) -> Form:
     """What a printed kernel looks like when its own names are taken out."""
     declared = {name: (declaration, cast, slot, skip or "0") for declaration, name, cast, slot, skip in _POINTER.findall(text)}
     body = _POINTER.sub("", text)
@@ -70,7 +70,7 @@ def form_of(kernel: Kernel, text: str) -> Form:
     return Form(head + brace + "".join(lines) + body, tuple(pointers), comments)
 
 
-def share(kernels: list[tuple[Kernel, str]]) -> list[str]:
+def share(kernels: list[tuple[LoopKernel, str]]) -> list[str]:
     """The texts of the kernels of a unit, those that are equal printed once before what calls it."""
     forms = [None if isinstance(kernel, BatchKernel) else form_of(kernel, text) for kernel, text in kernels]  # a batch is a table already
     users: dict[str, list[Form]] = {}

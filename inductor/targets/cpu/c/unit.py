@@ -12,7 +12,7 @@ from inductor.targets.cpu.c.batch import BatchPrinter
 from inductor.targets.cpu.c.exprs import libm_used
 from inductor.targets.cpu.c.kernel import KernelPrinter
 from inductor.targets.cpu.c.shared import share
-from inductor.targets.cpu.kernel import Kernel
+from inductor.targets.cpu.kernel import LoopKernel
 from inductor.targets.cpu.mathlib import prototypes
 
 PRELUDE = Path(__file__).with_name("prelude.h").read_text()
@@ -22,13 +22,13 @@ SECTION = 24 * 1024  # characters of kernels that are worth a compiler of their 
 _ENTRY = re.compile(r"^static (?:__attribute__\(\(noinline\)\) )?void (\w+)\(char \*const \*p, int threads\)", re.MULTILINE)
 
 
-def printer(kernel: Kernel, program: Program, slots: dict[str, int], aliased: bool) -> KernelPrinter | BatchPrinter:
+def printer(kernel: LoopKernel, program: Program, slots: dict[str, int], aliased: bool) -> KernelPrinter | BatchPrinter:
     if isinstance(kernel, BatchKernel):
         return BatchPrinter(kernel, program, slots)
     return KernelPrinter(kernel, program, slots, aliased)
 
 
-def print_unit(kernels: list[Kernel], program: Program, slots: dict[str, int], aliased: frozenset[str] = frozenset()) -> str:
+def print_unit(kernels: list[LoopKernel], program: Program, slots: dict[str, int], aliased: frozenset[str] = frozenset()) -> str:
     """The whole C file. `slots` numbers the buffers in the pointer table; `aliased` names kernels that update memory in place."""
     nodes = [e for k in kernels for s in k.stages for m in s.members for e in m.exprs()]
     functions = libm_used(nodes)

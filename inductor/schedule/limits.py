@@ -1,0 +1,18 @@
+"""From where on something pays, as the shared schedule asks: a target gives the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    members: int  # nests of one kernel: its compile time grows faster than linearly
+    few_iterations: int  # shared loops shorter than this starve the device
+    small_work: int  # points below which parallelism does not matter
+    piece: int  # points that stay near between filling and scattering to them
+    few_results: int  # of a long reduction that is worth being split
+    long_reduction: int  # elements one result may take before it is worth a second kernel
+    large: int  # bytes of a temporary that is allocated alone
+    large_program: int  # bytes of all temporaries from which on each is allocated alone
+    align: int  # bytes that temporaries in one arena begin at multiples of
