@@ -274,6 +274,12 @@ _ROWS: tuple[Reason, ...] = (
         "the captured graph can't be made functional, so it runs as it was captured.",
         "the note names the operation; replace it, or keep `backend='eager'` for this function.",
     ),
+    Reason(
+        "AOT002",
+        "gradient inside a compiled graph",
+        "a gradient between two results of one compiled graph was asked for, and the graph can't be run again in eager to find it.",
+        "break the graph after the first result (`dynamo.graph_break()`), or run that part outside the compiled function.",
+    ),
 )
 
 REASONS: dict[str, Reason] = {r.id: r for r in _ROWS}

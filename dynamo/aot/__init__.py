@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch.fx import GraphModule
 
-from dynamo.aot import runtime
+from dynamo.aot import links, runtime
 from dynamo.aot.again import Again
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Facts, attribute
@@ -127,8 +127,11 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
                 lookup.keep(facts, forward, backward)
         # a backward may go on being built until it is called
         forward = getattr(forward, "settle", lambda: forward)()
-        run = runtime.single(forward) if backward is None else runtime.pair(facts, forward, backward, Again(gm, facts, held, inputs))
-        return runtime.wrap(facts, held, run), facts.sharing_matters
+        if backward is None:
+            return runtime.wrap(facts, held, runtime.single(forward)), facts.sharing_matters
+        again, plan = Again(gm, facts, held, inputs), links.Plan(gm, facts)
+        run = runtime.pair(facts, forward, backward, again, plan)
+        return runtime.wrap(facts, held, run, (again, plan) if plan.levels else None), facts.sharing_matters
 
 
 def interpret(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:

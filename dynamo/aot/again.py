@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.autograd.forward_ad
-from torch.fx import GraphModule, Interpreter
+from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
+from dynamo.aot.errors import CHANGED
 from dynamo.aot.facts import Facts
 from dynamo.modes import open_blocks, snapshot
+
+if TYPE_CHECKING:
+    from dynamo.aot.links import Plan
 
 Tensor = torch.Tensor
 _BATCHED_GRADIENTS: Any = torch._C._parse_dispatch_key("VmapMode")  # `autograd.grad(..., is_grads_batched=True)` has a vmap of its own
@@ -33,6 +37,18 @@ def is_wanted() -> bool:
         or torch._C._dispatch_tls_is_dispatch_key_included(_BATCHED_GRADIENTS)
         or getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0
     )
+
+
+def unchanged(t: Tensor, version: int) -> Tensor:
+    """The tensor, if nothing was written to it since it had that version."""
+    if version_of(t) != version:
+        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", version_of(t), version))
+    return t
+
+
+def version_of(t: Tensor) -> int:
+    """How often it was written to; inference tensors count nothing."""
+    return 0 if t.is_inference() else t._version
 
 
 class Again:
@@ -57,6 +73,7 @@ class Again:
             if isinstance(value, Tensor) and place is None:
                 self.reason = "an argument has no place of its own among its inputs"
             self.arguments.append(place if isinstance(value, Tensor) else [value])
+        self._extras = self.extras()
         self.layouts = {p: _layout(inputs[facts.primals[p][1]]) for p in self.written if facts.primals[p][0] == "argument"}
 
     def extras(self) -> list[int]:
@@ -65,27 +82,45 @@ class Again:
             return []
         return [p for p in range(len(self.facts.primals)) if p not in self.facts.saved_primals and p not in self.written]
 
-    def gradients(self, saved: dict[int, Tensor], grads: Sequence[Any], random_state: Tensor | None) -> list[Any]:
+    def obstacle(self, graph: Any) -> str:
+        """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
+        return self.reason or ("its backward has run without retain_graph" if self._extras and graph.extras is None else "")
+
+    def _saved(self, graph: Any) -> tuple[dict[int, Tensor], Tensor | None]:
+        """What the forward of a call has kept: primals, and the random state before it."""
+        saved = dict(zip(self.facts.saved_primals, graph.saved_tensors, strict=False))
+        extras = zip(self._extras, graph.extras if self._extras else (), strict=True)
+        return saved | {p: unchanged(t, version) for p, (t, version) in extras}, graph.random_state if self.facts.draws else None
+
+    def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradient of each primal (None where there is none), with history if gradients are enabled."""
-        create = torch.is_grad_enabled()
-        primals = {p: self._unwritten(p) for p in self.written} | saved
-        wanted = list(self.facts.wanted)
+        saved, random_state = self._saved(graph)
+        primals = self._primals(saved)
         with self._as_at_entry(random_state):
-            with torch.enable_grad():
-                for p in wanted:
-                    primals[p] = primals[p].view_as(primals[p])  # the graph may also get what was computed from it: each stands for itself
             ends = self._ends(self._run(primals))
-        pairs = [(end, grad) for end, grad in zip(ends, grads, strict=True) if end is not None and grad is not None]
-        found: Sequence[Any] = [None] * len(wanted)
-        if pairs:
-            with torch.enable_grad():
-                found = torch.autograd.grad(
-                    [end for end, _ in pairs], [primals[p] for p in wanted], [g for _, g in pairs], create_graph=create, allow_unused=True
-                )
-        out: list[Any] = [None] * len(self.facts.primals)
-        for p, g in zip(wanted, found, strict=True):
-            out[p] = g
-        return out
+        return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
+
+    def in_pieces(self, graph: Any, plan: Plan) -> Pieces:
+        """The graph, run, and cut at the results that other results are computed from."""
+        saved, random_state = self._saved(graph)
+        cuts: dict[Node, tuple[Any, Any]] = dict.fromkeys(plan.cuts, (None, None))
+        if torch.is_grad_enabled():
+            # the values at the cuts need a history of their own, apart from that of what is behind them
+            with self._as_at_entry(random_state):
+                values = self._run(self._primals(saved))
+            cuts = {node: (None, value) for node, value in zip(plan.nodes, values, strict=True) if node in cuts}
+        primals = self._primals(saved)
+        with self._as_at_entry(random_state):
+            values = self._run(primals, cuts)
+        before = [cuts[node][0] if node in cuts else value for node, value in zip(plan.nodes, values, strict=True)]
+        return Pieces(self.facts, primals, self._ends(before), {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts})
+
+    def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
+        primals = {p: self._unwritten(p) for p in self.written} | saved
+        with torch.enable_grad():
+            for p in self.facts.wanted:
+                primals[p] = primals[p].view_as(primals[p])  # the graph may also get what was computed from it: each stands for itself
+        return primals
 
     def _unwritten(self, primal: int) -> Tensor:
         """In place of a tensor that the graph writes before anything reads it."""
@@ -95,16 +130,16 @@ class Again:
         shape, strides, dtype, device = self.layouts[primal]
         return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
 
-    def _run(self, primals: dict[int, Tensor]) -> list[Any]:
+    def _run(self, primals: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]] | None = None) -> list[Any]:
         held = {id(self.held[i]): primals[p] for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
         args = [a[0] if isinstance(a, list) else primals[a] for a in self.arguments]
-        out = _Substituting(self.gm, held).run(*args)
+        out = _Substituting(self.gm, held, cuts or {}).run(*args)
         return list(tree_leaves(out))
 
     def _ends(self, outputs: list[Any]) -> list[Tensor | None]:
         """Per result of the compiled graph, the tensor that has its history."""
         ends: list[Tensor | None] = [None] * self.facts.results
-        for value, output in zip(outputs, self.facts.outputs, strict=True):
+        for value, output in sorted(zip(outputs, self.facts.outputs, strict=True), key=lambda pair: len(pair[1].steps)):
             if output.kind == "graph" and isinstance(value, Tensor) and value.requires_grad and ends[output.index] is None:
                 ends[output.index] = value if not output.steps else value._base
         return ends
@@ -124,12 +159,49 @@ class Again:
                     torch.set_rng_state(state)
 
 
-class _Substituting(Interpreter):
-    """Runs a graph with other tensors in place of those it holds."""
+class Pieces:
+    """A graph that has run in eager: primals, the tensor with the history of each result, and the outputs where it is cut."""
 
-    def __init__(self, gm: GraphModule, held: dict[int, Tensor]) -> None:
+    def __init__(self, facts: Facts, primals: dict[int, Tensor], ends: list[Tensor | None], cuts: dict[int, Tensor]) -> None:
+        self.facts, self.primals, self.ends, self.cuts = facts, primals, ends, cuts
+
+    def behind(self, results: Sequence[int], grads: Sequence[Any], outputs: Sequence[int]) -> tuple[list[Any], list[Any]]:
+        """From gradients of results: those of outputs where the graph is cut, and per primal those that come through no cut."""
+        direct: list[Any] = [None] * len(self.facts.primals)
+        wanted = self.facts.wanted
+        pairs = [
+            (end, grad) for end, grad in zip([self.ends[r] for r in results], grads, strict=True) if end is not None and grad is not None
+        ]
+        if not pairs:
+            return [None] * len(outputs), direct
+        ends, given = zip(*pairs, strict=True)
+        inputs = [self.cuts[p] for p in outputs] + [self.primals[p] for p in wanted]
+        create = torch.is_grad_enabled()
+        with torch.enable_grad():
+            found = torch.autograd.grad(ends, inputs, given, create or bool(self.cuts), create, allow_unused=True)
+        for p, g in zip(wanted, found[len(outputs) :], strict=True):
+            direct[p] = g
+        return list(found[: len(outputs)]), direct
+
+
+class _Substituting(Interpreter):
+    """Runs a graph with other tensors in place of those it holds. `cuts`: per node its value, and another to go on with."""
+
+    def __init__(self, gm: GraphModule, held: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]]) -> None:
         super().__init__(gm)
         self.held = held
+        self.cuts = cuts
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if n not in self.cuts:
+            return value
+        other = self.cuts[n][1]
+        self.cuts[n] = value, None
+        if other is None:
+            return value.detach().requires_grad_()
+        with torch.enable_grad():
+            return other.view_as(other)
 
     def fetch_attr(self, target: str) -> Any:
         value = super().fetch_attr(target)

@@ -15,3 +15,7 @@ CHANGED = (
     "one of the variables needed for gradient computation has been modified by an inplace operation: {} is at version {}; "
     "expected version {} instead."
 )
+UNSEEN_GRADIENT = (
+    "a hook, retain_grad or autograd.grad looks at the gradient of a result from which a compiled graph computed another result, and the "
+    "graph can't be run again in eager for that: {} [AOT002]"
+)

@@ -11,8 +11,9 @@ import torch
 from torch.utils._pytree import tree_unflatten
 
 from dynamo import config
-from dynamo.aot.again import Again, is_wanted
-from dynamo.aot.errors import CHANGED, DOUBLE_BACKWARD
+from dynamo.aot import links
+from dynamo.aot.again import Again, is_wanted, version_of
+from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
 from dynamo.invariant import watched
 from dynamo.modes import leave
@@ -46,7 +47,7 @@ class _Refuse(torch.autograd.Function):
         raise RuntimeError(DOUBLE_BACKWARD.format(ctx.reason))
 
 
-def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> Callable[..., Any]:
+def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:
     """One autograd.Function for the forward and backward graph. Takes the primals, returns the results.
 
     `again` differentiates where the backward graph can't. What only it needs is kept beside the saved tensors: changing such a
@@ -71,6 +72,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
     saves_all = list(saved_primals) == list(range(primals))
     extras = again.extras()
     draws = facts.draws and not again.reason
+    has_links = bool(plan.levels)
 
     def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         nonlocal run_backward, lays_out
@@ -98,6 +100,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
         def forward(ctx: Any, *flat: Any) -> Any:
             if draws:
                 ctx.random_state = torch.get_rng_state()
+            if has_links:
+                ctx.watched = None
             outs = run_forward(list(flat))
             ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
             if extras:
@@ -110,20 +114,22 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again) -> C
     def differentiated(ctx: Any, *grads: Any) -> Any:
         if error:
             raise getattr(builtins, kind_of_error, RuntimeError)(error)
+        if has_links and (found := links.rest(ctx, grads, plan)) is not None:
+            if extras and not _keeps_graph():
+                ctx.extras = None
+            return tuple(found)
         if not is_wanted():
             return tuple(differentiate(ctx, grads, releases=True))
-        reason = again.reason or ("its backward has run without retain_graph" if extras and ctx.extras is None else "")
+        reason = again.obstacle(ctx)
         if not reason:
-            saved = dict(zip(saved_primals, ctx.saved_tensors, strict=False))
-            saved |= {i: unchanged(t, version) for i, (t, version) in zip(extras, ctx.extras if extras else (), strict=True)}
-            return tuple(again.gradients(saved, grads, ctx.random_state if draws else None))
+            return tuple(again.gradients(ctx, grads))
         with torch.no_grad():
             out = list(differentiate(ctx, grads, releases=False))
         if not torch.is_grad_enabled():
             return tuple(out)
-        found = [i for i, g in enumerate(out) if g is not None]
+        given = [i for i, g in enumerate(out) if g is not None]
         history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
-        for i, g in zip(found, _Refuse.apply(reason, len(found), *[out[i] for i in found], *history), strict=True):
+        for i, g in zip(given, _Refuse.apply(reason, len(given), *[out[i] for i in given], *history), strict=True):
             out[i] = g
         return tuple(out)
 
@@ -147,18 +153,6 @@ def with_history(run: Compiled) -> Compiled:
             return run(flat)
 
     return call
-
-
-def unchanged(t: Tensor, version: int) -> Tensor:
-    """The tensor, if nothing was written to it since it had that version."""
-    if version_of(t) != version:
-        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", version_of(t), version))
-    return t
-
-
-def version_of(t: Tensor) -> int:
-    """How often it was written to; inference tensors count nothing."""
-    return 0 if t.is_inference() else t._version
 
 
 def sharing(args: Sequence[Any]) -> tuple[tuple[int, int], ...]:
@@ -300,14 +294,21 @@ def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bo
     return call
 
 
-def wrap(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    """The callable with the calling convention of the captured graph. `held` are the tensors of `facts.held`."""
-    call = _calling(facts, held, run)
+def wrap(
+    facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any], linking: tuple[Again, links.Plan] | None = None
+) -> Callable[..., Any]:
+    """The callable with the calling convention of the captured graph. `held` are the tensors of `facts.held`.
+
+    `linking`: how results are linked to others that they were computed from.
+    """
+    call = _calling(facts, held, run, linking)
     setattr(call, KEEPS_INPUTS, True)  # writes are the last thing that graphs do
     return call
 
 
-def _calling(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+def _calling(
+    facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any], linking: tuple[Again, links.Plan] | None
+) -> Callable[..., Any]:
     gather = _gather(facts, held)
     after = _after(facts, held)
     outputs = facts.outputs
@@ -316,19 +317,22 @@ def _calling(facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], An
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
-    if direct and after is None:
+    if direct and after is None and linking is None:
         if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
     builders = [_builder(facts, held, o) for o in outputs]
+    connect = None if linking is None else partial(links.connect, again=linking[0], plan=linking[1])
+    if connect is not None and facts.enables_grad:
+        connect = torch.enable_grad()(connect)
 
     def call(*args: Any) -> Any:
         flat = gather(args)
         results = run(flat)
         if after is not None:
             after(args, flat, results)
-        made = [b(args, results) for b in builders]
+        made = [b(args, results) for b in builders] if connect is None else connect(results, args, builders)
         return tuple(made) if plain else tree_unflatten(made, spec)
 
     return call

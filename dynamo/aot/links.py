@@ -1,0 +1,223 @@
+"""Results of one graph that are computed from other results of it, linked as autograd links them in eager.
+
+A compiled graph is one node of autograd, so `y` and `z` of `y = x.sin(); z = y * 2` would be two results that know nothing of each other:
+a hook or `retain_grad` on `y`, or `autograd.grad(z, y)`, would miss what comes back through `z`. Here `z` gets a node of its own
+behind the graph's, with an edge to `y`. As long as nobody looks at gradients of such a `y`, it hands `z`'s gradient to the one compiled
+backward and nothing to `y`: what is compiled stays whole. When somebody looks, the captured graph runs again in eager (`again`), cut at
+these results: each node hands on what it owes to the results it was computed from, and the graph's own node does the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from dynamo.aot.errors import UNSEEN_GRADIENT
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+    from dynamo.aot.again import Again, Pieces
+    from dynamo.aot.facts import Facts
+
+Tensor = torch.Tensor
+
+_ENGINE = torch.autograd.graph._engine_run_backward.__code__
+_INPUTS = 3  # its arguments after the roots: gradients, retain_graph, create_graph, inputs
+# Calls behind which no gradient flows.
+_CONSTANT = ("detach", "detach_", "size", "stride")
+
+
+class Plan:
+    """Which results need a node of their own, in the order they are made, and which outputs each one is computed from.
+
+    `levels` holds per node (results, outputs); `cuts` are the nodes of the captured graph whose values those outputs are.
+    """
+
+    def __init__(self, gm: GraphModule, facts: Facts) -> None:
+        self.levels: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        self.linked: frozenset[int] = frozenset()
+        self.first = facts.differentiable.index(True) if any(facts.differentiable) else 0
+        output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
+        self.nodes: list[Node | Any] = list(tree_leaves(output.args[0]))
+        alone = sum(facts.differentiable) < 2 and not any(o.kind == "input" and o.steps for o in facts.outputs)
+        if alone or len(self.nodes) != len(facts.outputs):  # one node may stand for several outputs
+            return
+        needed = self._needed(gm, facts)
+        depth: dict[int, int] = {}
+        while len(depth) < len(needed):
+            ready = [
+                r for r in needed if r not in depth and all(facts.outputs[p].kind == "input" or _of(facts, p) in depth for p in needed[r])
+            ]
+            if not ready:  # memory that results share was written from results: no order of nodes says that
+                return
+            for r in ready:
+                below = [depth[_of(facts, p)] for p in needed[r] if facts.outputs[p].kind == "graph"]
+                depth[r] = 1 + max(below, default=0) if needed[r] else 0
+        for level in range(1, max(depth.values(), default=0) + 1):
+            results = tuple(r for r in needed if depth[r] == level)
+            self.levels.append((results, tuple(sorted({p for r in results for p in needed[r]}))))
+        self.linked = frozenset(r for r in needed if depth[r])
+
+    @property
+    def cuts(self) -> frozenset[Node]:
+        return frozenset(self.nodes[p] for _, outputs in self.levels for p in outputs)
+
+    def _needed(self, gm: GraphModule, facts: Facts) -> dict[int, set[int]]:
+        """Per result with a gradient, the nearest outputs it was computed from. A bit of a mask is an output."""
+        bits: dict[Any, int] = {}
+        for p, (node, o) in enumerate(zip(self.nodes, facts.outputs, strict=True)):
+            differentiable = o.tracked and (facts.differentiable[o.index] if o.kind == "graph" else o.kind == "input" and o.steps)
+            if differentiable and isinstance(node, torch.fx.Node):
+                bits.setdefault(node, 1 << p)
+        inside: dict[Node, int] = {}
+        for node in gm.graph.nodes:
+            mask = 0
+            if getattr(node.target, "__name__", node.target) not in _CONSTANT:
+                for argument in node.all_input_nodes:
+                    mask |= bits.get(argument) or inside[argument]
+            inside[node] = mask
+        masks: dict[int, int] = {}
+        for node, o in zip(self.nodes, facts.outputs, strict=True):
+            if o.kind == "graph" and facts.differentiable[o.index] and isinstance(node, torch.fx.Node):
+                masks[o.index] = masks.get(o.index, 0) | inside[node]
+        own = {p: _of(facts, p) for p, o in enumerate(facts.outputs) if o.kind == "graph"}
+        return {r: {p for p in range(mask.bit_length()) if mask >> p & 1 and own.get(p) != r} for r, mask in masks.items()}
+
+
+def _of(facts: Facts, position: int) -> int:
+    return facts.outputs[position].index
+
+
+class Watched:
+    """The results of one call that others were computed from: who looks at their gradients in the backward pass that runs now?"""
+
+    __slots__ = ("direct", "hooks", "pieces", "task", "tensors")
+
+    def __init__(self) -> None:
+        self.tensors: list[weakref.ref[Tensor]] = []
+        self.hooks: list[dict[int, Any]] = []
+        self.task = -1  # the backward pass that the rest is about
+        self.pieces: Pieces | None = None
+        self.direct: list[Any] = []  # gradients of the primals that don't come through other results
+
+    def add(self, tensor: Tensor) -> None:
+        # made as `register_hook` makes it: whoever registers one later adds to it, and it outlives the tensor
+        if tensor._backward_hooks is None:
+            tensor._backward_hooks = OrderedDict()
+            tensor.grad_fn._register_hook_dict(tensor)  # type: ignore[union-attr]
+        self.hooks.append(tensor._backward_hooks)
+        self.tensors.append(weakref.ref(tensor))
+
+    def seen(self, graph: Any, again: Again, plan: Plan) -> Pieces | None:
+        """The graph in pieces, if somebody looks; one answer for all nodes of a backward pass."""
+        task = torch._C._current_graph_task_id()
+        if task != self.task:
+            self.task, self.pieces, self.direct = task, None, []
+            if any(self.hooks) or any(t is not None and t.retains_grad for t in self._alive()) or self._asked(graph):
+                if reason := again.obstacle(graph):
+                    raise RuntimeError(UNSEEN_GRADIENT.format(reason))
+                self.pieces = again.in_pieces(graph, plan)
+        return self.pieces
+
+    def _alive(self) -> list[Tensor | None]:
+        return [t() for t in self.tensors]
+
+    def _asked(self, graph: Any) -> bool:
+        """Is the gradient of one of these what the pass is run for?"""
+        alive = self._alive()
+        for asked in _inputs_of_pass():
+            if isinstance(asked, Tensor):
+                if any(asked is t for t in alive) or _is_of(asked.grad_fn, graph):
+                    return True
+            elif _is_of(asked[0], graph):
+                return True
+        return False
+
+
+def _is_of(node: Any, graph: Any) -> bool:
+    """Is a node of autograd the graph's, one linked to it, or a view of a result?"""
+    for _ in range(8):
+        if node is None or node is graph or getattr(node, "graph", None) is graph:
+            return node is not None
+        if len(node.next_functions) != 1:
+            return False
+        node = node.next_functions[0][0]
+    return False
+
+
+def _inputs_of_pass() -> Sequence[Any]:
+    """The `inputs` of the backward pass that calls us. The engine doesn't tell; on a thread of its own, its caller waits in another."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not _ENGINE:
+        frame = frame.f_back
+    if frame is not None:
+        return tuple(frame.f_locals["args"][_INPUTS] or ())
+    found: list[Any] = []
+    for other in sys._current_frames().values():
+        if other.f_code is _ENGINE:
+            found += other.f_locals["args"][_INPUTS] or ()
+    return found
+
+
+class _Link(torch.autograd.Function):
+    """Takes results as the graph's node made them, then what they were computed from; gives the former, on a node of their own."""
+
+    @staticmethod
+    def forward(ctx: Any, graph: Any, again: Any, plan: Any, level: int, *tensors: Any) -> Any:
+        ctx.graph, ctx.again, ctx.plan, ctx.level = graph, again, plan, level
+        ctx.set_materialize_grads(False)
+        return tuple(t.detach() for t in tensors[: len(plan.levels[level][0])])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        watched: Watched = ctx.graph.watched
+        outputs = ctx.plan.levels[ctx.level][1]
+        pieces = watched.seen(ctx.graph, ctx.again, ctx.plan)
+        if pieces is None:
+            return (None, None, None, None, *grads, *[None] * len(outputs))
+        owed, direct = pieces.behind(ctx.plan.levels[ctx.level][0], grads, outputs)
+        watched.direct.append(direct)
+        return (None, None, None, None, *[None] * len(grads), *owed)
+
+
+_apply = super(torch.autograd.Function, _Link).apply
+
+
+def rest(graph: Any, grads: Sequence[Any], plan: Plan) -> list[Any] | None:
+    """The gradients of the primals, where some of them were found by the nodes behind the graph's. None: nobody looks."""
+    watched: Watched | None = graph.watched
+    if watched is None or watched.task != torch._C._current_graph_task_id() or watched.pieces is None:
+        return None
+    first = [r for r in range(len(grads)) if r not in plan.linked]
+    _, total = watched.pieces.behind(first, [grads[r] for r in first], ())
+    for direct in watched.direct:
+        total = [b if a is None else a if b is None else a + b for a, b in zip(total, direct, strict=True)]
+    watched.pieces, watched.direct = None, []
+    return total
+
+
+def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: Again, plan: Plan) -> list[Any]:
+    """The outputs for the caller, each behind those that it was computed from."""
+    graph = results[plan.first].grad_fn
+    if graph is None:
+        return [b(args, results) for b in builders]
+    results = list(results)
+    watched = graph.watched = Watched()
+    made: dict[int, Any] = {}
+    for level, (linked, outputs) in enumerate(plan.levels):
+        for p in outputs:
+            if p not in made:
+                made[p] = builders[p](args, results)
+                if made[p].requires_grad:
+                    watched.add(made[p])
+        given = _apply(graph, again, plan, level, *[results[r] for r in linked], *[made[p] for p in outputs])
+        for r, result in zip(linked, given, strict=True):
+            results[r] = result
+    return [made[p] if p in made else b(args, results) for p, b in enumerate(builders)]

@@ -1,0 +1,290 @@
+"""Results of one graph that are computed from other results of it: gradients between them, seen by hooks, retain_grad and autograd.grad."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from repro_corpus.program import program
+
+
+def _x():
+    return torch.linspace(-1.0, 1.0, 6).requires_grad_()
+
+
+@program("", "a hook on a result that another one was computed from")
+def hook(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, y * 2
+
+    x, seen = _x(), []
+    y, z = f(x)
+    y.register_hook(lambda g: seen.append(g.clone()))
+    (z.sum() + y.exp().sum()).backward()
+    return seen, x.grad, y, z
+
+
+@program("", "a hook that changes the gradient, on a result that is dropped before the backward")
+def hook_changes(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, y * x
+
+    x = _x()
+    y, z = f(x)
+    y.register_hook(lambda g: g * 3)
+    del y
+    z.sum().backward()
+    return x.grad, z
+
+
+@program("", "a hook that is removed again, and one that zeroes")
+def hook_removed(compile):
+    @compile
+    def f(x):
+        y = x.exp()
+        return y, (y * x).sum()
+
+    x = _x()
+    y, z = f(x)
+    y.register_hook(torch.zeros_like).remove()
+    z.backward()
+    first, x.grad = x.grad, None
+    y, z = f(x)
+    y.register_hook(torch.zeros_like)
+    z.backward()
+    return first, x.grad
+
+
+@program("", "retain_grad on a result that another one was computed from")
+def retained(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, y * 2
+
+    x = _x()
+    y, z = f(x)
+    y.retain_grad()
+    z.retain_grad()
+    z.sum().backward()
+    return y.grad, z.grad, x.grad
+
+
+@program("", "the gradient with respect to a result")
+def grad_of(compile):
+    @compile
+    def f(x, w):
+        y = x.sin()
+        return y, (y * w).sum()
+
+    x, w = _x(), _x()
+    y, z = f(x, w)
+    first = torch.autograd.grad(z, y, retain_graph=True)
+    second = torch.autograd.grad(z, [x, y, w], retain_graph=True)
+    z.backward()
+    return first, second, x.grad, w.grad
+
+
+@program("", "the gradient with respect to an edge, and accumulated into a result")
+def grad_of_edge(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, (y * y).sum()
+
+    x = _x()
+    y, z = f(x)
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    first = torch.autograd.grad(z, edge, retain_graph=True)
+    y.retain_grad()
+    torch.autograd.backward(z, inputs=[y])
+    return first, y.grad, x.grad
+
+
+@program("", "a chain of results, each seen")
+def chain(compile):
+    lin = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    @compile
+    def f(x):
+        states = []
+        for m in lin:
+            x = m(x).tanh()
+            states.append(x)
+        return states, x.pow(2).mean()
+
+    x = torch.linspace(-1.0, 1.0, 8).view(2, 4).requires_grad_()
+    states, loss = f(x)
+    for s in states:
+        s.retain_grad()
+    (loss + states[1].sum()).backward()
+    return [s.grad for s in states], x.grad, [p.grad for p in lin.parameters()]
+
+
+@program("", "one result of a chain is hooked, another one asked for")
+def chain_middle(compile):
+    @compile
+    def f(x):
+        a = x.sin()
+        b = a * x
+        c = b.exp() + a
+        return a, b, c, c.sum() * b.sum()
+
+    x, seen = _x(), []
+    a, b, c, d = f(x)
+    b.register_hook(lambda g: seen.append(g.clone()) or g * 0.5)
+    one = torch.autograd.grad(d, [c, a], retain_graph=True)
+    d.backward()
+    return one, seen, x.grad
+
+
+@program("", "loss and logits, gradients of activations")
+def loss_and_logits(compile):
+    m = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    @compile
+    def f(x, t):
+        h = m[1](m[0](x))
+        logits = m[2](h)
+        return {"loss": F.cross_entropy(logits, t), "logits": logits, "hidden": h, "best": logits.argmax(-1)}
+
+    x = torch.linspace(-1.0, 1.0, 8).view(2, 4)
+    out = f(x, torch.tensor([0, 2]))
+    out["hidden"].retain_grad()
+    grad = torch.autograd.grad(out["loss"], out["logits"], retain_graph=True)
+    out["loss"].backward()
+    return grad, out["hidden"].grad, [p.grad for p in m.parameters()]
+
+
+@program("", "results that are views, of results and of inputs")
+def views(compile):
+    @compile
+    def f(x):
+        y = x.sin().view(2, 3)
+        v = x.view(3, 2)
+        return y, v, y * 2 + v.t(), v
+
+    x, seen = _x(), []
+    y, v, z, again = f(x)
+    y.register_hook(lambda g: seen.append(g.clone()))
+    v.register_hook(lambda g: seen.append(g.clone()))
+    one = torch.autograd.grad(z.sum(), [y, v], retain_graph=True)
+    z.sum().backward()
+    return one, seen, x.grad, again is v
+
+
+@program("", "a result that does not lead to the other one")
+def unused(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, x * 2, y.detach() * x
+
+    x = _x()
+    y, z, w = f(x)
+    found = []
+    for end in (z, w):
+        try:
+            torch.autograd.grad(end.sum(), y, retain_graph=True)
+        except RuntimeError as error:
+            found.append(str(error).split(".")[0])
+        found.append(torch.autograd.grad(end.sum(), y, allow_unused=True, retain_graph=True))
+    return found
+
+
+@program("", "second derivatives between results")
+def second(compile):
+    @compile
+    def f(x):
+        y = x**3
+        return y, (y * y * x).sum()
+
+    x = _x()
+    y, z = f(x)
+    (g,) = torch.autograd.grad(z, y, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x, retain_graph=True)
+    (k,) = torch.autograd.grad(z, x, create_graph=True)
+    (m,) = torch.autograd.grad(k.sum(), x)
+    return g, h, k, m
+
+
+@program("", "second derivatives with a hook on the way")
+def second_hook(compile):
+    @compile
+    def f(x):
+        y = x**3
+        return y, (y * y * x).sum()
+
+    x, seen = _x(), []
+    y, z = f(x)
+    y.register_hook(lambda g: seen.append(g.detach().clone()))
+    (k,) = torch.autograd.grad(z, x, create_graph=True)
+    (m,) = torch.autograd.grad(k.sum(), x)
+    return seen[0], k, m
+
+
+@program("", "results across a break, with a hook set in between")
+def across_break(compile):
+    seen = []
+
+    @compile
+    def f(x):
+        y = x.sin()
+        z = y * x
+        y.register_hook(lambda g: seen.append(g.clone()))
+        print("between")
+        return (y + z).exp()
+
+    x = _x()
+    f(x).sum().backward()
+    return seen, x.grad
+
+
+@program("", "a result changed in place afterwards, hooks before and after")
+def changed_afterwards(compile):
+    @compile
+    def f(x):
+        y = x * 3
+        return y, y * 2
+
+    x, seen = _x(), []
+    y, z = f(x)
+    y.register_hook(lambda g: seen.append(("before", g.clone())))
+    y.mul_(2)
+    y.register_hook(lambda g: seen.append(("after", g.clone())))
+    (y.sum() + z.sum()).backward()
+    return seen, x.grad, y, z._version, y._version
+
+
+@program("", "dropout between two results draws once")
+def random_between(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        return y, F.dropout(y, 0.5)
+
+    x = _x()
+    torch.manual_seed(3)
+    y, z = f(x)
+    y.retain_grad()
+    z.sum().backward()
+    return y.grad, x.grad, z, torch.rand(2)
+
+
+@program("", "results keep what eager's are: no views, no leaves, versions, names of gradients")
+def facts(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        return y, y * 2
+
+    y, z = f(_x())
+    z.add_(1)
+    y.mul_(2)
+    z.sum().backward()
+    return z._is_view(), z.is_leaf, z._base is None, z._version, y._version, z.requires_grad
