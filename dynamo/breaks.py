@@ -23,7 +23,8 @@ _ROWS: tuple[Reason, ...] = (
     Reason(
         "DD001",
         "data-dependent branch",
-        "`if`, `while`, `and`, `or`, `not` or `assert` on a tensor needs the tensor's value, which is known only when the graph runs.",
+        "`if`, `while`, `and`, `or` or `not` on a tensor needs the tensor's value, which is known only when the graph runs. "
+        "(On a CPU, branches of which one side only raises are checked by the graph.)",
         "choose with `torch.where(cond, a, b)`, or branch on a Python value such as a shape or a flag.",
         "if x.sum() > 0:        # breaks\n    y = x + 1\nelse:\n    y = x - 1\n\ny = torch.where(x.sum() > 0, x + 1, x - 1)   # one graph",
     ),

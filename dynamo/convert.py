@@ -43,7 +43,7 @@ from dynamo.modes import watcher
 from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
 from dynamo.source import read
-from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotRebuild
+from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume, CannotRebuild
 from dynamo.symbolic.tracer import Decisions, GuardRecord
 from dynamo.trace import emit, events, is_watched, stage
 from dynamo.trace.events import GraphNode
@@ -278,6 +278,9 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
                 break
             except CannotRebuild as e:
                 _earlier_break(ctx, captured, known, e)
+            except CannotAssume:
+                known.plain_branches = True
+                captured.tx.forget()
     report_capture(captured, finished, compile_id)
     with stage("backend", compile_id):
         graph_fn = run_backend(ctx, finished, compile_id)

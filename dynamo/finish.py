@@ -27,7 +27,7 @@ from dynamo.lazy import lazy_module
 from dynamo.modes import open_blocks
 from dynamo.rescue import KEEPS_INPUTS, Rescue, can_fail, can_start_over, draws, undoing
 from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
-from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError
+from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume
 from dynamo.symbolic.frame import Frame
 from dynamo.symbolic.values import CellValue, Null, TensorValue, TupleValue, Value
 
@@ -119,7 +119,10 @@ def is_written(v: TensorValue) -> bool:
 
 
 def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str) -> Finished:
-    """Write the entry's end, replay effects, and close the graph. Raises CannotRebuild for a live value that can't be made again."""
+    """Write the entry's end, replay effects, and close the graph.
+
+    Raises CannotRebuild for a live value that can't be made again, CannotAssume for checks that can't hand over to plain Python.
+    """
     tx = captured.tx
     if captured.result is not None:
         result = writer.value(captured.result)
@@ -132,6 +135,8 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
     name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_name) or "entry"
     texts = [writer.load(p.source) for p in placeholders if p.source is not None]
     failing = failing_of(captured, writer, placeholders, compile_id) if gm is not None else None
+    if tx.assumed and failing is None:
+        raise CannotAssume
     restore = captured.restore if tx.on_exit else None
     watch = _watching(captured, compile_id) if config.check_surroundings else None
     return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, restore, failing, watch)

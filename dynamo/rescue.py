@@ -26,6 +26,8 @@ from dynamo.skipped import user_place
 
 # Attribute of what a backend returns: it has written to none of its inputs when it raises.
 KEEPS_INPUTS = "keeps_inputs_on_error"
+# Message of the checks that stand for branches whose other side raises: see dynamo/symbolic/refusals.py.
+TAKES_OTHER_SIDE = "a branch that raises is taken"
 
 
 class Rescue:
@@ -40,7 +42,7 @@ class Rescue:
         fn, args, kwargs = plain_call(self.code, self.globals, inputs)
         with Watch() as watch:
             result = _C.disabled_call(fn, args, kwargs)
-        if not watch.raised:
+        if not watch.raised and TAKES_OTHER_SIDE not in str(error):
             if not config.suppress_errors:
                 raise error
             code = self.code

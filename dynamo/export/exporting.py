@@ -23,7 +23,7 @@ from dynamo.export.facts import Call, ExportError, ExportResult, Guard, Leaf, Pa
 from dynamo.export.trees import take_apart
 from dynamo.guards import BuiltGuards, build, failure, guard_text
 from dynamo.symbolic.errors import BreakError
-from dynamo.symbolic.tracer import GuardRecord
+from dynamo.symbolic.tracer import Decisions, GuardRecord
 from dynamo.trace import emit, events
 
 
@@ -183,7 +183,8 @@ def captured_frame(f: Any, name: str, arguments: Arguments) -> Captured:
     values = [arguments.values[p.name] for p in arguments.parameters]
     inputs = (*values, *(root.__closure__ or ()))
     try:
-        captured = capture(root, inputs, fullgraph=True)
+        # an exported graph has no program to hand over to, which would raise the exception that it names
+        captured = capture(root, inputs, fullgraph=True, known=Decisions(plain_branches=True))
     except BreakError as e:
         raise GraphBreakError(e) from e.cause
     if captured.result is None:

@@ -344,7 +344,15 @@ def _known_function(v: Value | None) -> Any:
 
 @on_class(property, "| fget? fset? fdel? doc?")
 def _property(tx: Tracer, cls: type, fget: Value | None, fset: Value | None, fdel: Value | None, doc: Value | None) -> Value:
-    return PropertyValue(cls(_known_function(fget), _known_function(fset), _known_function(fdel)))
+    made = property.__new__(cls)
+    property.__init__(made, _known_function(fget), _known_function(fset), _known_function(fdel))
+    return PropertyValue(made)
+
+
+@on_method(property, "__init__", "| fget? fset? fdel? doc?", PropertyValue)
+def _property_init(tx: Tracer, self: PropertyValue, *given: Value | None) -> Value:
+    property.__init__(self.obj, *(_known_function(v) for v in given[:3]))
+    return NONE
 
 
 @on_class(staticmethod, "function")

@@ -37,6 +37,10 @@ class CannotRebuild(BreakError):
         self.born = born
 
 
+class CannotAssume(Exception):
+    """A graph that checks which side of a branch is taken can't be started over when it is the other side."""
+
+
 class Raised(Exception):
     """The traced program raises. `value` is the exception instance as a value."""
 

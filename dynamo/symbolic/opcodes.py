@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo.bytecode import facts
-from dynamo.symbolic import containers, operators
+from dynamo.symbolic import containers, operators, refusals
 from dynamo.symbolic.attributes import MISSING, getattr_, setattr_
 from dynamo.symbolic.calls import call
 from dynamo.symbolic.errors import Raised
@@ -270,7 +270,7 @@ def _unary_not(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("TO_BOOL")
 def _to_bool(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(truth(operators.truth(tx, f.pop())))
+    f.push(truth(refusals.decide(tx, f, f.pop(), f.current + 1)))
 
 
 @op("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
@@ -499,13 +499,13 @@ def _jump(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("POP_JUMP_IF_TRUE")
 def _pop_jump_if_true(tx: Tracer, f: Frame, ins: Instr) -> None:
-    if operators.truth(tx, f.pop()):
+    if refusals.decide(tx, f, f.pop(), f.current):
         f.ip = target_of(ins)
 
 
 @op("POP_JUMP_IF_FALSE")
 def _pop_jump_if_false(tx: Tracer, f: Frame, ins: Instr) -> None:
-    if not operators.truth(tx, f.pop()):
+    if not refusals.decide(tx, f, f.pop(), f.current):
         f.ip = target_of(ins)
 
 

@@ -280,6 +280,15 @@ def _scan(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
     return tx_call(tx, tx.wrap(associative_scan, const_source(associative_scan, fn.name)), args, kwargs)
 
 
+def _constraint(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
+    """Constraints of distributions that ask tensors questions as they go."""
+    from dynamo.symbolic.rows import inlined
+    from dynamo.symbolic.torch_polyfills import CONSTRAINTS
+
+    twin = CONSTRAINTS.get(fn.obj) if isinstance(fn.obj, types.FunctionType) else None
+    return inlined(tx, twin, args, kwargs) if twin is not None else None
+
+
 def _said_once(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
     """transformers' `logger.warning_once`: said now, which is once, as far as anybody can see."""
     known = tx.try_python(*args[1:])
@@ -365,6 +374,7 @@ _HOMES: dict[str, Verdict] = {
     "torch._functorch.utils": _inline,
     "torch._higher_order_ops": _broken("DD022"),
     "torch._higher_order_ops.associative_scan": _scan,
+    "torch.distributions.constraints": _constraint,
     "transformers.utils.logging": _said_once,
     "transformers.utils.output_capturing": _capturing_hooks,
     "torch._dynamo": _peer,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.distributions import constraints
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -36,3 +37,33 @@ def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse:
     if reverse:
         results = [torch.flip(x, [dim]) for x in results]
     return tree_unflatten(results, spec)
+
+
+# ---- constraints of distributions, which give up at the first question that is answered with no --------------------------
+
+
+def symmetric(self: Any, value: torch.Tensor) -> torch.Tensor:
+    if value.shape[-2] != value.shape[-1]:
+        return torch.full(value.shape[:-2], False, dtype=torch.bool, device=value.device)
+    return torch.isclose(value, value.mT, atol=1e-6).all(-2).all(-1)
+
+
+def positive_semidefinite(self: Any, value: torch.Tensor) -> torch.Tensor:
+    is_symmetric = symmetric(self, value)
+    if value.shape[-2] != value.shape[-1]:
+        return is_symmetric
+    return torch.where(is_symmetric.all(), torch.linalg.eigvalsh(value).ge(0).all(-1), is_symmetric)
+
+
+def positive_definite(self: Any, value: torch.Tensor) -> torch.Tensor:
+    is_symmetric = symmetric(self, value)
+    if value.shape[-2] != value.shape[-1]:
+        return is_symmetric
+    return torch.where(is_symmetric.all(), torch.linalg.cholesky_ex(value).info.eq(0), is_symmetric)
+
+
+CONSTRAINTS: dict[Callable[..., Any], Callable[..., Any]] = {
+    type(constraints.symmetric).check: symmetric,
+    type(constraints.positive_semidefinite).check: positive_semidefinite,
+    type(constraints.positive_definite).check: positive_definite,
+}

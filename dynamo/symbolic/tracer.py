@@ -63,11 +63,13 @@ class Decisions:
     """What earlier attempts at the same frame learned; grows from attempt to attempt, so attempts end.
 
     break_at: stop before this root step, for this reason. inputs: tensor sources to pass in instead of baking in.
+    plain_branches: no branch on a tensor is assumed to be taken.
     """
 
     break_at: int | None = None
     reason: BreakError | None = None
     inputs: set[str] = field(default_factory=set)
+    plain_branches: bool = False
 
 
 class Scope:
@@ -99,6 +101,7 @@ class Tracer:
         self.known = known
         self.graph = self.root_graph = Graph()
         self.scopes: list[Scope] = []  # regions being traced, innermost last
+        self.assumed = False  # whether the graph checks which side of a branch is taken
         self.switched: set[object] = set()  # setters of global modes that the trace has called
         self.mode = fake.FakeMode()
         self.guards: dict[Any, GuardRecord] = {}

@@ -88,10 +88,37 @@ BRANCHES = [
         breaks=["DD001:2"],
     ),
     Case(
-        "assert on a tensor",
+        "assert on a tensor is no break",
         """
         def f(x):
             assert x.sum() < 100
+            return x + 1
+        """,
+        inputs=BOTH,
+        graphs=["sum lt _assert_async add"],
+    ),
+    Case(
+        "one side of a branch raises",
+        """
+        def f(x):
+            if x.sum() >= 100 or not x.isfinite().all():
+                if x.dim() > 1:
+                    raise TypeError(x.shape)
+                raise ValueError(f"{x.sum()}")
+            return x + 1
+        """,
+        inputs=["t(3)", "t(3) + 100", "t(2, 3) + 100"],
+        graphs=["sum ge logical_not _assert_async isfinite all _assert_async add"],
+        compiles=2,
+    ),
+    Case(
+        "one side of a branch returns or raises",
+        """
+        def f(x):
+            if x.sum() >= 100:
+                if x.dim() > 1:
+                    return x
+                raise ValueError(x.sum())
             return x + 1
         """,
         inputs=BOTH,
