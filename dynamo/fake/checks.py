@@ -38,7 +38,7 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> None:
     require(len(shifts) > 0, "`shifts` required")
     if len(dims) or len(shifts) > 1:
         require(len(shifts) == len(dims), f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
-    for d in dims:
+    for d in dims if x.numel() else ():
         if not x.dim():
             raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
         wrap_dims(d, x.dim())

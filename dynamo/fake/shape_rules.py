@@ -176,13 +176,13 @@ def _triangle(device: Device, x: Tensor, diagonal: int = 0) -> Any:
 
 
 def _rolled(device: Device, x: Tensor, shifts: Any, dims: Any = ()) -> Any:
-    """Dim by dim, two pieces put together; without dims, a flat copy."""
+    """Dim by dim, two pieces put together, a dim as often as it is named; without dims, a flat copy."""
     shifts, dims = ([v] if isinstance(v, int) else list(v) for v in (shifts, dims))
     if device.type != "cpu" or x.numel() == 0 or len(shifts) != max(len(dims), 1):
         return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
     if not dims:
         return dense(x.shape, x.dtype)
-    for shift, dim in zip(shifts, wrap_dims(dims, x.dim()), strict=True):
+    for shift, (dim,) in zip(shifts, (wrap_dims(d, x.dim()) for d in dims), strict=True):
         size = x.shape[dim]
         start = (size - shift) % size
         x = _cat(device, [x.narrow(dim, start, size - start), x.narrow(dim, 0, start)], dim)

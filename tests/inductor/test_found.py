@@ -110,6 +110,11 @@ def test_a_divisor_of_negative_zero():
     check({"a": "make((2,), torch.float32)"}, "v0 = a / -0.0\nv1 = a * -0.0", "v0 v1")
 
 
+def test_roll_of_a_dim_that_is_named_twice():
+    body = "v0 = a.roll((1, -2), (1, -1))\nv1 = a.roll((1, 1, 1), (0, 1, 0))\nv2 = a[:0].roll(1, 7)"
+    check({"a": "make((3, 5), torch.float32)"}, body, "v0 v1 v2")
+
+
 def test_softmax_of_no_elements_takes_any_type():
     check({"a": "make((2, 0), torch.float32)"}, "v0 = a.isnan()\nv1 = v0.log_softmax(0)\nv2 = v0.long().softmax(0)", "v1 v2")
 
