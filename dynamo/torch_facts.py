@@ -71,6 +71,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._current_autograd_node": "which node of the backward an operator belongs to",
     "torch._C.TensorBase": "the C class below torch.Tensor, which has the descriptors",
     "torch._C._disabled_torch_function_impl": "fakes and plain tensors skip __torch_function__",
+    "torch._assert_async": "a check that stays in graphs: which side of a branch is taken",
     "torch._C._set_conj": "a fake's conjugate bit",
     "torch._C._set_neg": "a fake's negative bit",
     "torch.Tensor._make_subclass": "fakes are made from meta tensors",
