@@ -13,6 +13,7 @@ from dynamo.symbolic import policy
 from dynamo.symbolic.attributes import MISSING, closure, tx_call
 from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.frame import MAX_INLINE_DEPTH, Frame
+from dynamo.symbolic.overrides import ask_method, overriding
 from dynamo.symbolic.registry import CODES, CONSTRUCTORS, FUNCTIONS, METHODS, PURE
 from dynamo.symbolic.values import (
     ArrayValue,
@@ -219,6 +220,8 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     if not args:
         raise tx.throw(TypeError, f"unbound method {raw.__name__}() needs an argument")
     self_, rest = args[0], args[1:]
+    if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):
+        return ask_method(tx, raw, asked, args, kwargs)
     handler = METHODS.get(raw)
     if handler is not None:
         return handler(tx, self_, rest, kwargs)

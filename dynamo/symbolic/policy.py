@@ -22,6 +22,7 @@ from dynamo.symbolic.attributes import tx_call
 from dynamo.symbolic.constants import is_c_enum
 from dynamo.symbolic.errors import NotConstant, RestartTrace
 from dynamo.symbolic.numpy_types import has_numbers, np
+from dynamo.symbolic.overrides import ask_all, overriding
 from dynamo.symbolic.real import real_objects
 from dynamo.symbolic.values import (
     FALSE,
@@ -63,6 +64,9 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
         return found
     name = getattr(obj, "__name__", "")
     if id(obj) in _graph_ops():
+        asked = overriding(tx, (*args, *kwargs.values()))
+        if asked:
+            return ask_all(tx, obj, asked, args, kwargs)
         if name in _DATA_FROM_OUTSIDE:
             raise tx.break_("DD005", f"torch.{name}")
         return _from_data(tx, obj, args, kwargs) if name in _FROM_DATA else tx.call_function(obj, args, kwargs)
@@ -190,7 +194,7 @@ def _same_object(tx: Tracer, fn: Value, obj: Any) -> None:
 
 def leaf(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
     """A node of the graph, unless a Python callable is among the arguments."""
-    if any(_has_callable(v) for v in (*args, *kwargs.values())):
+    if any(_has_callable(v) for v in (*args, *kwargs.values())) or overriding(tx, (*args, *kwargs.values())):
         return None
     assert isinstance(fn.obj, types.FunctionType)  # python_function is asked for real functions only
     tx.definitions.used_by(fn.obj, vars(torch))

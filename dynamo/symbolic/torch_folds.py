@@ -28,7 +28,6 @@ from dynamo.symbolic.values import (
     FunctionValue,
     ListValue,
     MethodValue,
-    OpaqueValue,
     TensorValue,
     TupleValue,
     Value,
@@ -122,13 +121,11 @@ def _foreach_devices(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 
 
 def _has_override(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    """Plain tensors have none; anything that might is a break."""
-    for a in args:
-        members = tx.items(a.items) if isinstance(a, ListValue | TupleValue) else [a]
-        for v in members:
-            if isinstance(v, OpaqueValue) and hasattr(v.cls, "__torch_function__"):
-                raise tx.break_("DD011", v.describe())
-    return FALSE
+    """Plain tensors have none."""
+    from dynamo.symbolic.overrides import has_override
+
+    members = [v for a in args for v in (tx.items(a.items) if isinstance(a, ListValue | TupleValue) else [a])]
+    return TRUE if any(has_override(tx, v) for v in members) else FALSE
 
 
 for _place in (torch.overrides, torch._C):
@@ -140,7 +137,9 @@ for _place in (torch.overrides, torch._C):
 
 @function(torch.overrides.handle_torch_function)
 def _handle(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    raise tx.break_("DD022", "handle_torch_function")
+    from dynamo.symbolic.overrides import handle
+
+    return handle(tx, args, kwargs)
 
 
 @function(torch.is_tensor, torch.overrides.is_tensor_like)
