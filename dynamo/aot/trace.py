@@ -38,6 +38,7 @@ from dynamo.aot.functionalise import (
 from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
 from dynamo.fake import mode as fake_mode
+from dynamo.fake.overlap import overlaps_itself
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -486,16 +487,6 @@ class Tracer(FakeMode):
         n = self._names.get(kind, 0)
         self._names[kind] = n + 1
         return n
-
-
-def overlaps_itself(shape: Iterable[int], strides: Iterable[int]) -> bool:
-    """May two positions of such a view be one element?"""
-    reach = 0
-    for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape, strict=True) if size > 1):
-        if stride <= reach:
-            return True
-        reach += stride * (size - 1)
-    return False
 
 
 def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], facts: OpFacts) -> bool:

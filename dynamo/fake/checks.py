@@ -7,13 +7,12 @@ program never sees them, since the call that is refused while tracing is made by
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from dynamo.fake.layout import wrap_dims
-from dynamo.op_effects import words
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -186,66 +185,3 @@ CHECKS: dict[Any, Check] = {
     aten.index_fill.int_Scalar: _filled(3),
     aten.index_fill_.int_Scalar: _filled(3),
 }
-
-
-# ---- memory that overlaps -----------------------------------------------------------------------------------
-
-# Write one element after the other while they read others: no memory in common with what they read, not even all of it.
-_ALONE = words(
-    """index_add_ index_copy_ index_put_ _index_put_impl_ scatter_ scatter_add_ scatter_reduce_ index_reduce_ masked_scatter_ put_
-    gather take cat index_select"""
-)
-
-
-def check_overlap(func: Any, written: Iterable[Tensor], read: Iterable[Tensor]) -> None:
-    """Raises when an operator that goes element by element would read what it has written already."""
-    name = func._schema.name.rpartition("::")[2]
-    alone = name in _ALONE
-    if name.startswith(("_foreach_", "_fused_")):
-        return
-    if not alone and torch.Tag.pointwise not in func.tags and name != "copy_":
-        return
-    operands = list(read)
-    for target in written:
-        for other in operands:
-            if other is not target and _share(target, other, alone):
-                raise RuntimeError(
-                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
-                    "Please clone() the tensor before performing the operation."
-                )
-
-
-def _share(a: Tensor, b: Tensor, alone: bool) -> bool:
-    """`at::get_overlap_status`: in part, or with `alone` at all. What is not dense is not looked at."""
-    if not a.numel() or not b.numel() or a.untyped_storage()._cdata != b.untyped_storage()._cdata:
-        return False
-    if not (is_dense(a) and is_dense(b)):
-        return False
-    (first, end), (other, other_end) = _span(a), _span(b)
-    if (first, end) == (other, other_end):
-        return alone or a.stride() != b.stride()
-    return first < other_end and other < end
-
-
-def is_dense(t: Tensor) -> bool:
-    """No gaps between the elements and none twice."""
-    expected = 1
-    for stride, size in sorted(zip(t.stride(), t.shape, strict=True)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
-
-
-def _span(t: Tensor) -> tuple[int, int]:
-    start = int(t.storage_offset()) * t.element_size()
-    return start, start + t.numel() * t.element_size()
-
-
-def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from tensors(value)

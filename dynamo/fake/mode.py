@@ -9,9 +9,10 @@ from typing import Any, Self
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from dynamo.fake.checks import CHECKS, Check, check_overlap, tensors
+from dynamo.fake.checks import CHECKS, Check
 from dynamo.fake.convert import Converter
 from dynamo.fake.errors import DataDependent, FakeError, NoMeta
+from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import RULES, Rule
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
@@ -216,7 +217,7 @@ def _run_writing(
 ) -> Any:
     """In-place and out= ops: what is returned are the fakes that were passed in."""
     written: dict[int, FakeTensor] = {}
-    targets: list[torch.Tensor] = []
+    targets: list[Any] = []
     for where in plan.writes:
         given, inner = (
             (kwargs.get(where), named.get(where))
@@ -225,11 +226,12 @@ def _run_writing(
             if where < len(args)
             else (None, None)
         )
+        targets.append(inner)
         for outer, meta in zip(_listed(given), _listed(inner), strict=True):
             if type(outer) is FakeTensor:
                 written[id(meta)] = outer
-                targets.append(meta)
-    check_overlap(func, targets, tensors([*metas, *named.values()]))
+    read = [m for i, m in enumerate(metas) if i not in plan.writes]
+    check_overlap(func, targets, [*read, *(v for k, v in named.items() if k not in plan.writes)])
     out = plan.rule(device, *metas, **named) if plan.rule is not None else NotImplemented
     if out is NotImplemented:
         out = call_meta(func, metas, named)

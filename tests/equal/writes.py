@@ -279,3 +279,115 @@ def refused_out(compile):
         return torch.exp(x, out=torch.zeros(7, 7, dtype=torch.int64))
 
     return f(square())
+
+
+# ---- memory that a call would see twice ----------------------------------------------------------------------
+
+
+def outcome(f, *args):
+    """The result or the type of the exception, and the arguments afterwards."""
+    try:
+        return f(*args), args
+    except RuntimeError as e:
+        return type(e).__qualname__, args
+
+
+@program("", "in-place writes that partly overlap an operand are refused before anything is written")
+def operand_in_part(compile):
+    fs = [
+        lambda x: x.add_(x.mT),
+        lambda x: x.sub_(x[0]),
+        lambda x: x.addcmul_(x.mT, x),
+        lambda x: x.copy_(x.mT),
+        lambda x: x.__setitem__(slice(1, None), x[:-1]),
+        lambda x: torch._foreach_add_([x], [x.mT]),
+        lambda x: torch.add(x[:-1], 1, out=x[1:]),
+        lambda x: torch.where(x > 0, x.mT, x, out=x),
+        lambda x: (x * 2).add_((x * 2).mT),
+    ]
+    return [outcome(compile(f), square()) for f in fs]
+
+
+@program("", "what reads other elements than it writes shares no memory with what it writes")
+def operand_as_whole(compile):
+    order = torch.tensor([1, 0, 2, 3, 4, 5, 6])
+    fs = [
+        lambda x: x.scatter_(0, order[None], x),
+        lambda x: x.scatter_add_(0, torch.zeros(7, 7, dtype=torch.int64), x),
+        lambda x: x.index_copy_(0, order, x),
+        lambda x: torch.index_select(x, 0, order, out=x),
+        lambda x: torch.gather(x, 0, order[None], out=x[:1]),
+        lambda x: torch.stack([x[0], x[1]], out=x[:2]),
+        lambda x: torch.cat([x[:2], x[2:]], out=x),
+        lambda x: torch.max(x, 0, out=(x[0], torch.empty(7, dtype=torch.int64))),
+        lambda x: torch.take(x, order[:2], out=x[0, :2]),
+    ]
+    return [outcome(compile(f), square()) for f in fs]
+
+
+@program("", "writes through memory that overlaps itself are refused where the program can catch that")
+def target_overlaps_itself(compile):
+    @compile
+    def caught(x):
+        y = x * 2
+        try:
+            y[0].expand(7, 7).add_(1)
+        except RuntimeError:
+            y += 100
+        return y
+
+    fs = [
+        lambda x: x.view(-1).unfold(0, 3, 1).add_(1),
+        lambda x: x[0].expand(7, 7).copy_(x + 1),
+        lambda x: torch.add(x, x, out=x[2].expand(7, 7)),
+        lambda x: torch.cumsum(x, 0, out=x[0].expand(7, 7)),
+        lambda x: x[0].expand(7, 7).index_add_(0, torch.tensor([0, 1]), x[:2] * 1),
+        lambda x: torch._foreach_add_([x[0].expand(7, 7)], 1.0),
+        lambda x: torch.nn.functional.leaky_relu_(x[0].expand(7, 7)),
+    ]
+    return caught(square()), [outcome(compile(f), square()) for f in fs]
+
+
+@program("", "where eager does not look, what comes out depends on the order in which its kernel goes")
+def order_of_the_kernel(compile):
+    fs = [
+        lambda x: x[:, 1:].add_(x[:, :-1]),
+        lambda x: torch.sigmoid(x[:, :3], out=x[:, 1:4]),
+        lambda x: torch.sum(x, 0, out=x[0]),
+        lambda x: x.sub_(x[:, :1]),
+        lambda x: x.view(-1).as_strided((3, 3), (1, 1)).mul_(2),
+    ]
+    return [outcome(compile(f), square()) for f in fs]
+
+
+@program("", "memory in common is a fact of the arguments of a call")
+def operands_of_one_storage(compile):
+    @compile
+    def f(a, b):
+        return a.add_(b)
+
+    x = square()
+    halves = square(), square()
+    return (
+        f(x[1:], x[:-1] * 1),
+        outcome(f, x[1:], x[:-1]),
+        f(halves[0][1:], halves[1][:-1]),
+        f(x[:, :3], x[:, 3:6]),
+        f(x[:, ::2], x[:, 1::2].mT[[0, 1, 2, 2]].mT),
+        f(x, x),
+        x,
+    )
+
+
+@program("", "neighbours in one storage are written and read in one graph")
+def neighbours(compile):
+    @compile
+    def f(x):
+        x[:, :3].add_(x[:, 3:6])
+        x[:, ::2].mul_(x[:, :1].clone())
+        x[1:].copy_(x[0])
+        x.mul_(x)
+        return x[:3].sub_(x[3:6])
+
+    x = square()
+    return f(x), x
