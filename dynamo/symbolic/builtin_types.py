@@ -344,7 +344,7 @@ def _known_function(v: Value | None) -> Any:
 
 @on_class(property, "| fget? fset? fdel? doc?")
 def _property(tx: Tracer, cls: type, fget: Value | None, fset: Value | None, fdel: Value | None, doc: Value | None) -> Value:
-    made = property.__new__(cls)
+    made: property = property.__new__(cls)
     property.__init__(made, _known_function(fget), _known_function(fset), _known_function(fdel))
     return PropertyValue(made)
 

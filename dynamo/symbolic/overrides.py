@@ -35,7 +35,7 @@ def has_override(tx: Tracer, v: Value) -> bool:
 
 def overriding(tx: Tracer, values: Iterable[Value]) -> list[Value]:
     """The objects among arguments that torch asks, also in sequences."""
-    found = []
+    found: list[Value] = []
     for v in values:
         for x in tx.items(v.items) if isinstance(v, ListValue | TupleValue) else (v,):
             if type(x) is ObjectValue and has_override(tx, x):

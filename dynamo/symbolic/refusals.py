@@ -65,7 +65,8 @@ def _side_that_stays(f: Frame, jump: int) -> bool | None:
 
 def _only_raises(code: tuple[Instr, ...], start: int) -> bool:
     """Do all ways from here end in a `raise`?"""
-    seen, todo = set(), [start]
+    seen: set[int] = set()
+    todo = [start]
     while todo:
         i = todo.pop()
         if i in seen:
