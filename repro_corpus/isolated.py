@@ -7,7 +7,9 @@ compiled again, which must find what the first run compiled still true.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -17,9 +19,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from dataclasses import asdict, dataclass, field
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import torch
 
@@ -107,9 +110,10 @@ def _forked(module: str, name: str, backend: str, output: IO[str], timeout: floa
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
+        (program,) = [p for p in programs_of(module) if p.name == name]
         with os.fdopen(write, "w") as pipe:
-            pipe.write(json.dumps(_in_child(module, name, backend)))
-        sys.exit(0)  # the interpreter's own end belongs to the program: some failures show only there
+            pipe.write(json.dumps(_in_child(program, backend)))
+        _end(whole=backend == program.backends[-1])
     os.close(write)
     exited = os.pidfd_open(child)
     is_done = bool(select.select([exited], [], [], timeout)[0])
@@ -130,13 +134,29 @@ def _forked(module: str, name: str, backend: str, output: IO[str], timeout: floa
     return Verdict("different" if lines else "equal", lines, said)
 
 
-def _in_child(module: str, name: str, backend: str) -> list[str]:
+def _in_child(program: Program, backend: str) -> list[str]:
     try:
-        (program,) = [p for p in programs_of(module) if p.name == name]
         with dynamo.config.patch(check_surroundings=True):
             return check(program, backend)
     except Exception:  # noqa: BLE001  # reported to the parent, which has no other way to see it
         return ["the check itself failed: " + traceback.format_exc()]
+
+
+def _end(whole: bool) -> NoReturn:
+    """The interpreter's own end belongs to the program: some failures show only there.
+
+    It takes ten times as long as most programs, nearly all of it for modules that were imported before the fork, so it runs on one
+    backend, without a search for cycles among what is old. Threads are waited for and functions of `atexit` run on all.
+    """
+    if whole:
+        gc.collect(1)
+        gc.freeze()
+        sys.exit(0)
+    threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls first
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
