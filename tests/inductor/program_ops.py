@@ -106,8 +106,9 @@ REARRANGED = (  # the target's own elements, from other places; eager reads them
 INTO = (  # results of another dtype, in memory that is there or that is given its shape
     "torch.cumsum({v}, {d}, out={o})", "torch.add({v}, {v}, out={o})", "torch.sum({v}, {d}, out={o})", "torch.mul({v}, 0.5, out={o})",
     "torch.prod({v}, {d}, out={o})", "torch.cumprod({v}, {d}, out={o})", "torch.mean({v}, {d}, out={o})", "torch.neg({v}, out={o})",
-    "torch.nansum({v}, {d}, out={o})", "torch.cat([{v}, {v}], out={o})", "torch.gt({v}, 0, out={o})", "torch.sub({v}, 1.5, out={o})",
+    "torch.nansum({v}, {d}, out=torch.zeros(()))", "torch.cat([{v}, {v}], out={o})", "torch.gt({v}, 0, out={o})",
     "torch.sum({v}, {d}, True, out={o})", "torch.where({v} > 0, {v}, 1, out={o})", "torch.amax({v}, {d}, out={o})",
+    "torch.sub({v}, 1.5, out={o})",
 )  # fmt: skip
 COMPLEX = (
     "torch.view_as_real(torch.complex({a}, {b}).conj().resolve_conj())", "(torch.complex({a}, {b}) * torch.complex({b}, {a}).conj()).real",

@@ -145,7 +145,7 @@ PYTHON: dict[str, str] = {
     "and": "({0} & {1})",
     "or": "({0} | {1})",
     "xor": "({0} ^ {1})",
-    "not": "(~{0})",
+    "not": "({0} ^ (True if isinstance({0}, bool) else -1))",
     "where": "({1} if {0} else {2})",
     "isnan": "({0} != {0})",
     "isinf": "(abs({0}) == inf)",
