@@ -17,11 +17,15 @@ from dynamo.op_effects import words
 
 Tensor = torch.Tensor
 
+# Write into a copy of their first operand, which may be the target itself; of the others they read other elements than the one they write.
+_UPDATES = words(
+    """index_add index_copy index_put _index_put_impl scatter scatter_add scatter_reduce index_reduce masked_scatter put
+    addmm addmv addr baddbmm addbmm"""
+)
 # Read other elements than the one they write: no memory in common with what they read, not even all of it.
 _ALONE = words(
-    """index_add index_copy index_put _index_put_impl scatter scatter_add scatter_reduce index_reduce masked_scatter put
-    gather take cat stack index_select linalg_cross cross
-    mm bmm addmm addmv mv addr baddbmm addbmm dot sum mean prod amax amin max min any all argmax argmin"""
+    """gather take cat stack index_select linalg_cross cross
+    mm bmm mv dot sum mean prod amax amin max min any all argmax argmin"""
 )
 # Searching for a common element stops after so many steps; what has not been ruled out by then counts as common.
 _STEPS = 500
@@ -38,7 +42,12 @@ def check_overlap(func: Any, written: Sequence[Any], read: Sequence[Any]) -> Non
         for items in zip(*(a for a in (*written, *read) if isinstance(a, (list, tuple))), strict=False):
             _check(items[: len(written)], items[len(written) :], False)
         return
-    _check(list(tensors(written)), tensors(read), name.rstrip("_") in _ALONE)
+    targets, operands = list(tensors(written)), list(tensors(read))
+    base = name.rstrip("_")
+    if base in _UPDATES and base == name:  # with `out=`: in place, the first operand is the target
+        _check(targets, operands[:1], False)
+        operands = operands[1:]
+    _check(targets, operands, base in _ALONE or base in _UPDATES)
 
 
 def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> None:
@@ -61,10 +70,10 @@ def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> N
 
 def overlaps_itself(shape: Iterable[int], strides: Iterable[int]) -> bool:
     """May two positions of such a view be one element?"""
+    if 0 in (shape := tuple(shape)):
+        return False
     reach = 0
     for stride, size in sorted((abs(stride), size) for stride, size in zip(strides, shape, strict=True) if size != 1):
-        if not size:
-            return False
         if stride <= reach:
             return True
         reach += stride * (size - 1)

@@ -391,3 +391,44 @@ def neighbours(compile):
 
     x = square()
     return f(x), x
+
+
+@program("", "the operand that a product or scattered values are added to is the target")
+def addend_is_target(compile):
+    @compile
+    def f(x, v):
+        at = torch.tensor([2, 0, 1])
+        torch.addmm(x, x + 1, x * 2, alpha=-1, out=x)
+        torch.addmv(v, x + 1, v * 2, out=v)
+        torch.addr(x, v + 1, v * 2, out=x)
+        torch.index_add(x, 0, at, x * 2, out=x)
+        torch.scatter(x, 0, at[None], x * 3, out=x)
+        return x.sum(0)
+
+    x, v = torch.arange(9.0).view(3, 3), torch.arange(3.0)
+    return f(x, v), x, v
+
+
+@program("", "a factor of a product is the target")
+def factor_is_target(compile):
+    @compile
+    def f(x):
+        try:
+            torch.addmm(torch.ones(3, 3), x, x + 1, out=x)
+        except RuntimeError as e:
+            return str(e)[:40]
+
+    x = torch.arange(9.0).view(3, 3)
+    return f(x), x
+
+
+@program("", "memory without elements overlaps nothing, whatever its strides")
+def expanded_nothing(compile):
+    @compile
+    def f(x):
+        y = x.expand(3, 0)
+        y.copy_(y.flip(0))
+        y.mul_(2)
+        return y.sum(1)
+
+    return f(torch.ones(1, 0))
