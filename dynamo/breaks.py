@@ -38,7 +38,8 @@ _ROWS: tuple[Reason, ...] = (
         "DD003",
         "value of a tensor needed",
         "the operation hands tensor data to Python (`.item()`, `int(t)`), or its result's shape depends on data (`nonzero`, masks).",
-        "keep the value a tensor, or compute it outside the compiled function.",
+        "keep the value a tensor, or compute it outside the compiled function. Numbers that only flow into tensor arithmetic stay in the "
+        "graph with `dynamo.config.capture_scalar_outputs`; shapes are static, so `capture_dynamic_output_shape_ops` changes nothing.",
         "y = x * x.max().item()    # breaks\n\ny = x * x.max()           # one graph",
     ),
     Reason(

@@ -49,6 +49,7 @@ from dynamo.symbolic.values import (
     MethodValue,
     ModuleValue,
     Null,
+    NumberValue,
     ObjectValue,
     OpaqueValue,
     PartialValue,
@@ -373,6 +374,10 @@ def _array(w: EntryWriter, v: ArrayValue) -> str:
     return w.assign("a", f"{w.names.const(fn)}({w.value(v.tensor)})", v)
 
 
+def _number(w: EntryWriter, v: NumberValue) -> str:
+    return w.assign("n", f"{w.value(v.tensor)}.item()", v)
+
+
 def _graph_value(w: EntryWriter, v: GraphValue) -> str:
     if v.cls is torch._C._InferenceMode:
         raise CannotRebuild("an inference mode that the trace entered", v.born)
@@ -580,6 +585,7 @@ _MAKERS: tuple[tuple[type, Callable[[EntryWriter, Any], str]], ...] = (
     (Null, _null),
     (TensorValue, _tensor),
     (ArrayValue, _array),
+    (NumberValue, _number),
     (GraphValue, _graph_value),
     (TupleValue, _tuple),
     (ListValue, _list),

@@ -83,7 +83,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "capture_scalar_outputs",
         False,
-        "keep numbers read from tensors in the graph where they can be",
+        "keep numbers read from tensors in the graph where only tensor arithmetic uses them",
         "DYNAMO_CAPTURE_SCALAR_OUTPUTS",
         _flag,
     ),

@@ -15,6 +15,7 @@ from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.frame import MAX_INLINE_DEPTH, Frame
 from dynamo.symbolic.overrides import ask_method, overriding
 from dynamo.symbolic.registry import CODES, CONSTRUCTORS, FUNCTIONS, METHODS, PURE
+from dynamo.symbolic.tensor_numbers import refused
 from dynamo.symbolic.values import (
     ArrayValue,
     BuiltinValue,
@@ -27,6 +28,7 @@ from dynamo.symbolic.values import (
     GeneratorValue,
     Lazy,
     MethodValue,
+    NumberValue,
     ObjectValue,
     OpaqueValue,
     PartialValue,
@@ -222,6 +224,8 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):
         return ask_method(tx, raw, asked, args, kwargs)
+    if tx.has_numbers and any(isinstance(a, NumberValue) for a in args) and issubclass(raw.__objclass__, int | float):
+        raise refused(tx, f"{raw.__objclass__.__name__}.{raw.__name__}")
     handler = METHODS.get(raw)
     if handler is not None:
         return handler(tx, self_, rest, kwargs)

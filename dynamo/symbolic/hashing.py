@@ -14,12 +14,14 @@ import torch
 
 from dynamo.inspection import is_a
 from dynamo.symbolic.values import (
+    ArrayValue,
     ClassValue,
     Const,
     DictValue,
     FunctionValue,
     Lazy,
     MethodValue,
+    NumberValue,
     ObjectValue,
     SetValue,
     SliceValue,
@@ -81,6 +83,10 @@ def hash_key(tx: Tracer, v: Value) -> Any:
         return frozenset(v.table)
     if isinstance(v, TensorValue):
         return _Identity(v.obj if v.obj is not None else v)
+    if isinstance(v, NumberValue | ArrayValue):  # of an array, its class says that it has no hash
+        if v.cls.__hash__ is None:
+            raise tx.throw(TypeError, f"unhashable type: '{v.cls.__name__}'")
+        raise tx.break_("DD003", f"hash of a {v.cls.__name__}")
     if isinstance(v, ObjectValue):
         h: Any = v.cls.__hash__
         if h is None:

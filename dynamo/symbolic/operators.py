@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.attributes import MISSING, class_function, is_library, tx_call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.numpy_types import NUMBERS
+from dynamo.symbolic.tensor_numbers import arithmetic, negative
 from dynamo.symbolic.values import (
     FALSE,
     NOT_IMPLEMENTED,
@@ -28,6 +29,7 @@ from dynamo.symbolic.values import (
     IterValue,
     Lazy,
     ListValue,
+    NumberValue,
     ObjectValue,
     OpaqueValue,
     TensorValue,
@@ -85,6 +87,10 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     """`a symbol b`, in-place when the symbol ends in `=`."""
     inplace = symbol.endswith("=")
     name, rname, fn, ifn = _BINARY[symbol.rstrip("=")]
+    if isinstance(a, NumberValue) or isinstance(b, NumberValue):
+        computed = arithmetic(tx, symbol, a, b)
+        if computed is not None:
+            return computed
     if isinstance(a, TensorValue) or isinstance(b, TensorValue):
         if _tensor_operands(a, b) and not _overridden(tx, a, b, name, rname, *(["__i" + name[2:]] if inplace else [])):
             return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
@@ -104,7 +110,7 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
 def _tensor_operands(a: Value, b: Value) -> bool:
     """Whether torch's own operator handles the pair (a Python class may define the reflected method instead)."""
     other = b if isinstance(a, TensorValue) else a
-    return isinstance(other, TensorValue | Const) or _is_number_member(other)
+    return isinstance(other, TensorValue | Const | NumberValue) or _is_number_member(other)
 
 
 def _overridden(tx: Tracer, a: Value, b: Value, *names: str) -> bool:
@@ -189,6 +195,8 @@ def unary(tx: Tracer, op: str, v: Value) -> Value:
         return tx.call_function(fn, [v], {})
     if isinstance(v, Const):
         return _fold(tx, fn, v)
+    if isinstance(v, NumberValue) and symbol == "-" and (negated := negative(tx, v)) is not None:
+        return negated
     result = special(tx, v, name)
     if result is None:
         raise tx.throw(TypeError, f"bad operand type for unary {symbol}: '{v.cls.__name__}'")
@@ -199,12 +207,18 @@ def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     name, rname, fn = _COMPARE[symbol]
     if isinstance(a, TensorValue) or isinstance(b, TensorValue):
         other = b if isinstance(a, TensorValue) else a
-        if isinstance(other, TensorValue) or (isinstance(other, Const) and other.value is not None and not isinstance(other.value, str)):
+        if isinstance(other, TensorValue | NumberValue) or (
+            isinstance(other, Const) and other.value is not None and not isinstance(other.value, str)
+        ):
             return tx.call_function(fn, [a, b], {})
         if symbol in ("==", "!=") and not isinstance(other, OpaqueValue):
             return TRUE if symbol == "!=" else FALSE
     if isinstance(a, Const) and isinstance(b, Const):
         return _fold(tx, fn, a, b)
+    if isinstance(a, NumberValue) or isinstance(b, NumberValue):
+        computed = arithmetic(tx, symbol, a, b)
+        if computed is not None:
+            return computed
     order = [(a, name, b), (b, rname, a)]
     if a.cls is not b.cls and issubclass(b.cls, a.cls):
         order.reverse()

@@ -10,6 +10,7 @@ import torch
 
 from dynamo import graph_helpers
 from dynamo.source import const_source
+from dynamo.symbolic import tensor_numbers
 from dynamo.symbolic.registry import METHODS, method
 from dynamo.symbolic.values import (
     NONE,
@@ -59,7 +60,7 @@ def is_tensor_descriptor(raw: Any) -> bool:
 def breaking_method(name: str, self_: TensorValue) -> tuple[str, str] | None:
     """(id of the break, what) for a method that can't be captured."""
     reason = _BREAKING.get(name)
-    if reason is None or (name in _WITH_CONSTANT and self_.fake.constant is not None):
+    if reason is None or (name in _WITH_CONSTANT and self_.fake.constant is not None) or tensor_numbers.wanted(name, self_):
         return None
     return reason, f"Tensor.{name}"
 
@@ -68,6 +69,8 @@ def call_tensor_method(tx: Tracer, name: str, self_: TensorValue, rest: Args, kw
     certain = breaking_method(name, self_)
     if certain is not None:
         raise tx.break_(*certain)
+    if name in ("item", "tolist") and self_.fake.constant is None and not rest and not kwargs:
+        return tensor_numbers.read(tx, name, self_)
     return tx.call_method(name, [self_, *rest], kwargs)
 
 
@@ -106,6 +109,9 @@ def _number(cls: type) -> Callable[..., Value]:
     def row(tx: Tracer, self_: Value, args: Args, kwargs: Kwargs) -> Value:
         constant = self_.fake.constant if isinstance(self_, TensorValue) else None
         if constant is None:
+            assert isinstance(self_, TensorValue)
+            if tensor_numbers.wanted(name := f"__{cls.__name__}__", self_):
+                return tensor_numbers.read(tx, name, self_)
             raise tx.break_("DD003", f"{cls.__name__}() of {self_.describe()}")
         try:
             return tx.wrap(cls(constant), None)

@@ -33,6 +33,7 @@ from dynamo.symbolic.values import (
     GraphValue,
     Lazy,
     ListValue,
+    NumberValue,
     ObjectValue,
     OpaqueValue,
     SetValue,
@@ -120,6 +121,7 @@ class Tracer:
         self.mutated: dict[int, Value] = {}
         self.grads_dropped: set[int] = set()  # tensors (by id of their value) whose gradient was dropped before the first op
         self.has_ops = False
+        self.has_numbers = False  # whether the graph computes Python numbers
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
         self.context_writes: dict[ContextVar[Any], Value] = {}
@@ -289,6 +291,10 @@ class Tracer:
         return self._leaf("call_method", name, args, kwargs)
 
     def _leaf(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if self.has_numbers and not kwargs:
+            from dynamo.symbolic.tensor_numbers import as_operands
+
+            args = as_operands(self, _target_name(target), args)
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
         out = self.propagate(op, target, fx_args, fx_kwargs)
@@ -393,7 +399,7 @@ class Tracer:
         try:
             obj = self.as_python(v)
         except NotConstant as e:
-            raise self.break_("DD010", v.describe()) from e
+            raise self.break_("DD003" if isinstance(v, NumberValue) else "DD010", v.describe()) from e
         if isinstance(obj, enum.Enum) and isinstance(obj, int | float | str):
             obj = obj.value  # a member of an IntEnum and the like prints as itself in the code of a graph
         number = as_number(obj)  # so does a number of NumPy

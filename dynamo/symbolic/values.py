@@ -350,6 +350,17 @@ class ArrayValue(Value):
         self.source = source
 
 
+class NumberValue(Value):
+    """A Python number that the graph computes (`x.item()`): `tensor` holds it, without dimensions and in Python's precision."""
+
+    def __init__(self, cls: type, tensor: TensorValue) -> None:
+        self.cls = cls
+        self.tensor = tensor
+
+    def describe(self) -> str:
+        return f"{self.cls.__name__} that a tensor holds"
+
+
 class GraphValue(Value):
     """A Python object that an op of the graph makes when it runs (a mode guard); known by its node only."""
 
