@@ -199,6 +199,13 @@ _ROWS: tuple[Reason, ...] = (
         "turn the recursion into a loop, or raise `sys.setrecursionlimit`.",
     ),
     Reason(
+        "DD029",
+        "first call of a lazy module",
+        "the first call of `nn.LazyLinear` and the like gives parameters their shapes and the module another class. It is left to CPython; "
+        "from the second call on there is nothing lazy, and the frame is captured whole.",
+        "call the module once before compiling it.",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

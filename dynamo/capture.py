@@ -91,6 +91,8 @@ def attempt(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> Capt
         if not resumable(frame.program, frame.instr.orig):
             _earlier(known, tx.step_of_handler)
             return None
+        if known.reason is not None and known.reason.because is not None:
+            tx.guard(*known.reason.because)
         changed = left(before) if before is not None else []
         return Captured(tx, frame, None, known.reason, state, restore, distinct_inputs(tx), changed)
     except RestartTrace:

@@ -311,7 +311,7 @@ def _forget_constants(gm: GraphModule | None) -> None:
 def _kept(reason: BreakError | None) -> BreakError | None:
     """The break without what keeps the trace, and through it the caller's objects, alive."""
     if reason is not None:
-        reason.cause = reason.__cause__ = reason.__context__ = reason.__traceback__ = None
+        reason.cause = reason.because = reason.__cause__ = reason.__context__ = reason.__traceback__ = None
     return reason
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dynamo.breaks import REASONS
 
 if TYPE_CHECKING:
+    from dynamo.source import Source
     from dynamo.symbolic.values import Value
 
 
@@ -25,6 +26,7 @@ class BreakError(Exception):
         self.hint = hint or self.reason.hint
         self.cause = cause
         self.consequence = False  # follows from an earlier break (a loop over an iterator that lives across it)
+        self.because: tuple[Source, str, object] | None = None  # a guard: without it there is no reason to break any more
         self.stack: tuple[tuple[str, int, str], ...] = ()  # user frames, outermost first: file, line, function
         self.span: tuple[str, int, int, int, int] = ("", 0, 0, 0, 0)  # file, line, col, end line, end col
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.modules import module as nn_module
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from dynamo import graph_helpers, marks
 from dynamo.source import Source, const_source
@@ -82,6 +83,10 @@ def _hooks(tx: Tracer, m: ObjectValue) -> bool:
         else:
             tx.guard(source, "len", 0)
     d = instance_dict(tx, m)
+    if issubclass(m.cls, LazyModuleMixin) and d is not None and d.source is not None and "_initialize_hook" in d.table:
+        e = tx.break_("DD029", m.describe())
+        e.because = (d.source, "has_key", "_initialize_hook")
+        raise e
     for name in _FORWARD_HOOKS:
         found = _some(tx, d, name) or found
     for name in _BACKWARD_HOOKS:
