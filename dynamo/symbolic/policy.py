@@ -276,12 +276,9 @@ def _peer(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
 
 
 def _scan(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
-    """`associative_scan` is unrolled; models call it only when they see that they are being compiled."""
-    from dynamo.symbolic.torch_polyfills import associative_scan
+    from dynamo.symbolic.torch_scans import scan
 
-    if fn.name != "associative_scan":
-        return None
-    return tx_call(tx, tx.wrap(associative_scan, const_source(associative_scan, fn.name)), args, kwargs)
+    return scan(tx, fn, args, kwargs) if fn.name == "associative_scan" else None
 
 
 def _constraint(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch.distributions import constraints
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def use_grad(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -20,23 +20,30 @@ def use_grad(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         torch.set_grad_enabled(before)
 
 
-def associative_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool = False, combine_mode: str = "pointwise") -> Any:
-    """torch's own reference for `associative_scan`, over the leaves of `xs`."""
+def combine_first(combine_fn: Callable[..., Any], xs: Any, dim: int) -> Any:
+    """`combine_fn` of the first slices of an `associative_scan`."""
+    first = tree_map(lambda x: torch.select(x, dim, 0), xs)
+    return combine_fn(first, first)
+
+
+def generic_scan(combine_fn: Callable[..., Any], xs: Any, dim: int, reverse: bool) -> Any:
+    """torch's own `associative_scan`, with `combine_fn` where torch has a `vmap` of it."""
     from torch._higher_order_ops.associative_scan import generic_associative_scan
 
     leaves, spec = tree_flatten(xs)
     dim = dim % leaves[0].ndim
+    leaves = [torch.movedim(x, dim, 0) for x in leaves]
     if reverse:
-        leaves = [torch.flip(x, [dim]) for x in leaves]
+        leaves = [torch.flip(x, [0]) for x in leaves]
 
     def combine(*parts: Any) -> Any:
         half = len(parts) // 2
         return combine_fn(tree_unflatten(list(parts[:half]), spec), tree_unflatten(list(parts[half:]), spec))
 
-    results = generic_associative_scan(combine, leaves, dim)
+    results = generic_associative_scan(combine, leaves, 0)
     if reverse:
-        results = [torch.flip(x, [dim]) for x in results]
-    return tree_unflatten(results, spec)
+        results = [torch.flip(x, [0]) for x in results]
+    return tree_unflatten([torch.movedim(x, 0, dim) for x in results], spec)
 
 
 # ---- constraints of distributions, which give up at the first question that is answered with no --------------------------
