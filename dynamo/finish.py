@@ -25,7 +25,7 @@ from dynamo.errors import GraphBreakError
 from dynamo.invariant import watched
 from dynamo.lazy import lazy_module
 from dynamo.modes import open_blocks
-from dynamo.rescue import KEEPS_INPUTS, Rescue, can_fail, can_start_over, draws, undoing
+from dynamo.rescue import KEEPS_INPUTS, Generators, Rescue, can_fail, can_start_over, draws, undoing
 from dynamo.resume import After, Exit, native_function, resume_function, states_after, step_range
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume
 from dynamo.symbolic.frame import Frame
@@ -93,10 +93,10 @@ class Failing:
 
     def around(self, call: str, writer: EntryWriter) -> list[str]:
         """The statements that call the graph."""
-        writer.names.globals |= {"rescue": self.rescue, "random_state": torch.get_rng_state}
+        writer.names.globals |= {"rescue": self.rescue, "random_states": self.rescue.generators.states}
         state = "random" if self.draws else "None"
         inputs = "".join(f", i{i}" for i in range(writer.inputs))
-        lines = ["random = random_state()"] if self.draws else []
+        lines = ["random = random_states()"] if self.draws else []
         return [*lines, "try:", f"    {call}", "except Exception as error:", f"    return Tail(rescue, (error, {state}{inputs}))"]
 
 
@@ -110,7 +110,7 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     inside = [tx.by_id.get(id(obj)) for obj in tx.attributes.values() if isinstance(obj, torch.Tensor)] if fails else []
     held = [v.obj for v in inside if isinstance(v, TensorValue) and is_written(v)]
     code = captured.frame.code
-    rescue = Rescue(code, captured.frame.globals, compile_id)
+    rescue = Rescue(code, captured.frame.globals, compile_id, Generators(tx.attributes.values()))
     return Failing(rescue, fails and draws(ran), tuple(placeholders.index(v) for v in written), tuple(held))
 
 

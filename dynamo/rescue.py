@@ -30,15 +30,29 @@ KEEPS_INPUTS = "keeps_inputs_on_error"
 TAKES_OTHER_SIDE = "a branch that raises is taken"
 
 
+class Generators:
+    """Torch's default generator and those of the program that a graph holds: their states before a run, put back for another one."""
+
+    def __init__(self, held: Iterable[Any]) -> None:
+        self.every = (torch.default_generator, *(g for g in held if isinstance(g, torch.Generator)))
+
+    def states(self) -> list[torch.Tensor]:
+        return [g.get_state() for g in self.every]
+
+    def put_back(self, states: list[torch.Tensor]) -> None:
+        for generator, state in zip(self.every, states, strict=True):
+            generator.set_state(state)
+
+
 class Rescue:
-    """Runs the original code of an entry. Called as (error, random state or None, *frame inputs)."""
+    """Runs the original code of an entry. Called as (error, states of the generators or None, *frame inputs)."""
 
-    def __init__(self, code: types.CodeType, globals: dict[str, Any], compile_id: str) -> None:
-        self.code, self.globals, self.compile_id = code, globals, compile_id
+    def __init__(self, code: types.CodeType, globals: dict[str, Any], compile_id: str, generators: Generators) -> None:
+        self.code, self.globals, self.compile_id, self.generators = code, globals, compile_id, generators
 
-    def __call__(self, error: Exception, random_state: torch.Tensor | None, *inputs: Any) -> Any:
-        if random_state is not None:
-            torch.set_rng_state(random_state)
+    def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
+        if random_states is not None:
+            self.generators.put_back(random_states)
         fn, args, kwargs = plain_call(self.code, self.globals, inputs)
         with Watch() as watch:
             result = _C.disabled_call(fn, args, kwargs)
