@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves
 from dynamo.aot.errors import CHANGED
 from dynamo.aot.facts import Facts
 from dynamo.modes import open_blocks, snapshot
+from dynamo.rescue import Generators
 
 if TYPE_CHECKING:
     from dynamo.aot.links import Plan
@@ -61,6 +62,7 @@ class Again:
         self.gm = gm
         self.facts = facts
         self.held = held
+        self.generators = Generators(vars(gm).values())
         self.at_entry = snapshot()
         self.written = frozenset(facts.written)
         self.reason = _obstacle(facts)
@@ -86,31 +88,31 @@ class Again:
         """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
         return self.reason or ("its backward has run without retain_graph" if self._extras and graph.extras is None else "")
 
-    def _saved(self, graph: Any) -> tuple[dict[int, Tensor], Tensor | None]:
-        """What the forward of a call has kept: primals, and the random state before it."""
+    def _saved(self, graph: Any) -> tuple[dict[int, Tensor], list[Tensor] | None]:
+        """What the forward of a call has kept: primals, and the states of generators before it."""
         saved = dict(zip(self.facts.saved_primals, graph.saved_tensors, strict=False))
         extras = zip(self._extras, graph.extras if self._extras else (), strict=True)
-        return saved | {p: unchanged(t, version) for p, (t, version) in extras}, graph.random_state if self.facts.draws else None
+        return saved | {p: unchanged(t, version) for p, (t, version) in extras}, graph.random_states if self.facts.draws else None
 
     def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradient of each primal (None where there is none), with history if gradients are enabled."""
-        saved, random_state = self._saved(graph)
+        saved, random_states = self._saved(graph)
         primals = self._primals(saved)
-        with self._as_at_entry(random_state):
+        with self._as_at_entry(random_states):
             ends = self._ends(self._run(primals))
         return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
 
     def in_pieces(self, graph: Any, plan: Plan) -> Pieces:
         """The graph, run, and cut at the results that other results are computed from."""
-        saved, random_state = self._saved(graph)
+        saved, random_states = self._saved(graph)
         cuts: dict[Node, tuple[Any, Any]] = dict.fromkeys(plan.cuts, (None, None))
         if torch.is_grad_enabled():
             # the values at the cuts need a history of their own, apart from that of what is behind them
-            with self._as_at_entry(random_state):
+            with self._as_at_entry(random_states):
                 values = self._run(self._primals(saved))
             cuts = {node: (None, value) for node, value in zip(plan.nodes, values, strict=True) if node in cuts}
         primals = self._primals(saved)
-        with self._as_at_entry(random_state):
+        with self._as_at_entry(random_states):
             values = self._run(primals, cuts)
         before = [cuts[node][0] if node in cuts else value for node, value in zip(plan.nodes, values, strict=True)]
         return Pieces(self.facts, primals, self._ends(before), {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts})
@@ -145,18 +147,18 @@ class Again:
         return ends
 
     @contextmanager
-    def _as_at_entry(self, random_state: Tensor | None) -> Iterator[None]:
-        now, state = snapshot(), torch.get_rng_state() if random_state is not None else None
+    def _as_at_entry(self, random_states: list[Tensor] | None) -> Iterator[None]:
+        now, states = snapshot(), self.generators.states() if random_states is not None else None
         with _disable_current_modes():
             try:
                 self.at_entry(open_blocks())
-                if random_state is not None:
-                    torch.set_rng_state(random_state)
+                if random_states is not None:
+                    self.generators.put_back(random_states)
                 yield
             finally:
                 now()
-                if state is not None:
-                    torch.set_rng_state(state)
+                if states is not None:
+                    self.generators.put_back(states)
 
 
 class Pieces:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from dynamo.aot import rng  # noqa: F401  # declares an operator
 from dynamo.aot.facts import Step
 
 aten = torch.ops.aten
@@ -44,6 +45,7 @@ _FUNCTIONAL: dict[Any, Any] = {
     aten.native_batch_norm.default: aten._native_batch_norm_legit_functional.default,
     aten._native_batch_norm_legit.default: aten._native_batch_norm_legit_functional.default,
     aten.normal_.default: aten.normal_functional.default,
+    getattr(aten.random_, "from"): torch.ops.dynamo_debug.random_from.default,
     aten.fill_.Scalar: aten.fill.Scalar,
     aten.fill_.Tensor: aten.fill.Tensor,
     aten.zero_.default: aten.zero.default,

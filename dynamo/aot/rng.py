@@ -26,6 +26,10 @@ def _seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def _integers(like: torch.Tensor, low: int, high: int | None, *, generator: torch.Generator | None = None) -> torch.Tensor:
+    return torch.empty_like(like).random_(low, high, generator=generator)
+
+
 # schema, what runs, what it gives while tracing
 _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
     ("manual_seed(int seed) -> ()", _seed, lambda device, seed: None),
@@ -35,6 +39,12 @@ _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
         lambda device: torch.empty(_STATE.shape, dtype=_STATE.dtype, device="meta"),
     ),
     ("set_rng_state(Tensor state) -> ()", torch.random.set_rng_state, lambda device, state: None),
+    # aten's own is the overload `from`, which can't be written down in the Python code of a graph
+    (
+        "random_from(Tensor like, int low, int? high, *, Generator? generator=None) -> Tensor",
+        _integers,
+        lambda device, like, low, high: torch.empty_like(like),
+    ),
 )
 
 

@@ -99,7 +99,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
             if draws:
-                ctx.random_state = torch.get_rng_state()
+                ctx.random_states = again.generators.states()
             if has_links:
                 ctx.watched = None
             outs = run_forward(list(flat))

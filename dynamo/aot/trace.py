@@ -91,6 +91,7 @@ class Tracer(FakeMode):
         self._starts: list[int] = []
         self._sources: list[Source] = []
         self._names: dict[str, int] = {}
+        self._generators: dict[torch.Generator, Node] = {}
 
     # provenance
 
@@ -195,8 +196,20 @@ class Tracer(FakeMode):
         if isinstance(value, torch.Tensor):
             return self.node_of(self.lift(value))
         if isinstance(value, torch.Generator):
-            raise AotError("an explicit torch.Generator can't be part of a graph; seed the default generator instead")
+            return self.generator(value)
         return value
+
+    def generator(self, value: torch.Generator) -> Node:
+        """The attribute that holds a generator of the program's. What a checkpoint draws from one, eager draws again in its backward."""
+        if self.region is not None:
+            raise AotError("a checkpointed region draws from a torch.Generator of its own")
+        node = self._generators.get(value)
+        if node is None:
+            name = f"_generator{len(self._generators)}"
+            setattr(self.root, name, value)
+            node = self._generators[value] = self.graph.create_node("get_attr", name)
+            node.meta |= {"val": value, "phase": self.phase, "source": self.source_now()}
+        return node
 
     def lift(self, real: torch.Tensor) -> FakeTensor:
         """A real tensor met on the way becomes one more input."""
@@ -396,6 +409,8 @@ class Tracer(FakeMode):
         """`x.t_()`: x becomes a view of what it was; earlier views of x keep looking at what it was."""
         fake = args[0] if type(args[0]) is FakeTensor else self.lift(args[0])
         view = VIEW_OF_IN_PLACE.get(func)
+        if func is aten.resize_.default and kwargs.get("memory_format") is None and (not fake.numel() or list(fake.shape) == list(args[1])):
+            return self._allocate(fake, args)
         if view is None:
             raise AotError(f"{func} changes the storage of a tensor")
         old = self.track_of(fake)
@@ -451,6 +466,14 @@ class Tracer(FakeMode):
             for t in flat(value):
                 found.append(t if type(t) is FakeTensor else self.lift(t))
         return found
+
+    def _allocate(self, fake: FakeTensor, args: tuple[Any, ...]) -> FakeTensor:
+        """`resize_` of a tensor that has that shape, or no elements to keep: factories begin so with their `out`."""
+        before = fake.shape
+        fake_mode.run(self, aten.resize_.default, args, {})
+        if fake.shape != before:
+            self._resized(fake)
+        return fake
 
     def _resized(self, fake: FakeTensor) -> None:
         """An out= tensor got a new shape: it starts anew as its own root."""

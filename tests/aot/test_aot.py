@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch.fx import Graph, GraphModule
 
+import dynamo
 from dynamo import graph_helpers
 from dynamo.aot import aot_eager, aot_module, interpret
 from dynamo.aot.decompose import select
@@ -360,3 +361,14 @@ def test_saved_tensor_hooks_see_what_is_saved() -> None:
         compiled(*args).backward()
     assert packed
     assert args[0].grad is not None
+
+
+def test_draws_from_generators_of_the_program_are_part_of_the_graph() -> None:
+    own = torch.Generator().manual_seed(3)
+
+    def f(x: Any) -> Any:
+        return x * torch.rand(3, generator=own) + torch.randn(3, generator=own, out=torch.empty(3)) + torch.empty(3).random_(2, 9)
+
+    with session() as store:
+        dynamo.compile(f, backend="aot_eager")(leaf(3))
+    assert store.of(events.Note) == []
