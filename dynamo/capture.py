@@ -169,6 +169,7 @@ def distinct_inputs(tx: Tracer) -> list[Source]:
     the trace has compared.
     """
     made = {a.tensor.source: a.source for a in tx.arrays}  # of tensors made by each call, the arrays that they are over
+    made |= dict.fromkeys(tx.numbers)
     tensors = [source for _, v in tx.placeholders if (source := made.get(v.source, v.source)) is not None]
     changed = {v.cls for v in tx.mutated.values()} - {types.CellType}
     others = [

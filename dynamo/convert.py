@@ -43,6 +43,7 @@ from dynamo.modes import watcher
 from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
 from dynamo.source import read
+from dynamo.symbolic.changing import KINDS, RESULTS, number_at, often
 from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume, CannotRebuild
 from dynamo.symbolic.tracer import Decisions, GuardRecord
 from dynamo.trace import emit, events, is_watched, stage
@@ -62,6 +63,7 @@ class EntryInfo:
     broke: BreakError | None
     lifetime: Lifetime
     promote: set[str] = field(default_factory=set)  # baked tensors that some call had others in place of
+    changing: set[str] = field(default_factory=set)  # numbers that some call had others in place of
 
 
 @dataclass(eq=False)
@@ -267,7 +269,8 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
         decode(fn.__code__)
     if is_watched():
         emit(events.CodeGenerated(compile_id, "bytecode", "bytecode", "text", dis.Bytecode(fn.__code__).dis()))
-    known = Decisions(inputs=set(_promoted(state)))
+    infos = [entry.info for entry in state.cache.entries if isinstance(entry.info, EntryInfo)]
+    known = Decisions(inputs=set(_promoted(state)), changing=often(info.changing for info in infos))
     while True:
         with stage("capture", compile_id):
             captured = run_capture(ctx, fn, inputs, known)
@@ -406,6 +409,7 @@ def why_missed(cache: _C.Cache, inputs: tuple[Any, ...]) -> list[MissReason]:
         source = record.source.name if record.source is not None else ""
         if record.kind == "is" and isinstance(given(record.arg), torch.Tensor) and record.source is not None:
             info.promote |= _replaced(info.guards.records, inputs)
+        info.changing |= _changed(info.guards.records, inputs)
         out.append(MissReason(f"{info.compile_id}: {failure(record, seen)}", gid, source, record.file, record.line))
     return out
 
@@ -414,6 +418,17 @@ def _replaced(records: list[GuardRecord], inputs: tuple[Any, ...]) -> set[str]:
     """The baked tensors that this call has others in place of."""
     rows = [(r.source, given(r.arg)) for r in records if r.kind == "is" and r.source is not None]
     return {s.name for s, t in rows if isinstance(t, torch.Tensor) and read(s, inputs) is not t}
+
+
+def _changed(records: list[GuardRecord], inputs: tuple[Any, ...]) -> set[str]:
+    """The numbers that the entry was made for and this call has others in place of."""
+    found = set()
+    for r in records:
+        if r.kind == "eq" and r.source is not None and type(r.arg) in RESULTS:
+            at = number_at(r.source)
+            if type(read(at, inputs)) in KINDS and read(r.source, inputs) != r.arg:
+                found.add(at.name)
+    return found
 
 
 def debug_filter(code: types.CodeType) -> bool:

@@ -154,7 +154,7 @@ def read(source: Source, inputs: tuple[Any, ...]) -> Any:
         return inputs[source.arg] if source.kind == "input" else given(source.arg)
     try:
         return _READS[source.kind](read(source.base, inputs), source.arg)
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
         return None
 
 

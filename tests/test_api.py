@@ -295,7 +295,7 @@ def test_limit_warns_once_and_keeps_the_cache():
     backend = recorder()
 
     def f(x, n):
-        return x + n
+        return x.expand(n, 2)
 
     fast = dynamo.compile(f, backend=backend)
     dynamo.config.cache_size_limit = 3

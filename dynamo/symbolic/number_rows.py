@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic import polyfills
 from dynamo.symbolic.attributes import MISSING
 from dynamo.symbolic.calls import call, fold
+from dynamo.symbolic.changing import computed
 from dynamo.symbolic.operators import binary, special, truth, unpack_iterable
 from dynamo.symbolic.registry import FUNCTIONS, METHODS, pure
 from dynamo.symbolic.rows import inlined, on_class, on_function
@@ -74,6 +75,8 @@ def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -
         return found
     for a in args:
         _need_value(tx, cls.__name__, a)
+    if tx.has_numbers and cls in (int, float) and (made := computed(tx, cls, args)) is not None:
+        return made
     if (args and isinstance(args[0], ObjectValue) and args[0].obj is None) or (args and tx.try_python(args[0]) is None):
         for name in names:
             if tx.lookup(args[0].cls, name) is not MISSING:
@@ -146,7 +149,7 @@ def _abs(tx: Tracer, x: Value) -> Value:
 
 def _through(tx: Tracer, fn: Any, name: str, x: Value, complaint: str, *more: Value) -> Value:
     if isinstance(x, Const):
-        found = fold(tx, fn, [x, *more], {})
+        found = (computed(tx, fn, [x, *more]) if tx.has_numbers else None) or fold(tx, fn, [x, *more], {})
         assert found is not None
         return found
     if isinstance(x, TensorValue) and fn is abs:
@@ -193,6 +196,8 @@ def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
     def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
         for a in args:
             _need_value(tx, f"math.{fn.__name__}", a)
+        if tx.has_numbers and not kwargs and (made := computed(tx, fn, args)) is not None:
+            return made
         if args and tx.try_python(args[0]) is None:
             if fn in _POLYFILLS:
                 return inlined(tx, _POLYFILLS[fn], args, kwargs)

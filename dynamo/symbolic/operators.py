@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.attributes import MISSING, class_function, is_library, tx_call
+from dynamo.symbolic.changing import computed, of_number
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.tensor_numbers import arithmetic, negative
@@ -143,6 +144,8 @@ def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | 
 
 
 def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
+    if tx.has_numbers and (found := computed(tx, fn, args)) is not None:
+        return found
     values = [a.value for a in args]
     if any(a.cls in NUMBERS for a in args):
         return fold_numpy(tx, fn, values)
@@ -177,7 +180,7 @@ def _deferred(tx: Tracer, symbol: str, fn: Callable[..., Any], a: Const, b: Cons
     is_counted = a.source.kind == "call"  # a counter that was counted up: what it is used for depends on little of it
     if symbol not in ("+", "-") and not (is_counted and symbol in ("*", "%", "//", "&") and b.value):
         return None
-    return Const(fn(a.peek(), b.value), a.source.step("call", _add(fn, symbol, b.value)), tx)
+    return type(a)(fn(a.peek(), b.value), a.source.step("call", _add(fn, symbol, b.value)), tx)
 
 
 @functools.cache
@@ -186,7 +189,7 @@ def _add(fn: Callable[..., Any], symbol: str, n: int) -> Callable[[Any], Any]:
         return fn(x, n)
 
     add.__name__ = f"{symbol}{n}"
-    return add
+    return of_number(add)
 
 
 def unary(tx: Tracer, op: str, v: Value) -> Value:
@@ -269,7 +272,7 @@ def _is_one(a: Value, b: Value) -> bool:
 def truth(tx: Tracer, v: Value) -> bool:
     """bool(v)."""
     if isinstance(v, Const):
-        return bool(v.value)
+        return bool((computed(tx, bool, [v]) or v).value) if tx.has_numbers else bool(v.value)
     if isinstance(v, TensorValue):
         constant = getattr(v.fake, "constant", None)
         if constant is not None and constant.numel() == 1:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo import config
+from dynamo.symbolic.changing import Changing, tensor_of
 from dynamo.symbolic.errors import BreakError
 from dynamo.symbolic.values import Const, ListValue, NumberValue, TensorValue, Value
 
@@ -99,7 +100,7 @@ def as_operands(tx: Tracer, name: str, args: Args) -> Args:
         return args
     for i in (0, 1):
         number, other = args[i], args[1 - i]
-        if isinstance(number, NumberValue) and isinstance(other, TensorValue):
+        if isinstance(number, NumberValue | Changing) and isinstance(other, TensorValue):
             if i == 0 and "div" in name:
                 return args  # torch multiplies the number with the reciprocal
             operand = _operand(tx, number, other.fake)
@@ -108,18 +109,20 @@ def as_operands(tx: Tracer, name: str, args: Args) -> Args:
     return args
 
 
-def _operand(tx: Tracer, number: NumberValue, other: Any) -> Value | None:
+def _operand(tx: Tracer, number: NumberValue | Changing, other: Any) -> Value | None:
     """A tensor without dimensions that decides on the result's type, and is computed with, as the number is."""
-    if other.device.type != "cpu":
+    if other.device.type != "cpu" or number.cls not in _KINDS:
         return None
     if number.cls is int and not other.dtype.is_floating_point and not other.dtype.is_complex and other.dtype is not torch.int64:
         return None  # torch checks the range of a number, and not that of a tensor
     wanted = torch.result_type(other, number.cls(1))
-    if torch.result_type(other, number.tensor.fake) is wanted:
-        return number.tensor
-    if wanted in (torch.float32, torch.float64):  # the smaller types compute with the unrounded number
-        return tx.call_method("to", [number.tensor, Const(wanted)], {})
-    return None
+    same = torch.result_type(other, torch.empty((), dtype=_KINDS[number.cls], device="cpu")) is wanted
+    if not same and wanted not in (torch.float32, torch.float64):
+        return None  # the smaller types compute with the unrounded number
+    tensor = number.tensor if isinstance(number, NumberValue) else None if number.guarded else tensor_of(tx, number)
+    if tensor is None or same:
+        return tensor
+    return tx.call_method("to", [tensor, Const(wanted)], {})
 
 
 # ---- Python's arithmetic ----------------------------------------------------------------------------------

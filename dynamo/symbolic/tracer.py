@@ -64,13 +64,14 @@ class Decisions:
     """What earlier attempts at the same frame learned; grows from attempt to attempt, so attempts end.
 
     break_at: stop before this root step, for this reason. inputs: tensor sources to pass in instead of baking in.
-    plain_branches: no branch on a tensor is assumed to be taken.
+    plain_branches: no branch on a tensor is assumed to be taken. changing: sources of numbers that differ from call to call.
     """
 
     break_at: int | None = None
     reason: BreakError | None = None
     inputs: set[str] = field(default_factory=set)
     plain_branches: bool = False
+    changing: frozenset[str] = frozenset()
 
 
 class Scope:
@@ -115,13 +116,14 @@ class Tracer:
         self.arrays: list[ArrayValue] = []  # NumPy's, that came in
         self.arrays_written = False  # whether tensors over one of them may be written to
         self.placeholders: list[tuple[Node, TensorValue]] = []
+        self.numbers: dict[Source, TensorValue] = {}  # inputs made of Python numbers that change
         self.frames: list[Frame] = []
         self.root_step = 0
         self.step_of_handler = 0  # root step at which the root frame last entered an exception handler
         self.mutated: dict[int, Value] = {}
         self.grads_dropped: set[int] = set()  # tensors (by id of their value) whose gradient was dropped before the first op
         self.has_ops = False
-        self.has_numbers = False  # whether the graph computes Python numbers
+        self.has_numbers = False  # whether there are Python numbers that the graph computes, or that change
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
         self.context_writes: dict[ContextVar[Any], Value] = {}
@@ -368,7 +370,7 @@ class Tracer:
             raise self.break_("DD003", name, cause=e) from e
         except (fake.NoMeta, fake.Unsupported) as e:
             raise self.break_("DD008", f"{name}: {e}", cause=e) from e
-        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError, KeyError, NotImplementedError, AssertionError) as e:
+        except _RAISED as e:
             raise self.break_("DD009", f"{name}: {type(e).__name__}: {e}", cause=e) from e
 
     def _refuse_function_modes(self) -> None:
@@ -592,6 +594,8 @@ def _is_new_leaf(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf and not x._is_view()
 
 
+# What operators of torch raise for arguments that they refuse.
+_RAISED = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, NotImplementedError, AssertionError, OverflowError)
 _PLAIN = (int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 

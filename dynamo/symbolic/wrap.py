@@ -16,6 +16,7 @@ import torch
 
 from dynamo.inspection import attributes_of
 from dynamo.source import Source
+from dynamo.symbolic.changing import KINDS, Changing
 from dynamo.symbolic.constants import IMMUTABLE_MODULES, is_frozen
 from dynamo.symbolic.hashing import object_key
 from dynamo.symbolic.numpy_types import NUMBERS, np
@@ -111,6 +112,9 @@ def _scalar(tx: Tracer, obj: Any, source: Source | None) -> Value:
         v.guarded = True
         return v
     tx.guard(source, "type", type(obj))
+    if tx.known.changing and type(obj) in KINDS and source.name in tx.known.changing:
+        tx.has_numbers = True
+        return Changing(obj, source, tx)
     return Const(obj, source, tx)
 
 

@@ -31,7 +31,7 @@ class Expected:
 CASES = {
     "graph_break": Expected(4, "bar ", {"DD001": 1}),
     "module": Expected(1, "torch.Size([2, 16])"),
-    "recompiles": Expected(7, "5 torch.Size([5])", recompiles=6),
+    "recompiles": Expected(6, "5 torch.Size([5])", recompiles=5),
     "training": Expected(1, "step 1: loss", args=("2",)),
     "disable": Expected(3, "logged mean", {"DD021": 2}),
 }
