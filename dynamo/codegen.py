@@ -27,6 +27,7 @@ from torch.fx import Node
 from dynamo import _C, numpy_calls
 from dynamo.source import Source
 from dynamo.symbolic.attributes import getattr_, is_library
+from dynamo.symbolic.choices import ChoiceValue, plainly
 from dynamo.symbolic.errors import CannotRebuild
 from dynamo.symbolic.numpy_types import np
 from dynamo.symbolic.tracer import Tracer
@@ -577,6 +578,10 @@ ITERATORS: dict[str, Callable[[EntryWriter, list[Any]], str]] = {
 }
 
 
+def _choice(w: EntryWriter, v: ChoiceValue) -> str:
+    raise plainly(v.tx)
+
+
 def _null(w: EntryWriter, v: Null) -> str:
     raise AssertionError("NULL is not a value")
 
@@ -586,6 +591,7 @@ _MAKERS: tuple[tuple[type, Callable[[EntryWriter, Any], str]], ...] = (
     (TensorValue, _tensor),
     (ArrayValue, _array),
     (NumberValue, _number),
+    (ChoiceValue, _choice),
     (GraphValue, _graph_value),
     (TupleValue, _tuple),
     (ListValue, _list),

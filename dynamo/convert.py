@@ -44,7 +44,7 @@ from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
 from dynamo.source import read
 from dynamo.symbolic.changing import KINDS, RESULTS, number_at, often
-from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume, CannotRebuild
+from dynamo.symbolic.errors import PROGRAM_RAISES, BreakError, CannotAssume, CannotRebuild, RestartTrace
 from dynamo.symbolic.tracer import Decisions, GuardRecord
 from dynamo.trace import emit, events, is_watched, stage
 from dynamo.trace.events import GraphNode
@@ -283,6 +283,8 @@ def convert(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tupl
                 _earlier_break(ctx, captured, known, e)
             except CannotAssume:
                 known.plain_branches = True
+                captured.tx.forget()
+            except RestartTrace:
                 captured.tx.forget()
     report_capture(captured, finished, compile_id)
     with stage("backend", compile_id):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo.bytecode import facts
 from dynamo.symbolic.attributes import instance_dict
 from dynamo.symbolic.calls import call
+from dynamo.symbolic.choices import choice, plainly
 from dynamo.symbolic.containers import bool_, list_of, steps
 from dynamo.symbolic.hashing import dict_del, dict_has, dict_set, hash_key
 from dynamo.symbolic.lists import sort_values
@@ -83,7 +84,18 @@ def _extreme(fn: Any, symbol: str) -> None:
         best: tuple[Value, Value] | None = None
         for x in args if len(args) > 1 else steps(tx, iter_(tx, args[0])):
             k = x if plain else call(tx, key, [x], {})  # type: ignore[arg-type]  # not None here
-            if best is None or truth(tx, compare(tx, symbol, k, best[0])):
+            if best is None:
+                best = (k, x)
+                continue
+            is_better = compare(tx, symbol, k, best[0])
+            chosen = choice(tx, is_better, x, best[1]) if isinstance(is_better, TensorValue) else None
+            if chosen is not None:
+                key_of = chosen if plain else choice(tx, is_better, k, best[0])
+                tx.has_choices = True
+                best = (key_of, chosen) if key_of is not None else None
+                if best is None:
+                    raise plainly(tx)
+            elif truth(tx, is_better):
                 best = (k, x)
         if best is not None:
             return best[1]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.inspection import is_a
+from dynamo.symbolic.choices import ChoiceValue, plainly
 from dynamo.symbolic.values import (
     ArrayValue,
     ClassValue,
@@ -108,6 +109,8 @@ def hash_key(tx: Tracer, v: Value) -> Any:
     obj = getattr(v, "obj", None)
     if isinstance(v, ClassValue | FunctionValue) or obj is not None:
         return object_key(tx, obj) if obj is not None else _Identity(v)
+    if isinstance(v, ChoiceValue):
+        raise plainly(tx)
     known = tx.try_python(v)
     if known is not None:
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.attributes import MISSING, class_function, is_library, tx_call
 from dynamo.symbolic.changing import computed, of_number
+from dynamo.symbolic.choices import ChoiceValue, operands, plainly, tensor_of_choice
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.tensor_numbers import arithmetic, negative
@@ -88,6 +89,8 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     """`a symbol b`, in-place when the symbol ends in `=`."""
     inplace = symbol.endswith("=")
     name, rname, fn, ifn = _BINARY[symbol.rstrip("=")]
+    if tx.has_choices and (isinstance(a, ChoiceValue) or isinstance(b, ChoiceValue)):
+        a, b = operands(tx, symbol, a, b)
     if isinstance(a, NumberValue) or isinstance(b, NumberValue):
         computed = arithmetic(tx, symbol, a, b)
         if computed is not None:
@@ -194,6 +197,8 @@ def _add(fn: Callable[..., Any], symbol: str, n: int) -> Callable[[Any], Any]:
 
 def unary(tx: Tracer, op: str, v: Value) -> Value:
     name, fn, symbol = _UNARY[op]
+    if isinstance(v, ChoiceValue) and v.is_tensor:
+        v = tensor_of_choice(tx, v)
     if isinstance(v, TensorValue):
         return tx.call_function(fn, [v], {})
     if isinstance(v, Const):
@@ -208,6 +213,8 @@ def unary(tx: Tracer, op: str, v: Value) -> Value:
 
 def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     name, rname, fn = _COMPARE[symbol]
+    if tx.has_choices and (isinstance(a, ChoiceValue) or isinstance(b, ChoiceValue)):
+        a, b = operands(tx, symbol, a, b)
     if isinstance(a, TensorValue) or isinstance(b, TensorValue):
         other = b if isinstance(a, TensorValue) else a
         if isinstance(other, TensorValue | NumberValue) or (
@@ -255,6 +262,9 @@ def is_(tx: Tracer, a: Value, b: Value) -> bool:
 
 
 def _is_one(a: Value, b: Value) -> bool:
+    for v in (a, b):
+        if isinstance(v, ChoiceValue):
+            raise plainly(v.tx)
     if a is b:
         return True
     if isinstance(a, Const) and isinstance(b, Const):

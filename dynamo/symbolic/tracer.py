@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.utils._pytree import tree_leaves
 
 from dynamo import fake
 from dynamo.pristine import builtin
 from dynamo.source import Source, const_source
+from dynamo.symbolic.choices import ChoiceValue, plainly, tensor_of_choice
 from dynamo.symbolic.definitions import MISSING, Definitions, lookup
 from dynamo.symbolic.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.numpy_types import as_number
@@ -65,6 +67,7 @@ class Decisions:
 
     break_at: stop before this root step, for this reason. inputs: tensor sources to pass in instead of baking in.
     plain_branches: no branch on a tensor is assumed to be taken. changing: sources of numbers that differ from call to call.
+    plain_choices: max() and min() of tensors branch.
     """
 
     break_at: int | None = None
@@ -72,6 +75,7 @@ class Decisions:
     inputs: set[str] = field(default_factory=set)
     plain_branches: bool = False
     changing: frozenset[str] = frozenset()
+    plain_choices: bool = False
 
 
 class Scope:
@@ -116,6 +120,8 @@ class Tracer:
         self.arrays: list[ArrayValue] = []  # NumPy's, that came in
         self.arrays_written = False  # whether tensors over one of them may be written to
         self.placeholders: list[tuple[Node, TensorValue]] = []
+        self.has_choices = False  # whether there are values of which tensors decide which one they are
+        self.chosen: list[Any] = []  # fakes of the choices that are arguments of the operator at hand
         self.numbers: dict[Source, TensorValue] = {}  # inputs made of Python numbers that change
         self.frames: list[Frame] = []
         self.root_step = 0
@@ -297,9 +303,14 @@ class Tracer:
             from dynamo.symbolic.tensor_numbers import as_operands
 
             args = as_operands(self, _target_name(target), args)
+        outer, self.chosen = self.chosen, []
         fx_args = tuple(self.to_fx(a) for a in args)
         fx_kwargs = {k: self.to_fx(v) for k, v in kwargs.items()}
+        chosen = {f.untyped_storage()._cdata for f in self.chosen}
+        self.chosen = outer
         out = self.propagate(op, target, fx_args, fx_kwargs)
+        if chosen and (_writes(op, target) or any(t.untyped_storage()._cdata in chosen for t in _tensors(out))):
+            raise plainly(self)
         if _target_name(target).partition(".")[0] in _READS_OFFSET:
             self._guard_offset(args[0])
         if not _has_tensor(out):
@@ -385,6 +396,12 @@ class Tracer:
         """A graph argument: nodes for tensors, Python objects for everything known."""
         if isinstance(v, TensorValue | GraphValue):
             return self.node_here(v.node)
+        if isinstance(v, ChoiceValue):
+            if not v.is_tensor:
+                raise plainly(self)
+            made = tensor_of_choice(self, v)
+            self.chosen.append(made.fake)
+            return self.node_here(made.node)
         if isinstance(v, ListValue):
             return [self.to_fx(x) for x in self.items(v.items)]
         if isinstance(v, TupleValue):
@@ -587,6 +604,10 @@ def _has_tensor(x: Any) -> bool:
     if isinstance(x, dict):
         return any(_has_tensor(y) for y in x.values())
     return False
+
+
+def _tensors(x: Any) -> list[torch.Tensor]:
+    return [t for t in tree_leaves(x) if isinstance(t, torch.Tensor)]
 
 
 def _is_new_leaf(x: Any) -> bool:
