@@ -122,6 +122,12 @@ def _drawn_like(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Any:
     return like(x) if x.is_contiguous() and x.dtype.is_floating_point else NotImplemented
 
 
+def _drawn_anew(device: torch.device, x: Tensor, *others: Any, **__: Any) -> Any:
+    """Draws, and gradients of draws, without a meta kernel of torch's: contiguous on processors, whatever the arguments are."""
+    same = x.dtype.is_floating_point and all(o.shape == x.shape and o.dtype == x.dtype for o in others if isinstance(o, Tensor))
+    return torch.empty(x.shape, dtype=x.dtype, device="meta") if same and device.type == "cpu" else NotImplemented
+
+
 def _native_dropout(device: torch.device, x: Tensor, p: float, train: bool | None) -> Any:
     return like(x), like(x, torch.bool)
 
@@ -251,6 +257,8 @@ def _rows() -> dict[Any, Rule]:
             aten.native_dropout.default: _native_dropout,
             aten.bernoulli.p: _drawn_like,
             aten.bernoulli.default: _drawn_like,
+            **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default), _drawn_anew),
+            **dict.fromkeys((aten._dirichlet_grad.default, aten._standard_gamma_grad.default), _drawn_anew),
             aten.native_dropout_backward.default: _native_dropout_backward,
         }
     )

@@ -102,7 +102,7 @@ distributed.get_rank distributed.get_world_size distributed.get_backend
 amp.autocast_mode.is_autocast_available amp.is_autocast_available _utils._get_available_device_type _utils._get_device_module
 _utils._get_device_index
 utils._foreach_utils._get_fused_kernels_supported_devices
-_C._get_privateuse1_backend_name broadcast_shapes
+_C._get_privateuse1_backend_name _C._infer_size broadcast_shapes
 """
 for _path in _ASKED.split():
     _found = _resolve(_path)

@@ -284,3 +284,90 @@ def refusal_ambiguous(compile):
         return x
 
     return f(torch.ones(2))
+
+
+@program("", "samplers of their own: Beta, Dirichlet, Binomial and what draws through them, with gradients")
+def own_samplers(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        d = D.Beta(x.exp(), x.exp() + 1), D.Dirichlet(x.exp()), D.Gamma(x.exp(), x.exp() + 1), D.StudentT(x.exp() + 2)
+        drawn = [k.rsample() for k in d] + [d[0].rsample((2,)), d[1].rsample((2, 1))]
+        return [*drawn, *(k.log_prob(s.detach()) for k, s in zip(d, drawn, strict=False)), *(k.entropy() for k in d)]
+
+    @compile(fullgraph=True)
+    def g(x):
+        p = x.sigmoid()
+        return (
+            D.Binomial(5, p).sample(),
+            D.Binomial(torch.arange(3.0), p).sample((2,)),
+            D.Multinomial(4, p).sample(),
+            D.Poisson(x.exp()).sample(),
+        )
+
+    torch.manual_seed(0)
+    out = []
+    for x in (torch.arange(3.0) / 3, torch.arange(6.0).view(3, 2).t()[0] / 4, torch.ones(3, dtype=torch.float64)):
+        x = x.clone().requires_grad_()
+        y = f(x)
+        sum(k.sum() for k in y).backward()
+        out.append((y, x.grad, g(x.detach())))
+    return out, torch.rand(2)
+
+
+@program("", "divergences of lower-rank normals, whose batches are put together")
+def divergences_of_matrices(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        a, b = D.MultivariateNormal(x, torch.eye(3)), D.MultivariateNormal(-x, torch.eye(3) * 2)
+        c = D.LowRankMultivariateNormal(x, torch.ones(3, 2), torch.ones(3))
+        return D.kl_divergence(a, b), D.kl_divergence(c, a), D.kl_divergence(a, c), D.kl_divergence(c, c)
+
+    return f(torch.arange(3.0) / 3), f(torch.arange(6.0).view(2, 3) / 3)
+
+
+@program("", "validation switched on and off: by argument, for the process, between calls")
+def validation(compile):
+    @compile
+    def f(x, v):
+        return D.Normal(0.0, x, validate_args=v).log_prob(x), D.Uniform(x, x + 1, validate_args=v).log_prob(x + 2)
+
+    def tried(x, v):
+        try:
+            return f(x, v)
+        except ValueError as e:
+            return str(e)
+
+    out = []
+    for default in (True, False, True):
+        D.Distribution.set_default_validate_args(default)
+        out += [tried(torch.tensor(x), v) for x in ([1.0, 2.0], [1.0, -1.0]) for v in (None, True, False)]
+    return out
+
+
+@program("", "parameters that are refused: by value, by shape, by type, both given, none given")
+def refused_parameters(compile):
+    makers = (
+        lambda x: D.Normal(torch.zeros(4), x),
+        lambda x: D.Beta(x, 1.0).log_prob(torch.tensor(0.5)),
+        lambda x: D.Uniform(x, 1.5).log_prob(x),
+        lambda x: D.Bernoulli(x).log_prob(x),
+        lambda x: D.Categorical(x).log_prob(torch.tensor(5)),
+        lambda x: D.Categorical(x, x),
+        lambda x: D.Bernoulli(),
+        lambda x: D.MultivariateNormal(torch.zeros(3), torch.diag(x)).log_prob(x),
+        lambda x: D.Independent(D.Normal(0.0, x), 2),
+        lambda x: D.kl_divergence(D.Cauchy(0.0, x), D.VonMises(0.0, x)),
+        lambda x: D.Gamma(1.0, 1.0).log_prob(-x),
+        lambda x: D.Exponential(x).icdf(x),
+        lambda x: D.Normal(0.0, x, validate_args=False).log_prob("a"),
+    )
+    out = []
+    for make in makers:
+        f = compile(make)
+        for row in ([1.0, 1.0, 1.0], [1.0, -1.0, 2.0], [float("nan"), 1.0, 1.0]):
+            try:
+                made = f(torch.tensor(row))
+                out.append(made if isinstance(made, torch.Tensor) else type(made).__name__)
+            except (ValueError, RuntimeError, TypeError, NotImplementedError, AttributeError, IndexError) as e:
+                out.append((type(e).__name__, str(e)))
+    return out
