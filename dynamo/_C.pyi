@@ -5,6 +5,7 @@ Frame inputs are one flat tuple: bound argument slots in localsplus order (co_ar
 """
 
 from collections.abc import Callable
+from types import CellType
 from typing import Any, TypeAlias, final
 
 Inputs: TypeAlias = tuple[Any, ...]
@@ -192,6 +193,9 @@ def set_stance(stance: int) -> int:
 
 def layout_report() -> dict[str, object]:
     """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""
+
+def free_variable(cell: CellType, name: str) -> Any:
+    """What the cell of a free variable holds, or the NameError that CPython raises for it."""
 
 def inst_dict(obj: object) -> dict[str, Any]:
     """obj.__dict__, read without any code of its class."""

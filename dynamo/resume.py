@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from dynamo import _C
 from dynamo.bytecode import facts
 from dynamo.bytecode.analyse import (
     JUMPS,
@@ -44,6 +45,7 @@ __all__ = [
     "After",
     "Exit",
     "Origin",
+    "is_free",
     "native_function",
     "origin",
     "resumable",
@@ -110,6 +112,14 @@ def _known(slot: int | None) -> int:
     if slot is None:
         raise ValueError("a stack parameter of a continuation is no variable of its original")
     return slot
+
+
+def is_free(program: Program, slot: int) -> bool:
+    """Whether a slot is that of a free variable, in the outermost original too: continuations have cells there."""
+    code = program.code
+    while (known := origin(code)) is not None and (outer := known.slot_map[slot]) is not None:
+        code, slot = known.code, outer
+    return decode(code).slots[slot].kind == "free"
 
 
 def resume_function(code: CodeType, globals: dict[str, Any], index: int, stack_shape: Shape, slots: Sequence[int]) -> FunctionType:
@@ -279,7 +289,11 @@ class _Frame:
             if handler is not None and facts.UNWINDS_FROM_PREVIOUS_UNIT:
                 self.instrs.append(instr._replace(op="NOP", arg=0, target=None))
             for part in _static(instr):
-                self.instrs += self.moved(i, part)
+                reads_free = part.op in ("LOAD_DEREF", "DELETE_DEREF") and is_free(self.program, part.arg)
+                if reads_free:
+                    self.read_free(part)
+                if not reads_free or part.op == "DELETE_DEREF":
+                    self.instrs += self.moved(i, part)
             jumps = len(self.instrs) - 1
             self.indices += [None] * (len(self.instrs) - start)
             self.indices[start] = i
@@ -300,6 +314,21 @@ class _Frame:
         if ranges:
             self.append_body()
             self.ranges = [r._replace(target=self.body_index[r.target]) for r in ranges] + self.ranges
+
+    def read_free(self, like: Instr) -> None:
+        """`LOAD_DEREF` of a free variable, whose error is another than that of a cell: the code here has only cells."""
+        told = len(self.indices)
+        null = self.emit("PUSH_NULL", like=like)
+        self.emit("LOAD_CONST", self.const(_C.free_variable), like=like)
+        if facts.NULL_AFTER_CALLABLE:
+            self.instrs[null], self.instrs[null + 1] = self.instrs[null + 1], self.instrs[null]
+        self.emit(facts.CHECKED_LOAD, self.slot_of[like.arg], like=like)
+        self.emit("LOAD_CONST", self.const(self.program.slots[like.arg].name), like=like)
+        for op in _CALL_TWO:
+            self.emit(op, 2, like=like)
+        if like.op == "DELETE_DEREF":
+            self.emit("POP_TOP", like=like)
+        del self.indices[told:]  # the caller says where these are from
 
     def exit(self, state: After, leave: Exit, tail: type, like: Instr) -> None:
         """`return tail(leave.fn, (stack..., slots...))`. STORE_FAST takes NULLs too, so it is what unloads the stack."""

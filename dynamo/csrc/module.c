@@ -9,10 +9,31 @@ static PyObject *inst_dict(PyObject *Py_UNUSED(mod), PyObject *obj)
     return Py_NewRef(dict);
 }
 
+static PyObject *free_variable(PyObject *Py_UNUSED(mod), PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyCell_Check(args[0]) || !PyUnicode_Check(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "free_variable() takes a cell and a name");
+        return NULL;
+    }
+    PyObject *value = PyCell_Get(args[0]);
+    if (value)
+        return value;
+    PyObject *text =
+        PyUnicode_FromFormat("cannot access free variable '%U' where it is not associated with a value in enclosing scope", args[1]);
+    PyObject *error = text ? PyObject_CallOneArg(PyExc_NameError, text) : NULL;
+    if (error && PyObject_SetAttrString(error, "name", args[1]) == 0)
+        PyErr_SetObject(PyExc_NameError, error);
+    Py_XDECREF(text);
+    Py_XDECREF(error);
+    return NULL;
+}
+
 static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
     {"inst_dict", inst_dict, METH_O, "inst_dict(obj)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
+    {"free_variable", (PyCFunction)(void (*)(void))free_variable, METH_FASTCALL,
+     "free_variable(cell, name)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},
     {NULL, NULL, 0, NULL},
 };
 

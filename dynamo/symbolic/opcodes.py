@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo.bytecode import facts
+from dynamo.resume import is_free
 from dynamo.symbolic import containers, operators, refusals
 from dynamo.symbolic.attributes import MISSING, getattr_, setattr_
 from dynamo.symbolic.calls import call
@@ -146,7 +147,7 @@ def _cell(tx: Tracer, f: Frame, ins: Instr) -> CellValue:
 
 @op("LOAD_DEREF")
 def _load_deref(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(tx.cell_get(_cell(tx, f, ins), str(ins.argval), f.program.slots[ins.arg].kind == "free"))
+    f.push(tx.cell_get(_cell(tx, f, ins), str(ins.argval), is_free(f.program, ins.arg)))
 
 
 @op("STORE_DEREF")
@@ -157,7 +158,7 @@ def _store_deref(tx: Tracer, f: Frame, ins: Instr) -> None:
 @op("DELETE_DEREF")
 def _delete_deref(tx: Tracer, f: Frame, ins: Instr) -> None:
     cell = _cell(tx, f, ins)
-    tx.cell_get(cell, str(ins.argval), f.program.slots[ins.arg].kind == "free")
+    tx.cell_get(cell, str(ins.argval), is_free(f.program, ins.arg))
     tx.cell_set(cell, None)
 
 
