@@ -320,7 +320,7 @@ class Builder:
         near = self._nearest_primal(value)
         if near is not None:
             index, steps = near
-            return Output("input", index, steps=tuple(steps), tracked=value.requires_grad)
+            return Output("input", index, steps=tuple(steps), tracked=not value.is_leaf)
         track = self.tracer.track_of(value)
         root = track.root
         members = groups[id(root)]
@@ -335,7 +335,7 @@ class Builder:
             joint.results.append(self._result_node(joint, held, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
-        return Output("graph", placed[key], steps=() if direct else tuple(steps), tracked=value.requires_grad)
+        return Output("graph", placed[key], steps=() if direct else tuple(steps), tracked=not value.is_leaf)
 
     def _result_node(self, joint: Joint, fake: FakeTensor, view_is_fine: bool) -> Node:
         """Results never alias an input, another result, or a value that backward may keep."""

@@ -559,3 +559,36 @@ def sparse_gather(compile):
     f(x).backward()
     product(y).backward()
     return x.grad.is_sparse, x.grad.to_dense(), y
+
+
+@program("", "views of leaves made under no_grad are leaves, whichever backend makes them again")
+def views_of_leaves_without_history(compile):
+    @compile
+    def f(x):
+        return x.mT, x[0], x.view(9), x + 1
+
+    @compile
+    def inside(x):
+        with torch.no_grad():
+            y = x.view(9)[2:]
+        return y, (x * 2).mT
+
+    x = torch.ones(3, 3, requires_grad=True)
+    with torch.no_grad():
+        found = f(x)
+    again = inside(x)
+    seen = [(t.requires_grad, t.is_leaf, t.grad_fn is None, t._base is x) for t in (*found, *again)]
+    return seen, found, again
+
+
+@program("", "views of a result made under no_grad have no history")
+def views_of_results_without_history(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        with torch.no_grad():
+            z, w = y.mT, y[1]
+        return y, z, w
+
+    y, z, w = f(torch.ones(3, 3, requires_grad=True))
+    return [(t.requires_grad, t.is_leaf, t.grad_fn is None, t._base is y) for t in (y, z, w)], y, z, w
