@@ -207,9 +207,12 @@ def _device_context(tx: Tracer, self_: Value, args: Args, kwargs: Kwargs) -> Val
 
 @function(torch.manual_seed, torch.random.manual_seed)
 def _manual_seed(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    """Only the running graph seeds: tracing draws nothing."""
-    (seed,) = _plain(tx, torch.manual_seed, args, kwargs)
-    tx.add_node("call_function", torch.manual_seed, (seed,), {}, None)
+    """Only the running graph seeds: tracing draws nothing.
+
+    Its node names the function by `torch.random`: torch puts another one in the place of `torch.manual_seed` when it imports its compiler.
+    """
+    (seed,) = _plain(tx, torch.random.manual_seed, args, kwargs)
+    tx.add_node("call_function", torch.random.manual_seed, (seed,), {}, None)
     return OpaqueValue(torch.Generator, torch.default_generator, const_source(torch.default_generator, "default_generator"))
 
 
@@ -217,13 +220,13 @@ def _manual_seed(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 def _get_rng_state(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     with tx.mode:
         state = torch.empty(_RNG_BYTES, dtype=torch.uint8)
-    return tx.wrap_output(tx.add_node("call_function", torch.get_rng_state, (), {}, state), state)
+    return tx.wrap_output(tx.add_node("call_function", torch.random.get_rng_state, (), {}, state), state)
 
 
 @function(torch.set_rng_state)
 def _set_rng_state(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     (state,) = [*args, *kwargs.values()]
-    tx.add_node("call_function", torch.set_rng_state, (tx.to_fx(state),), {}, None)
+    tx.add_node("call_function", torch.random.set_rng_state, (tx.to_fx(state),), {}, None)
     return NONE
 
 

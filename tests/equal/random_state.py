@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro_corpus.program import program
 
@@ -512,3 +513,40 @@ def draw_then_failure(compile):
     except (RuntimeError, IndexError) as e:
         out.append(type(e))
     return out, torch.rand(2)
+
+
+@program("", "a mode of the program's own makes torch import its compiler, which replaces torch.manual_seed")
+def seeding_after_a_mode_was_used(compile):
+    class Passing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    @compile
+    def f(x):
+        torch.manual_seed(3)
+        return x + torch.rand(3), torch.get_rng_state()
+
+    found = [f(torch.ones(3))]
+    with Passing():
+        torch.ones(2) + 1
+    return *found, f(torch.ones(3)), f(torch.ones(3)), torch.rand(2)
+
+
+@program("", "the same, compiled for the first time afterwards")
+def seeding_first_after_a_mode_was_used(compile):
+    class Passing(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    @compile
+    def f(x, state):
+        torch.set_rng_state(state)
+        a = torch.rand(3)
+        torch.random.manual_seed(3)
+        return x + torch.rand(3) + a
+
+    state = torch.get_rng_state()
+    with Passing():
+        torch.ones(2) + 1
+    torch.manual_seed(9)
+    return f(torch.ones(3), state), f(torch.ones(3), state), f(torch.ones(3), state), torch.rand(2)
