@@ -206,6 +206,13 @@ def _wrap_all(out: Any, device: torch.device, metas: list[Any]) -> Any:
     return out
 
 
+# Autograd's own check misses views: those of a fake have a version, as only inference tensors of torch's own making have none.
+_WRITES_TO_INFERENCE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing "
+    "inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+
+
 def _run_writing(
     plan: Plan,
     func: Any,
@@ -229,6 +236,8 @@ def _run_writing(
         targets.append(inner)
         for outer, meta in zip(_listed(given), _listed(inner), strict=True):
             if type(outer) is FakeTensor:
+                if outer.is_inference() and not torch.is_inference_mode_enabled():
+                    raise RuntimeError(_WRITES_TO_INFERENCE)
                 written[id(meta)] = outer
     read = [m for i, m in enumerate(metas) if i not in plan.writes]
     check_overlap(func, targets, [*read, *(v for k, v in named.items() if k not in plan.writes)])

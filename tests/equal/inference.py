@@ -370,3 +370,49 @@ def by_hand(compile):
         return y, x * 3
 
     return f(grown(3)), torch.is_inference_mode_enabled(), torch.ones(2) * 2
+
+
+@program("", "writes to views of an inference tensor are refused outside of the mode")
+def writes_to_views_of_inference_tensors(compile):
+    @compile
+    def transposed(x):
+        with torch.inference_mode():
+            z = x + 1
+        z.t().add_(1)
+        return z
+
+    @compile
+    def row(x):
+        with torch.inference_mode():
+            z = x + 1
+        z[0] = 3
+        return z
+
+    @compile
+    def out(x):
+        with torch.inference_mode():
+            z = x + 1
+        return torch.add(x, x, out=z[:2])
+
+    found = []
+    for f in (transposed, row, out):
+        try:
+            found.append(f(torch.ones(3, 3)))
+        except RuntimeError as e:
+            found.append(str(e))
+    return found
+
+
+@program("", "writes to views of normal tensors inside of the mode, and to those of inference tensors under it")
+def writes_to_views_under_inference(compile):
+    @compile
+    def f(x, y):
+        with torch.inference_mode():
+            z = x + 1
+            z.t().add_(y)
+            z[0] = 3
+            y[1] = 4
+            y.view(9)[2:].mul_(2)
+        return z, y
+
+    return f(torch.arange(9.0).view(3, 3), torch.ones(3, 3))
