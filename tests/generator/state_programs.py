@@ -184,10 +184,12 @@ def _filled(draw: st.DrawFn, template: str) -> str:
 
 @st.composite
 def _statement(draw: st.DrawFn, depth: int) -> str:
-    kinds = ["value", "value", "write", "random", "autograd", "break"] + (["block", "block", "caught"] if depth else [])
+    kinds = ["value", "value", "called", "write", "random", "autograd", "break"] + (["block", "block", "caught"] if depth else [])
     kind = draw(st.sampled_from(kinds))
     if kind == "value":
         return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(VALUES).flatmap(_filled))}"
+    if kind == "called":  # what changes between calls is worth more than its share of all values
+        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from((*CALLED[:2], 'F.relu({a})')).flatmap(_filled))}"
     if kind == "block":
         head = draw(st.sampled_from(BLOCKS).flatmap(_filled))
         return head + "\n" + textwrap.indent(draw(body(depth - 1)), "    ")
