@@ -419,7 +419,10 @@ class Builder:
 
 
 # What autograd says about a backward that only its caller would meet.
-_FOUND_WHEN_CALLED = ("modified by an inplace operation", "is not implemented", "is not currently supported", "not differentiable")
+_FOUND_WHEN_CALLED = (
+    *("modified by an inplace operation", "is not implemented", "is not currently supported", "not differentiable"),
+    "no autograd formula was registered",
+)
 
 
 @contextmanager

@@ -373,6 +373,8 @@ _HOMES: dict[str, Verdict] = {
     "torch._functorch": _broken("DD022"),
     "torch._functorch.functional_call": _inline,
     "torch._functorch.utils": _inline,
+    # Eager runs cond, while_loop, map and scan by torch's own compiler: what a branch may do, the errors, and gradients (zeros for what the
+    # branch taken doesn't read) are that compiler's. Called between graphs they are eager's own; a node here would have to imitate it all.
     "torch._higher_order_ops": _broken("DD022"),
     "torch._higher_order_ops.associative_scan": _scan,
     "torch.distributions.constraints": _constraint,
@@ -444,6 +446,8 @@ def _operator(tx: Tracer, fn: ObjectValue, args: Args, kwargs: Kwargs) -> Value:
     _same_object(tx, fn, fn.obj)
     if marks.allowed(fn.obj) is False or marks.disabled(fn.obj) is not None:
         raise tx.break_("DD021", fn.describe())
+    if isinstance(fn.obj, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        _rehearse_operator(tx, fn.obj, args, kwargs)
     target = fn.obj if not isinstance(fn.obj, torch.jit.ScriptFunction) else graph_helpers.calling(fn.obj, str(fn.obj.name))
     return tx.call_function(target, args, kwargs)
 
@@ -452,7 +456,14 @@ def _custom_operator(tx: Tracer, fn: ObjectValue, args: Args, kwargs: Kwargs) ->
     if fn.obj is None:
         raise tx.break_("DD005", fn.describe())
     _same_object(tx, fn, fn.obj)
+    _rehearse_operator(tx, fn.obj._opoverload, args, kwargs)
     return tx.call_function(fn.obj._opoverload, args, kwargs)
+
+
+def _rehearse_operator(tx: Tracer, op: Any, args: Args, kwargs: Kwargs) -> None:
+    from dynamo.symbolic.torch_regions import rehearse_operator
+
+    rehearse_operator(tx, op, args, kwargs)
 
 
 def _ufunc(tx: Tracer, fn: OpaqueValue, args: Args, kwargs: Kwargs) -> Value:

@@ -1,7 +1,8 @@
-"""Calls that put a whole function into the graph: `autograd.Function.apply` and `torch.utils.checkpoint`.
+"""Calls that put a whole function into the graph: `autograd.Function.apply`, `torch.utils.checkpoint`, operators with gradients in Python.
 
-Both trace the function into a graph of its own first (`Scope`). For a checkpoint that graph becomes the body of the region; for
+All trace the function into a graph of its own first (`Scope`). For a checkpoint that graph becomes the body of the region; for
 an `autograd.Function` it only proves that `forward` and `backward` can be run on fakes without effects, and the node calls `apply` itself.
+So it does for the gradient of a custom operator.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch._library.custom_ops
 import torch.utils.checkpoint
 from torch.fx import GraphModule, Node
 
@@ -20,6 +22,7 @@ from dynamo import graph_helpers, torch_facts
 from dynamo.source import const_source
 from dynamo.symbolic.attributes import getattr_, hasattr_, setattr_, tx_call
 from dynamo.symbolic.errors import BreakError
+from dynamo.symbolic.hashing import dict_set
 from dynamo.symbolic.registry import function
 from dynamo.symbolic.tracer import Scope
 from dynamo.symbolic.values import (
@@ -131,22 +134,33 @@ def _with_defaults(tx: Tracer, own: Any, args: Args, kwargs: Kwargs) -> Args:
 
 
 def _rehearse_backward(tx: Tracer, own: Any, ctx: ObjectValue, args: Args, out: Value) -> None:
-    """The engine calls `backward` once per pass, and ahead-of-time tracing once per compile: effects of its own would be lost."""
     name = next((n for n in ("backward", "vjp") if getattr(own, n) is not getattr(_Function, n)), None)
     if name is None:
         raise tx.break_("DD022", f"{own.__name__} without backward")
     if hasattr_(tx, ctx, "materialize_grads"):
         raise tx.break_("DD022", f"{own.__name__} asks for gradients that may be missing")
+    _differentiate(tx, f"{own.__name__}.{name}", _method_of(tx, own, name), ctx, args, out)
+
+
+def _differentiate(tx: Tracer, what: str, backward: Value, ctx: ObjectValue, args: Args, out: Value) -> None:
+    """The engine calls `backward` once per pass, and ahead-of-time tracing once per compile: effects of its own would be lost."""
     setattr_(tx, ctx, "saved_tensors", getattr_(tx, ctx, "to_save") if hasattr_(tx, ctx, "to_save") else tx.make_tuple([]))
     outputs = tx.items(out.items) if isinstance(out, TupleValue) else [out]
-    grads = [tx.call_function(torch.zeros_like, [o], {}) if isinstance(o, TensorValue) else NONE for o in outputs]
+    grads = [_zeros(tx, o) for o in outputs]
     before = _state(ctx)
-    result = tx_call(tx, _method_of(tx, own, name), [ctx, *grads], {})
+    result = tx_call(tx, backward, [ctx, *grads], {})
     if _state(ctx) != before:
-        raise tx.break_("DD022", f"{own.__name__}.{name} changes its context")
+        raise tx.break_("DD022", f"{what} changes its context")
     found = tx.items(result.items) if isinstance(result, TupleValue) else [result]
     if len(found) < len(args) or not all(_fits(g, a) for g, a in itertools.zip_longest(found, args, fillvalue=NONE)):
-        raise tx.break_("DD022", f"{own.__name__}.{name} gives gradients that don't fit the inputs")
+        raise tx.break_("DD022", f"{what} gives gradients that don't fit the inputs")
+
+
+def _zeros(tx: Tracer, out: Value) -> Value:
+    """A gradient of a result."""
+    if isinstance(out, TensorValue):
+        return tx.call_function(torch.zeros_like, [out], {})
+    return tx.make_list(_zeros(tx, x) for x in tx.items(out.items)) if type(out) is ListValue else NONE
 
 
 def _state(ctx: ObjectValue) -> list[Any]:
@@ -157,6 +171,8 @@ def _state(ctx: ObjectValue) -> list[Any]:
 def _fits(grad: Value, given: Value) -> bool:
     if isinstance(grad, TensorValue):
         return isinstance(given, TensorValue) and grad.fake.shape == given.fake.shape
+    if isinstance(given, ListValue | TupleValue) and isinstance(grad, ListValue | TupleValue):
+        return len(grad.items) == len(given.items)
     return isinstance(grad, Const) and grad.value is None
 
 
@@ -179,13 +195,64 @@ def _argument(tx: Tracer, v: Value) -> Any:
 
 
 def _same_tensors(tx: Tracer, result: Value, args: Args) -> Value:
-    """Inputs that `forward` changed and returned are the same tensors for the program."""
+    """Inputs that `forward` changed and returned, alone or among others, are the same tensors for the program."""
     known = {id(a.fake): a for a in args if isinstance(a, TensorValue)}
     if isinstance(result, TensorValue) and id(result.fake) in known:
         same = known[id(result.fake)]
-        same.node = result.node
+        tx.now_at(same, result.node)
         return same
+    if isinstance(result, TupleValue):
+        return tx.make_tuple([_same_tensors(tx, x, args) for x in tx.items(result.items)])
     return result
+
+
+# ---- operators of torch.library ---------------------------------------------------------------------------
+
+
+def rehearse_operator(tx: Tracer, op: Any, args: Args, kwargs: Kwargs) -> None:
+    """Trace what the program registered as the gradient of an operator, as for an `autograd.Function`."""
+    own = torch._library.custom_ops.OPDEFS.get(op._qualified_op_name if isinstance(op, torch._ops.OpOverloadPacket) else op._name)
+    given = list(tensors_of(tx, tx.make_tuple([*args, *kwargs.values()]))) if own is not None else []
+    if own is None or not torch.is_grad_enabled() or not any(v.fake.requires_grad for v in given):
+        return
+    bound = _bound(tx, own._opoverload._schema, args, kwargs)
+    source = const_source(own, own._name)
+    backward = tx.wrap(own._backward_fn, source.attr("_backward_fn"))
+    setup = tx.wrap(own._setup_context_fn, source.attr("_setup_context_fn"))
+    if bound is None or (isinstance(backward, Const) and backward.value is None):
+        return  # the operator refuses these arguments, or backward does
+    inputs, by_name = bound
+    ctx = ObjectValue(torch.autograd.function.FunctionCtx)
+    tracked = [any(v.fake.requires_grad for v in tensors_of(tx, a)) for a in inputs]
+    setattr_(tx, ctx, "needs_input_grad", tx.make_tuple([TRUE if t else FALSE for t in tracked]))
+    try:
+        with region(tx), without_effects(tx, own._name):
+            torch._C._set_grad_enabled(False)
+            out = tx.call_function(own._opoverload, args, kwargs)
+            if not (isinstance(setup, Const) and setup.value is None):
+                named = {"ctx": ctx, "inputs": tx.make_tuple(inputs), "output": out}
+                if by_name.table:
+                    named["keyword_only_inputs"] = by_name
+                tx_call(tx, setup, [], named)
+            _differentiate(tx, f"the gradient of {own._name}", backward, ctx, inputs, out)
+    finally:
+        torch._C._set_grad_enabled(True)
+
+
+def _bound(tx: Tracer, schema: Any, args: Args, kwargs: Kwargs) -> tuple[Args, DictValue] | None:
+    """The arguments as `setup_context` gets them: positional ones and those by name, with defaults."""
+    inputs, by_name = [], DictValue()
+    for i, a in enumerate(schema.arguments):
+        v = args[i] if i < len(args) and not a.kwarg_only else kwargs.get(a.name)
+        if v is None:
+            if not a.has_default_value():
+                return None
+            v = tx.wrap(a.default_value, None)
+        if a.kwarg_only:
+            dict_set(tx, by_name, Const(a.name), v)
+        else:
+            inputs.append(v)
+    return inputs, by_name
 
 
 # ---- torch.utils.checkpoint -------------------------------------------------------------------------------

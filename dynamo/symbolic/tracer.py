@@ -325,7 +325,7 @@ class Tracer:
         node = self.add_node(op, target, fx_args, fx_kwargs, out)
         if written is None:
             return self.wrap_output(node, out)
-        self._now_at(written, node)
+        self.now_at(written, node)
         return written
 
     def _guard_offset(self, v: Value) -> None:
@@ -343,7 +343,7 @@ class Tracer:
                     return v
         return None
 
-    def _now_at(self, v: TensorValue, node: Node) -> None:
+    def now_at(self, v: TensorValue, node: Node) -> None:
         """Later uses of `v` read `node`, so that the order of writes and reads shows in the graph."""
         if self.scopes and v.node.graph is not self.graph:
             self.scopes[-1].lifted[v.node] = node
