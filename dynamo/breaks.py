@@ -289,6 +289,12 @@ _ROWS: tuple[Reason, ...] = (
         "a gradient between two results of one compiled graph was asked for, and the graph can't be run again in eager to find it.",
         "break the graph after the first result (`dynamo.graph_break()`), or run that part outside the compiled function.",
     ),
+    Reason(
+        "AOT003",
+        "second derivative of a compiled graph",
+        "for second derivatives (`create_graph=True`) the captured graph runs again in eager, and not all that this needs was kept.",
+        "run the part that needs second derivatives outside the compiled function, or write to its tensors outside.",
+    ),
 )
 
 REASONS: dict[str, Reason] = {r.id: r for r in _ROWS}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynamo.aot.links import Plan
 
 Tensor = torch.Tensor
+_KEPT_BYTES = 1 << 16  # of tensors that a graph reads and then writes: copies of their old values, made at every call, hardly show
 _BATCHED_GRADIENTS: Any = torch._C._parse_dispatch_key("VmapMode")  # `autograd.grad(..., is_grads_batched=True)` has a vmap of its own
 
 
@@ -65,7 +66,8 @@ class Again:
         self.generators = Generators(vars(gm).values())
         self.at_entry = snapshot()
         self.written = frozenset(facts.written)
-        self.reason = _obstacle(facts)
+        self.relaid = frozenset(index for index, *_ in facts.relaid)
+        self.reason = _obstacle(facts, held, inputs)
         ids = [id(i) for i in inputs]
         arguments = {index: p for p, (kind, index) in enumerate(facts.primals) if kind == "argument"}
         holds = {id(held[index]): p for p, (kind, index) in enumerate(facts.primals) if kind == "held"}
@@ -73,9 +75,11 @@ class Again:
         for i, value in enumerate(inputs):
             place = arguments.get(ids.index(ids[i]), holds.get(ids[i]))
             if isinstance(value, Tensor) and place is None:
-                self.reason = "an argument has no place of its own among its inputs"
+                self.reason = self.reason or "an argument has no place of its own among its inputs"
             self.arguments.append(place if isinstance(value, Tensor) else [value])
+        self.overwritten = () if self.reason else facts.read_before_written
         self._extras = self.extras()
+        self._kept = [*self._extras, *self.overwritten]
         self.layouts = {p: _layout(inputs[facts.primals[p][1]]) for p in self.written if facts.primals[p][0] == "argument"}
 
     def extras(self) -> list[int]:
@@ -86,12 +90,12 @@ class Again:
 
     def obstacle(self, graph: Any) -> str:
         """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
-        return self.reason or ("its backward has run without retain_graph" if self._extras and graph.extras is None else "")
+        return self.reason or ("its backward has run without retain_graph" if self._kept and graph.extras is None else "")
 
     def _saved(self, graph: Any) -> tuple[dict[int, Tensor], list[Tensor] | None]:
         """What the forward of a call has kept: primals, and the states of generators before it."""
         saved = dict(zip(self.facts.saved_primals, graph.saved_tensors, strict=False))
-        extras = zip(self._extras, graph.extras if self._extras else (), strict=True)
+        extras = zip(self._kept, graph.extras if self._kept else (), strict=True)
         return saved | {p: unchanged(t, version) for p, (t, version) in extras}, graph.random_states if self.facts.draws else None
 
     def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
@@ -119,6 +123,7 @@ class Again:
 
     def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
         primals = {p: self._unwritten(p) for p in self.written} | saved
+        primals |= {p: primals[p].clone() for p in self.overwritten} | {p: primals[p].detach() for p in self.relaid}
         with torch.enable_grad():
             for p in self.facts.wanted:
                 primals[p] = primals[p].view_as(primals[p])  # the graph may also get what was computed from it: each stands for itself
@@ -214,11 +219,12 @@ def _layout(t: Tensor) -> tuple[Any, ...]:
     return tuple(t.shape), t.stride(), t.dtype, t.device
 
 
-def _obstacle(facts: Facts) -> str:
-    if facts.returned:
+def _obstacle(facts: Facts, held: Sequence[Tensor], inputs: Sequence[Any]) -> str:
+    if facts.returned or {*facts.read_before_written, *(index for index, *_ in facts.relaid)} & {*facts.wanted}:
         return "it changes a tensor that needs a gradient"
-    if facts.members or facts.relaid or any(kind == "base" for kind, _ in facts.primals):
-        return "it changes tensors that share memory, or their shape"
-    if facts.read_before_written:
-        return "it changes a tensor after reading it"
+    if facts.members or any(kind == "base" for kind, _ in facts.primals):
+        return "it changes tensors that share memory"
+    places = [facts.primals[p] for p in facts.read_before_written]
+    if sum((held if kind == "held" else inputs)[index].nbytes for kind, index in places) > _KEPT_BYTES:
+        return "it changes a large tensor after reading it"
     return ""

@@ -7,10 +7,7 @@ class AotError(RuntimeError):
     """The graph can't be made functional; the message says which op and why."""
 
 
-DOUBLE_BACKWARD = (
-    "a compiled graph was differentiated twice (create_graph=True or grad of grad), and it can't be run again in eager for that: {}. "
-    "run the part that needs second derivatives outside the compiled function"
-)
+DOUBLE_BACKWARD = "a compiled graph can't be differentiated twice: {} [AOT003]"
 CHANGED = (
     "one of the variables needed for gradient computation has been modified by an inplace operation: {} is at version {}; "
     "expected version {} instead."

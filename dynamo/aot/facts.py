@@ -83,7 +83,7 @@ class Facts:
     sharing_matters: bool = False
     asks_grad_mode: bool = False
     draws: bool = False  # random numbers
-    read_before_written: bool = False  # a result that has a gradient depends on the old value of a tensor in `written`
+    read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
 
 
 def attribute(module: Any, path: str) -> Any:
@@ -115,7 +115,7 @@ _STATISTICS: dict[Any, tuple[tuple[int, ...], int]] = {
 }
 
 
-def _reads_what_it_writes(joint: Joint) -> bool:
+def _reads_what_it_writes(joint: Joint) -> tuple[int, ...]:
     changed = {joint.primals[i].node for i in joint.written}
     todo = [n for n, d in zip(joint.results, joint.differentiable, strict=True) if d]
     found: set[Any] = set()
@@ -127,7 +127,7 @@ def _reads_what_it_writes(joint: Joint) -> bool:
         statistics, flag = _STATISTICS.get(node.target, ((), -1))
         skipped = {node.args[i] for i in statistics} if flag < 0 or node.args[flag] is True else set()
         todo += [n for n in node.all_input_nodes if n not in skipped]
-    return bool(found & changed)
+    return tuple(i for i in joint.written if joint.primals[i].node in found)
 
 
 def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:

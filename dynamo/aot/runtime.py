@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -71,6 +72,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
     extras = again.extras()
+    overwritten = again.overwritten
+    keeps = bool(extras or overwritten)
     draws = facts.draws and not again.reason
     has_links = bool(plan.levels)
 
@@ -85,7 +88,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
         if releases:
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
-            if extras and not _keeps_graph():
+            if keeps and not _keeps_graph():
                 ctx.extras = None
         computed = run_backward(inputs)
         if wants_all:
@@ -102,10 +105,11 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
                 ctx.random_states = again.generators.states()
             if has_links:
                 ctx.watched = None
+            old = [flat[i].clone() for i in overwritten] if overwritten else []
             outs = run_forward(list(flat))
             ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
-            if extras:
-                ctx.extras = [(t, version_of(t)) for t in [flat[i] for i in extras]]
+            if keeps:
+                ctx.extras = [(t, version_of(t)) for t in [*[flat[i] for i in extras], *old]]
             given = tuple(outs[:results])
             if has_constants:
                 ctx.mark_non_differentiable(*[o for o, c in zip(given, constant, strict=True) if c])
@@ -115,7 +119,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         if error:
             raise getattr(builtins, kind_of_error, RuntimeError)(error)
         if has_links and (found := links.rest(ctx, grads, plan)) is not None:
-            if extras and not _keeps_graph():
+            if keeps and not _keeps_graph():
                 ctx.extras = None
             return tuple(found)
         if not is_wanted():
@@ -140,9 +144,23 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     apply: Callable[..., Any] = super(torch.autograd.Function, CompiledGraph).apply
     checked: Callable[..., Any] = CompiledGraph.apply
     has_levels = torch._C._are_functorch_transforms_active
-    if facts.enables_grad:
-        return with_history(lambda flat: checked(*flat) if has_levels() else apply(*flat))
-    return lambda flat: checked(*flat) if has_levels() else apply(*flat)
+    call: Compiled = lambda flat: checked(*flat) if has_levels() else apply(*flat)  # noqa: E731  # the call of every step
+    if facts.relaid:
+        call = _apart(call, [index for index, *_ in facts.relaid])
+    return with_history(call) if facts.enables_grad else call
+
+
+def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
+    """The backward keeps tensors that get another shape after the call as they are before it; they count as changed already."""
+
+    def call(flat: list[Any]) -> Any:
+        given = list(flat)
+        for i in relaid:
+            torch.autograd.graph.increment_version(flat[i])
+            given[i] = flat[i].clone() if flat[i].requires_grad else flat[i].detach()
+        return run(given)
+
+    return call
 
 
 def with_history(run: Compiled) -> Compiled:
@@ -259,6 +277,7 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
     modes = facts.modes_after
     clears = facts.clears_autocast_cache
+    counted = bool(facts.wanted)  # see `_apart`
     if not (written or returned or relaid or modes or clears):
         return None
 
@@ -269,7 +288,9 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
             with torch.enable_grad():
                 flat[i].copy_(results[result])
         for index, shape, strides, offset in relaid:
-            _at(facts.sources[index], args, held).as_strided_(shape, strides, offset)
+            tensor = _at(facts.sources[index], args, held)
+            with torch.autograd._unsafe_preserve_version_counter(tensor) if counted else nullcontext():
+                tensor.as_strided_(shape, strides, offset)
         for row, value in modes:
             leave(row, value)
         if clears:

@@ -116,19 +116,36 @@ def test_double_backward_runs_the_graph_again_in_eager() -> None:
     torch.testing.assert_close(second, x.sin().exp() * (x.cos() ** 2 - x.sin()))
 
 
-def test_double_backward_of_what_is_overwritten_is_a_clear_error() -> None:
-    x, w = leaf(3), torch.randn(3)
-    before = w.clone()
+def _overwrites_large(x: Any, w: Any) -> Any:
+    y = x.sin() * w.clone()
+    w.mul_(2)
+    return y[:3]
 
-    def f(x: Any, w: Any) -> Any:
-        y = x.sin() * w.clone()
-        w.mul_(2)
-        return y
 
-    compiled = aot_eager(graph_of(f, 2), (x, w))
-    (grad,) = torch.autograd.grad(compiled(x, w).sum(), x, create_graph=True)
-    torch.testing.assert_close(grad, (x.cos() * before).detach())
-    with pytest.raises(RuntimeError, match=r"differentiated twice.*changes a tensor after reading it"):
+def _gives_history(x: Any, w: Any) -> Any:
+    w.copy_(x.sin())
+    return w * 2
+
+
+def _writes_shared(x: Any, w: Any, v: Any) -> Any:
+    w.mul_(2)
+    return x.sin() * v
+
+
+@pytest.mark.parametrize(
+    "fn, sizes, reason",
+    [
+        (_overwrites_large, [20000], "it changes a large tensor after reading it"),
+        (_gives_history, [3], "it changes a tensor that needs a gradient"),
+        (_writes_shared, [3, 3], "it changes tensors that share memory"),
+    ],
+)
+def test_a_second_derivative_that_needs_what_was_overwritten_is_a_clear_error(fn: Any, sizes: list[int], reason: str) -> None:
+    x, memory = leaf(sizes[0]), torch.randn(sum(sizes))
+    args = (x, *(memory[:size] for size in sizes))
+    compiled = aot_eager(graph_of(fn, len(args)), args)
+    (grad,) = torch.autograd.grad(compiled(*args).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=f"{reason} \\[AOT003\\]"):
         grad.sum().backward()
 
 
