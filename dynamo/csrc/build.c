@@ -292,6 +292,7 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, G
         if (build_leaf(PyTuple_GET_ITEM(leaves, node->nleaves), leaf, &node->user) < 0)
             return -1;
         counts->distinct += leaf->kind == LEAF_DISTINCT;
+        node->noted |= leaf->kind == LEAF_DISTINCT || leaf->kind == LEAF_SAME;
         if (leaf->kind == LEAF_SAME && leaf->n >= counts->groups)
             counts->groups = leaf->n + 1;
         if ((leaf->kind == LEAF_STATE || leaf->kind == LEAF_DEFINED) && !is_root) {
@@ -313,6 +314,7 @@ static int build(GuardNode *node, PyObject *spec, bool optimise, bool is_root, G
             return -1;
         }
         node->user |= kid->user;
+        node->noted |= kid->noted;
     }
     if (!optimise || node->user) /* around user code everything keeps its place: a predicate may rely on the checks before it */
         return 0;

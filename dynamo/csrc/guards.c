@@ -177,6 +177,14 @@ static int check_node(Walk *w, GuardNode *node, PyObject *obj)
     return 1;
 }
 
+/* Something made for this walk lives to its end: nothing else may get the address that a leaf has noted down. */
+static int keep(Walk *w, PyObject *made)
+{
+    if (!w->kept && !(w->kept = PyList_New(0)))
+        return -1;
+    return PyList_Append(w->kept, made);
+}
+
 int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent)
 {
     PyObject *found;
@@ -189,8 +197,11 @@ int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent)
         owned = true;
     }
     ok = check_node(w, kid, found);
-    if (owned)
+    if (owned) {
+        if (kid->noted && Py_REFCNT(found) == 1 && keep(w, found) < 0)
+            ok = -1;
         Py_DECREF(found);
+    }
     return ok;
 }
 
@@ -265,6 +276,7 @@ int dd_guards_check(GuardTree *tree, PyObject *const *inputs, Py_ssize_t n)
     if (w.same != small)
         PyMem_Free(w.same);
     Py_XDECREF(w.tuple);
+    Py_XDECREF(w.kept);
     if (w.garbage)
         dd_flat_free(w.garbage);
     return ok;
@@ -304,7 +316,7 @@ static PyObject *access_error(const GuardNode *node, PyObject *parent)
     return text;
 }
 
-/* 1: everything holds; 0: *failure filled; -1: error. `ids` names the leaf of each collected "distinct" address. */
+/* 1: everything holds; 0: *failure filled; -1: error. `ids` names the leaf of each collected "distinct" object. What is found is kept. */
 static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failure, long long *ids)
 {
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
@@ -334,7 +346,7 @@ static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failur
         }
         if (!owned)
             Py_INCREF(found);
-        if (Py_EnterRecursiveCall(" while explaining a guard"))
+        if (keep(w, found) < 0 || Py_EnterRecursiveCall(" while explaining a guard"))
             ok = -1;
         else {
             ok = explain_node(w, kid, found, failure, ids);
@@ -374,6 +386,7 @@ static PyObject *GuardTree_explain(GuardTree *self, PyObject *inputs)
         result = Py_BuildValue("(LN)", failure.id, failure.seen);
     else if (ok == 1)
         result = Py_NewRef(Py_None);
+    Py_XDECREF(w.kept);
     PyMem_Free(w.same);
     PyMem_Free(ids);
     dd_free_node(plain);

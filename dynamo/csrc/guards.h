@@ -32,6 +32,7 @@ typedef struct GuardNode GuardNode;
 struct GuardNode {
     Accessor accessor;
     bool user;          /* something at or below this node may run user code: nothing is remembered across it */
+    bool noted;         /* leaves at or below this node note down addresses */
     bool worth;         /* reads dicts here or below, and runs no user code: remembering a success saves time */
     bool absent_ok;     /* INST_DICT made for "no_inst_attr" alone: an object without a dict passes */
     bool below;         /* nodes below this one may hold a flat form */
@@ -55,6 +56,7 @@ typedef struct {
     PyObject **distinct;    /* addresses collected by "distinct" leaves */
     Py_ssize_t ndistinct;
     PyObject **same;        /* per group of "same" leaves the object first met, or NULL */
+    PyObject *kept;         /* a list of objects made meanwhile whose addresses were noted down, or NULL */
     bool covered;           /* a node above is about to get a flat form: those below need none */
     Flat *garbage;          /* flat forms to free when the evaluation is over, as freeing may run user code */
 } Walk;

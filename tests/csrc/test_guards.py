@@ -227,6 +227,56 @@ def test_distinct(n: int) -> None:
     assert guards.check(tuple(things))
 
 
+class Fresh:
+    """Gives other objects at every access, `twice` the same one."""
+
+    @property
+    def made(self) -> Any:
+        return [object()]
+
+    @property
+    def twice(self) -> Any:
+        self.kept = getattr(self, "kept", None) or object()
+        return self.kept
+
+    @property
+    def fails(self) -> Any:
+        raise ValueError("no such thing")
+
+
+@pytest.mark.parametrize("kind", ["distinct", "same"])
+def test_objects_made_for_a_check_are_compared_while_they_live(kind: str) -> None:
+    arg = 0 if kind == "same" else None
+    below = node("list_item", 0, (2, kind, arg))
+    guards = tree(*(node("input", 0, node("attr", "made", below)) for _ in range(3)))
+    assert [guards.check((Fresh(),)) for _ in range(20)] == [kind == "distinct"] * 20
+    for _ in range(50):
+        said = guards.explain((Fresh(),))
+        assert said is None if kind == "distinct" else repr(said[1]).startswith("<object")
+    guards = tree(*(node("input", 0, node("call", lambda x: x.twice, (i, kind, arg))) for i in range(2)))
+    assert [guards.check((Fresh(),)) for _ in range(3)] == [kind == "same"] * 3
+
+
+@pytest.mark.parametrize("kind", ["distinct", "same"])
+def test_noted_objects_that_are_gone_or_raise(kind: str) -> None:
+    arg = 0 if kind == "same" else None
+    thing = Fresh()
+    forget = node("attr", "made", (3, "pred", lambda _: thing.__dict__.clear() or True))
+    guards = tree(node("input", 0, node("attr", "twice", (1, kind, arg)), forget))
+    assert all(guards.check((thing,)) for _ in range(3))
+    guards = tree(node("input", 0, node("attr", "twice", (1, kind, arg)), node("attr", "fails", (2, kind, arg))))
+    assert not any(guards.check((thing,)) for _ in range(3))
+    assert guards.explain((thing,)) == (2, "AccessError: attr 'fails' of Fresh: no such thing")
+    plain = Plain(a=Plain(), b=Plain())
+    guards = tree(node("input", 0, node("inst_attr", "a", (1, kind, arg)), node("inst_attr", "b", (2, kind, arg))))
+    assert guards.check((plain,)) == (kind == "distinct")
+    plain.b = plain.a
+    assert guards.check((plain,)) == (kind == "same")
+    del plain.b
+    assert not guards.check((plain,))
+    assert guards.explain((plain,)) == (2, "AccessError: inst_attr 'b' of Plain is not there")
+
+
 @pytest.mark.parametrize("n", [2, 5, 100])
 def test_same(n: int) -> None:
     guards = tree(*(node("input", i, (i, "same", i % 2)) for i in range(n + 1)))
