@@ -10,7 +10,6 @@ import dis
 import functools
 import itertools
 import sys
-import threading
 import types
 import warnings
 import weakref
@@ -39,6 +38,7 @@ from dynamo.inspection import attributes_of, given, is_a
 from dynamo.invariant import unchanged
 from dynamo.lazy import READS_GRAPHS_ONLY, forward_of
 from dynamo.lifetimes import Lifetime
+from dynamo.locks import Lock, busy
 from dynamo.modes import watcher
 from dynamo.pristine import pristine_builtins
 from dynamo.skipped import skip_file, user_place
@@ -73,7 +73,7 @@ class CodeState:
     cache: _C.Cache
     number: int
     globals: dict[str, Any]
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: Lock = field(default_factory=Lock)
     compiles: int = 0
     parent: str = ""
     fullgraph: bool = False
@@ -92,7 +92,7 @@ class Context:
         self.options = dict(options or {})
         self._states: weakref.WeakValueDictionary[tuple[int, int], CodeState] = weakref.WeakValueDictionary()
         self._kept: list[CodeState] = []  # of code that lives as long as its module
-        self._lock = threading.Lock()
+        self._lock = Lock()
         _contexts.add(self)
 
     def compiled(self, fn: types.FunctionType, *, nested: bool = False, owned: bool = False) -> _C.Compiled:
@@ -138,7 +138,7 @@ class Context:
         with pristine_builtins():
             if config.disable or not debug_filter(fn.__code__) or self._is_watched(fn.__code__, state):
                 return None
-        with state.lock:
+        with state.lock, busy():
             for entry in state.cache.entries:  # another thread may have made it while we waited; guards see the program's own builtins
                 if entry.guards.check(inputs):
                     return entry.fn

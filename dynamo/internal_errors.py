@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import traceback
 import warnings
 from collections import Counter
 
+from dynamo.locks import Lock
 from dynamo.trace import emit, events
 
-_lock = threading.Lock()
+_lock = Lock()
 _seen: Counter[tuple[str, str, str]] = Counter()
 
 _WHAT = {

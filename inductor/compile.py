@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,6 +11,7 @@ from torch.fx import GraphModule
 
 from dynamo.collector import paused
 from dynamo.decisions import compiling, current_compile
+from dynamo.locks import Lock
 from dynamo.trace import emit, stage
 from dynamo.trace.events import GraphLowered, Note
 from inductor.errors import BuildError, Unsupported
@@ -29,7 +28,7 @@ from inductor.targets import registry
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 
-_lock = threading.RLock()  # interned IR nodes are shared, so one graph is compiled at a time
+_lock = Lock()  # interned IR nodes are shared, so one graph is compiled at a time
 _numbers = itertools.count()
 
 
@@ -50,15 +49,6 @@ def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: 
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
         return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id, is_backward)
-
-
-def _new_lock() -> None:
-    """In a forked child: another thread of the parent may have held the lock."""
-    global _lock
-    _lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_new_lock)
 
 
 def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> Compiled | Pending:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from dynamo.locks import cached_property
 
 
 class Splits(Mapping[Any, Callable[..., Any]]):
     """Filled when first asked: a graph that the disk cache has needs neither the table nor the rows."""
 
-    @functools.cached_property
+    @cached_property
     def table(self) -> Mapping[Any, Callable[..., Any]]:
         from dynamo.aot.decompose import select
         from inductor.lowering import families

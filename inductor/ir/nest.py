@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 
+from dynamo.locks import cached_property
 from dynamo.op_effects import may_raise
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynamo.locks import Lock
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
 from inductor.errors import BuildError
@@ -33,7 +33,7 @@ class Pending:
         self.recipe, self.source = recipe, source
         self._library, self._graph_id = library, graph_id
         self._fallback: Callable[[BuildError], Compiled] | None = fallback
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._program: Compiled | None = None
 
     def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
