@@ -338,6 +338,87 @@ EXITS = {
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         go.set(); thread.join()
     """,
+    "functions at exit, registered after the import": """
+        import atexit, torch, dynamo
+        f = dynamo.compile(lambda x: x.sin() + 1, backend="BACKEND")
+        f(torch.ones(3))
+        net = torch.nn.Linear(3, 3)
+        made = dynamo.compile(net, backend="BACKEND")
+        def last():
+            assert torch.equal(f(torch.ones(3)), torch.ones(3).sin() + 1)
+            made(torch.ones(2, 3)).sum().backward()
+            assert net.weight.grad is not None
+        atexit.register(last)
+    """,
+    "functions at exit, registered before the import": """
+        import atexit
+        def last():
+            assert torch.equal(f(torch.ones(3)), torch.ones(3).sin() + 1)
+            assert torch.equal(f(torch.ones(5)), torch.ones(5).sin() + 1)
+            y.sum().backward()
+            assert torch.allclose(x.grad, torch.ones(3).cos())
+        atexit.register(last)
+        import torch, dynamo
+        f = dynamo.compile(lambda x: x.sin() + 1, backend="BACKEND")
+        f(torch.ones(3))
+        x = torch.ones(3, requires_grad=True)
+        y = f(x)
+    """,
+    "finalizers and __del__": """
+        import torch, dynamo, weakref
+        f = dynamo.compile(lambda x: x.sin() + 1, backend="BACKEND")
+        f(torch.ones(3))
+        class Last:
+            def __init__(self):
+                self.f, self.x = f, torch.ones(3)
+            def __del__(self):
+                self.f(self.x)
+        one, other = Last(), Last()
+        other.cycle = other
+        weakref.finalize(one, lambda: f(torch.ones(4)))
+    """,
+    "forks while another thread compiles": """
+        import os, threading, time, torch, dynamo
+        stop = threading.Event()
+        def run():
+            n = 0
+            while not stop.is_set():
+                n += 1
+                names = {}
+                exec(f"def f(x): return x.sin() * {n} + 1", names)
+                dynamo.compile(names["f"], backend="BACKEND")(torch.ones(3, requires_grad=True)).sum().backward()
+        thread = threading.Thread(target=run)
+        g = dynamo.compile(lambda x: x.cos() + 1, backend="BACKEND")
+        thread.start()
+        children = []
+        for _ in range(6):
+            time.sleep(0.1)
+            child = os.fork()
+            if child == 0:
+                assert g(torch.ones(3, requires_grad=True)).shape == (3,)
+                os._exit(0)
+            children.append(child)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        stop.set(); thread.join()
+        assert codes == [0] * 6, codes
+    """,
+    "a fork while another thread compiles the same function": """
+        import os, threading, torch, dynamo
+        inside, go = threading.Event(), threading.Event()
+        def slow(gm, inputs):
+            inside.set(); go.wait()
+            return gm.forward
+        f = dynamo.compile(lambda x: x.sin() + 1, backend=slow)
+        thread = threading.Thread(target=f, args=(torch.ones(3),))
+        thread.start(); inside.wait()
+        child = os.fork()
+        if child == 0:
+            go.set()
+            assert torch.equal(f(torch.ones(3)), torch.ones(3).sin() + 1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        go.set(); thread.join()
+    """,
     "models alive at the end": """
         import torch, dynamo
         net = torch.nn.Linear(3, 3)

@@ -2,7 +2,7 @@
 
 At most one compiler per CPU runs at a time. Threads wait for them, are daemons, and end when there is nothing left to do. At exit
 running compilers are killed: their results are only worth keeping to somebody who waits. A forked child has none of the
-threads, so it does what it needs itself.
+threads, so it does what it needs itself, and so do functions that run at exit.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from dynamo.locks import busy
 
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ class Job(Generic[T]):
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
         self._pid = os.getpid()
+        self.taken = False  # somebody has begun it, or is about to; guarded by the pool's lock
         self._done = threading.Event()
         self._value: list[T] = []
         self._error: BaseException | None = None
@@ -41,6 +44,8 @@ class Job(Generic[T]):
 
     def run(self) -> None:
         self.compute()
+        if _pool.closed and _pool.is_worker():
+            self._error = None  # its compiler was killed: a function at exit that waits for it begins anew
         self._done.set()
 
     def compute(self) -> None:
@@ -63,10 +68,9 @@ class Job(Generic[T]):
     def result(self) -> T:
         if not self.finished:
             if self._pid == os.getpid():
-                _pool.first(self)  # type: ignore[arg-type]  # the pool never looks at results
-                self._done.wait()
-            else:
-                self.compute()  # the event may be in any state: another thread had it when this process was forked
+                _wait_for(self)
+            if not self.finished:
+                self.compute()  # where this process was forked, the event may be in any state: another thread had it
         if self._error is not None:
             raise self._error
         return self._value[0]
@@ -86,10 +90,17 @@ class Pool:
     def add(self, job: Job[object]) -> None:
         with self.lock:
             self.queue.append(job)
-            if len(self.threads) < cpus():
+            if len(self.threads) < cpus() and not self.closed:
                 thread = threading.Thread(target=self.serve, name="dynamo-build", daemon=True)
-                self.threads.add(thread)
-                thread.start()
+                with contextlib.suppress(RuntimeError):  # an interpreter that ends starts no threads (CPython 3.12)
+                    thread.start()
+                    self.threads.add(thread)
+
+    def is_worker(self) -> bool:
+        return threading.current_thread() in self.threads
+
+    def is_served(self) -> bool:
+        return bool(self.threads) and not self.closed
 
     def first(self, job: Job[object]) -> None:
         """Somebody waits for this one."""
@@ -98,11 +109,13 @@ class Pool:
             self.queue.appendleft(job)
 
     def take(self, job: Job[object]) -> bool:
-        """Whether the job was still waiting, and is now the caller's to do."""
+        """Whether nobody had begun the job, and it is now the caller's to do."""
         with self.lock:
-            if job not in self.queue:
+            if job.taken:
                 return False
-            self.queue.remove(job)
+            job.taken = True
+            with contextlib.suppress(ValueError):
+                self.queue.remove(job)
             return True
 
     def serve(self) -> None:
@@ -112,7 +125,9 @@ class Pool:
                     self.threads.discard(threading.current_thread())
                     return
                 job = self.queue.popleft()
-            job.run()
+                job.taken = True
+            with busy():
+                job.run()
 
     def close(self) -> None:
         with self.lock:
@@ -134,6 +149,14 @@ def start(work: Callable[[], T]) -> Job[T]:
     job = Job(work)
     _pool.add(job)  # type: ignore[arg-type]  # the pool never looks at results
     return job
+
+
+def _wait_for(job: Job[T]) -> None:
+    if _pool.is_served():
+        _pool.first(job)  # type: ignore[arg-type]  # the pool never looks at results
+        job.wait()
+    else:
+        help_with(job)
 
 
 def help_with(job: Job[T]) -> None:
@@ -161,7 +184,7 @@ def run(command: list[str], timeout: float) -> tuple[int, str]:
         with _pool.lock:
             _pool.running.add(child)
             _pool.started += 1
-            late = _pool.closed
+            late = _pool.closed and _pool.is_worker()
         try:
             if late:
                 kill(child)
