@@ -38,8 +38,8 @@ STEADY = [
 ]
 # The more values a batch has, the less its normalisation makes of a gradient that came or did not come through.
 KINKED = [
-    (_torchvision("resnet18", 32, True, batch=8), 8),
-    (_torchvision("densenet121", 64, True, batch=16), 2),
+    pytest.param(_torchvision("resnet18", 32, True, batch=8), 8, id="resnet18"),
+    pytest.param(_torchvision("densenet121", 64, True, batch=16), 8, id="densenet121", marks=pytest.mark.slow),
 ]
 
 
@@ -48,7 +48,7 @@ def test_training_with_adam(model: Model) -> None:
     check_training(model)
 
 
-@pytest.mark.parametrize(("model", "seeds"), [pytest.param(*row, id=row[0].name) for row in KINKED])
+@pytest.mark.parametrize(("model", "seeds"), KINKED)
 def test_training_of_models_with_kinks(model: Model, seeds: int) -> None:
     check_training(model, seeds=seeds)
 
