@@ -256,7 +256,6 @@ FLOAT_UNARY: dict[str, Fn] = {
     "deg2rad": lambda x: times(x, math.pi / 180),
     "rad2deg": lambda x: times(x, 180 / math.pi),
     "sinc": sinc,
-    "exponential_minus_one": op("expm1"),
 }
 
 KEEPING_UNARY: dict[str, Fn] = {
@@ -533,11 +532,6 @@ def convert(ctx: Context, x: Tensor, dtype: torch.dtype) -> Tensor:
     target = types.of_torch(dtype)
     strides = ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, [x])
     return ctx.make(x.shape, dtype, lambda where: cast(x.load(where), target), strides)
-
-
-@lowers("_unsafe_view_dtype prims.convert_element_type")
-def _convert(ctx: Context, x: Tensor, dtype: torch.dtype) -> Tensor:
-    return convert(ctx, x, dtype)
 
 
 @lowers("clone")

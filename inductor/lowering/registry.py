@@ -24,6 +24,7 @@ class Row:
 
 
 ROWS: dict[Any, Row] = {}
+MISSING: list[str] = []  # names of rows that this torch has no operator for: an older or a newer one may
 
 
 def overload(name: str) -> Any:
@@ -37,10 +38,12 @@ def add(names: str, lower: Lower, kind: str, family: str, any_dtype: bool = Fals
     """Register one lowering for every overload in a space-separated list."""
     for name in names.split():
         target = overload(name)
-        if target is not None:
-            if target in ROWS:
-                raise ValueError(f"{name} has two lowerings: {ROWS[target].family} and {family}")
-            ROWS[target] = Row(target, lower, kind, family, any_dtype)
+        if target is None:
+            MISSING.append(name)
+            continue
+        if target in ROWS:
+            raise ValueError(f"{name} has two lowerings: {ROWS[target].family} and {family}")
+        ROWS[target] = Row(target, lower, kind, family, any_dtype)
 
 
 def lowers(names: str, kind: str = "native", *, any_dtype: bool = False) -> Callable[[Lower], Lower]:

@@ -40,7 +40,7 @@ def _flatten(ctx: Context, x: Tensor, *sizes: Any) -> Tensor:
     return reshape(x, as_shape(ctx.meta.shape))
 
 
-@lowers("alias alias_copy detach detach_copy lift_fresh lift_fresh_copy contiguous_view", "view", any_dtype=True)
+@lowers("alias alias_copy detach detach_copy lift_fresh lift_fresh_copy", "view", any_dtype=True)
 def _alias(ctx: Context, x: Tensor) -> Tensor:
     return x
 
