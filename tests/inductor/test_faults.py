@@ -35,14 +35,6 @@ def cache_dir(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-@pytest.fixture
-def fresh_compiler():
-    """`CC` is looked up once per process; forget it around a test."""
-    build.compiler.cache_clear()
-    yield
-    build.compiler.cache_clear()
-
-
 def fn(x):
     return (x.exp() + 1).sum(1)
 
@@ -65,14 +57,14 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_missing_compiler_warns_and_runs_in_eager(cache_dir, fresh_compiler, monkeypatch):
+def test_missing_compiler_warns_and_runs_in_eager(cache_dir, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.warns(UserWarning, match=r"no C compiler: no-such-compiler.*DI001"):
         run = compiled(fn, [X])
     assert_same(run(X), fn(X))
 
 
-def test_missing_compiler_is_an_error_when_errors_are_wanted(cache_dir, fresh_compiler, monkeypatch):
+def test_missing_compiler_is_an_error_when_errors_are_wanted(cache_dir, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     with config.patch(suppress_errors=False), pytest.raises(BuildError, match="install gcc or set CC"):
         compiled(fn, [X])
@@ -81,7 +73,7 @@ def test_missing_compiler_is_an_error_when_errors_are_wanted(cache_dir, fresh_co
 @pytest.mark.parametrize(
     "text, message", [("kill -9 $$", "killed by signal 9"), ("echo it is broken >&2; exit 3", "exit code 3"), ("exit 0", "exit code 0")]
 )
-def test_failing_compiler_warns_and_runs_in_eager(cache_dir, fresh_compiler, monkeypatch, tmp_path, text, message):
+def test_failing_compiler_warns_and_runs_in_eager(cache_dir, monkeypatch, tmp_path, text, message):
     monkeypatch.setenv("CC", script(tmp_path / "cc", text))
     with pytest.warns(UserWarning, match=message):
         run = compiled(fn, [X])

@@ -12,6 +12,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
+from inductor.targets.cpu.compiler import NAMES, compiler
 from tui import options
 from tui.console import put, put_json
 from tui.exits import Exit
@@ -19,7 +20,6 @@ from tui.exits import Exit
 Facts = dict[str, Any]
 
 _PACKAGES = ("dynamo-debug", "torch", "triton", "textual", "typer", "graphviz", "numpy")
-_COMPILERS = ("cc", "gcc", "clang")
 _CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "neon", "asimd", "sve")
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "TEXTUAL_THEME")
 _TIMEOUT = 20
@@ -42,16 +42,10 @@ def _versions() -> Facts:
     return found
 
 
-def compiler() -> str | None:
-    """The C compiler that would be used: $CC, or the first usual name on PATH."""
-    names = (os.environ["CC"],) if os.environ.get("CC") else _COMPILERS
-    return next((path for name in names if (path := shutil.which(name))), None)
-
-
 def _compiler() -> Facts:
     path = compiler()
     if path is None:
-        return {"c compiler": f"none found ($CC, {', '.join(_COMPILERS)}); install gcc or set CC"}
+        return {"c compiler": f"none found ($CC, {', '.join(NAMES)}); install gcc or set CC"}
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     first = (done.stdout or done.stderr).splitlines()
     return {"c compiler": path, "version": first[0] if first else f"exit code {done.returncode}"}

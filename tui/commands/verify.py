@@ -11,8 +11,8 @@ from pathlib import Path
 
 from dynamo.trace import events, load, recording, session
 from dynamo.trace.store import Store
+from inductor.targets.cpu.compiler import compiler
 from tui import options
-from tui.commands.doctor import compiler
 from tui.console import put, put_json
 from tui.exits import Exit
 

@@ -7,7 +7,6 @@ import ctypes
 import functools
 import os
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from inductor.errors import BuildError
 from inductor.runtime import cache, pool
 from inductor.targets.cpu import machine, mathlib
 from inductor.targets.cpu.c.comments import without_comments
+from inductor.targets.cpu.compiler import NAMES, compiler
 
 PATIENCE = 150.0  # seconds for one compiler; a unit takes a few
 TIMEOUT = 300.0  # for the second try
@@ -40,14 +40,6 @@ def flags() -> tuple[str, ...]:
     """All flags of the compiler; the level of optimisation is an option (`c_optimize`)."""
     width = machine.machine().vector_bits
     return (f"-O{config.c_optimize}", *FLAGS, *([f"-mprefer-vector-width={width}"] if width else []))
-
-
-@functools.cache
-def compiler() -> str | None:
-    """The C compiler: `CC`, or the first of gcc and cc on the path."""
-    chosen = os.environ.get("CC")
-    names = [chosen] if chosen else ["gcc", "cc"]
-    return next((path for path in map(shutil.which, names) if path), None)
 
 
 @functools.cache
@@ -87,7 +79,7 @@ def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     """The library, or the job that compiles it in the background. Raises BuildError where there is no compiler."""
     path = compiler()
     if path is None:
-        wanted = os.environ.get("CC", "gcc or cc")
+        wanted = os.environ.get("CC", " or ".join(NAMES))
         raise BuildError(f"no C compiler: {wanted} is not on the path; install gcc or set CC [{BuildError.id}]")
     key = cache.key_of(without_comments(source), " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
     found = cache.find(key)
