@@ -65,15 +65,19 @@ class OptimizedModule(torch.nn.Module):
     def __repr__(self) -> str:
         return f"OptimizedModule({self._orig_mod!r})"
 
+    def __copy__(self) -> OptimizedModule:
+        return self._over(copy.copy(self._orig_mod))
+
     def __deepcopy__(self, memo: dict[int, Any]) -> OptimizedModule:
+        made = memo[id(self)] = self._over(copy.deepcopy(self._orig_mod, memo))
+        return made
+
+    def _over(self, mod: torch.nn.Module) -> OptimizedModule:
         """A copy of the module behind the same compiled code."""
         from dynamo.api import share_compiled
 
-        mod = copy.deepcopy(self._orig_mod, memo)
         share_compiled(mod, self._orig_mod)
-        made = OptimizedModule(mod, types.MethodType(self._compiled.__func__, mod))  # type: ignore[attr-defined]  # a bound method
-        memo[id(self)] = made
-        return made
+        return OptimizedModule(mod, types.MethodType(self._compiled.__func__, mod))  # type: ignore[attr-defined]  # a bound method
 
     def __reduce__(self) -> Any:
         return self._orig_mod.__reduce__()

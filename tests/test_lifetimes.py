@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,8 @@ import pytest
 import torch
 
 import dynamo
+from dynamo.trace import session
+from dynamo.trace.events import CompileStarted
 
 BACKENDS = ("eager", "aot_eager", "inductor")
 
@@ -245,6 +248,33 @@ def test_deep_copies_share_compiled_code() -> None:
         assert torch.equal(c(x), c._orig_mod(x))
     assert len(dynamo.entries(net)) <= 2
     assert dynamo.entries(copies[0]) == dynamo.entries(net)
+
+
+@pytest.mark.parametrize("cls", [Net, Breaking])
+def test_shallow_copies_compile_nothing(cls: type[torch.nn.Module]) -> None:
+    net = dynamo.compile(cls(), backend="eager")
+    x = torch.ones(2, 4)
+    expected = net(x)
+    with session() as store:
+        other = copy.copy(net)
+        assert torch.equal(other(x), expected)
+    assert store.of(CompileStarted) == []
+    assert type(other) is type(net) and other._orig_mod is not net._orig_mod
+    assert all(p is q for p, q in zip(net.parameters(), other.parameters(), strict=True))
+
+
+def test_deep_copies_of_copies_compile_nothing_more() -> None:
+    net = dynamo.compile(Net(), backend="eager")
+    x = torch.ones(2, 4)
+    net(x)
+    first = copy.deepcopy(net)
+    first(x)
+    with session() as store:
+        for other in (copy.deepcopy(net), copy.deepcopy(first), copy.copy(first), pickle.loads(pickle.dumps(net))):
+            with torch.no_grad():
+                other.a.weight.fill_(2.0)
+            assert torch.equal(other(x), getattr(other, "_orig_mod", other)(x))
+    assert store.of(CompileStarted) == []
 
 
 ROUNDS = """
