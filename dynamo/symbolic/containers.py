@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.attributes import MISSING, find_attr, getattr_, lookup, tx_call
 from dynamo.symbolic.errors import Raised
 from dynamo.symbolic.hashing import dict_get, dict_has, dict_items, dict_set, key_in
+from dynamo.symbolic.numpy_types import NUMBERS
 from dynamo.symbolic.operators import binary, equal, getitem, iter_, next_, special, unpack_iterable
 from dynamo.symbolic.values import (
     FALSE,
@@ -167,7 +168,7 @@ def find_index(tx: Tracer, items: list[Value], v: Value) -> int | None:
 
 def index_of(tx: Tracer, v: Value, complaint: str = "") -> int:
     """operator.index(v)."""
-    if isinstance(v, Const) and isinstance(v.value, int):
+    if isinstance(v, Const) and (isinstance(v.value, int) or (v.cls in NUMBERS and hasattr(v.cls, "__index__"))):
         return int(v.value)
     found = special(tx, v, "__index__") if not isinstance(v, Const) else None
     if found is not None:

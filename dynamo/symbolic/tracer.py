@@ -418,9 +418,12 @@ class Tracer:
         try:
             obj = self.as_python(v)
         except NotConstant as e:
-            raise self.break_("DD003" if isinstance(v, NumberValue) else "DD010", v.describe()) from e
+            kind = "DD003" if isinstance(v, NumberValue) else "DD011" if issubclass(v.cls, torch.Tensor) else "DD010"
+            raise self.break_(kind, v.describe()) from e
         if isinstance(obj, enum.Enum) and isinstance(obj, int | float | str):
             obj = obj.value  # a member of an IntEnum and the like prints as itself in the code of a graph
+        if isinstance(obj, _TENSOR_TYPE):
+            obj = f"{obj.__module__}.{obj.__name__}"  # `x.type()` takes the name too, and that can be written down
         number = as_number(obj)  # so does a number of NumPy
         if number is None and obj is not None:
             raise self.break_("DD010", v.describe())
@@ -615,6 +618,7 @@ def _is_new_leaf(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.requires_grad and x.is_leaf and not x._is_view()
 
 
+_TENSOR_TYPE = type(torch.FloatTensor)  # of the legacy names of types
 # What operators of torch raise for arguments that they refuse.
 _RAISED = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, NotImplementedError, AssertionError, OverflowError)
 _PLAIN = (int, float, bool, str, type(None), complex, torch.dtype, torch.device, torch.layout, torch.memory_format)
