@@ -21,14 +21,14 @@ _PLAIN_REPRS = frozenset(t.__repr__ for t in (int, float, str, bytes, complex, b
 
 def _short(obj: object) -> str:
     obj = given(obj)
-    if is_a(obj, torch.Tensor):
+    if type(obj) in (torch.Tensor, torch.nn.Parameter):
         assert isinstance(obj, torch.Tensor)
         return f"tensor {tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
     if is_a(obj, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType):
         text = str(getattr(obj, "__qualname__", type(obj).__name__))
     elif type(obj).__repr__ in _PLAIN_REPRS:
         text = repr(obj)
-    else:  # its repr would be code of the program
+    else:  # its repr would be code of the program, and so would attributes of a tensor of another class
         text = f"a {type(obj).__qualname__}"
     return text if len(text) <= 80 else text[:77] + "..."
 

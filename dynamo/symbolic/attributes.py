@@ -249,6 +249,8 @@ def _is_enum(obj: object) -> bool:
 def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
     if isinstance(v, ObjectValue) and name in v.slots:
         return v.slots[name]
+    if isinstance(v, OpaqueValue) and issubclass(v.cls, torch.Tensor) and _asks_class(tx, v.cls):
+        raise tx.break_("DD022", f"attribute {name!r} of {v.describe()}")
     handler = GETSETS.get(raw)
     if handler is not None:
         result: Value | None = handler(tx, v)
@@ -271,6 +273,13 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
     if isinstance(raw, types.MemberDescriptorType):
         return None
     raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
+
+
+def _asks_class(tx: Tracer, cls: type) -> bool:
+    """Whether C attributes of a kind of tensor run code of the program: a guard or the trace would run it more often than the program."""
+    raw = tx.lookup(cls, "__torch_function__")
+    function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
+    return isinstance(function, types.FunctionType) and not is_library(str(function.__module__))
 
 
 def _cached_property(tx: Tracer, raw: Any, v: Value, name: str) -> Value:

@@ -6,6 +6,8 @@ import enum
 import types
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from dynamo.symbolic.errors import NotConstant
 from dynamo.symbolic.hashing import dict_items
 from dynamo.symbolic.values import (
@@ -49,6 +51,8 @@ def as_python(tx: Tracer, v: Value) -> Any:
     if isinstance(v, SliceValue):
         return slice(*(as_python(tx, x) for x in v.parts))
     if isinstance(v, OpaqueValue):
+        if issubclass(v.cls, torch.Tensor):
+            raise NotConstant(v.describe())  # what it holds, and what its class does with it, is for the program to see
         if v.source is not None and v.source.kind != "const":
             tx.guard(v.source, "is", v.obj)
         return v.obj

@@ -109,8 +109,8 @@ def _number(cls: type) -> Callable[..., Value]:
     def row(tx: Tracer, self_: Value, args: Args, kwargs: Kwargs) -> Value:
         constant = self_.fake.constant if isinstance(self_, TensorValue) else None
         if constant is None:
-            assert isinstance(self_, TensorValue)
-            if tensor_numbers.wanted(name := f"__{cls.__name__}__", self_):
+            name = f"__{cls.__name__}__"
+            if isinstance(self_, TensorValue) and tensor_numbers.wanted(name, self_):
                 return tensor_numbers.read(tx, name, self_)
             raise tx.break_("DD003", f"{cls.__name__}() of {self_.describe()}")
         try:

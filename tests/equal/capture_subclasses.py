@@ -244,3 +244,202 @@ def dispatch_only(compile):
         return x + 1
 
     return f(Doubling(torch.ones(2)))
+
+
+def seen_by(body, compile, make=lambda: torch.arange(1.0, 4.0)):
+    """Which functions the class is asked about, in three calls."""
+    seen = []
+
+    class Noted(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    f = compile(body)
+    out = []
+    for _ in range(3):
+        y = f(make().as_subclass(Noted))
+        out.append(y.as_subclass(torch.Tensor) if isinstance(y, torch.Tensor) else y)
+    return out, list(seen)
+
+
+@program("", "a class is asked exactly as often as in eager: attributes, sizes, items, functions, branches")
+def asked_as_often(compile):
+    bodies = (
+        lambda x: tuple((x + 1).shape),
+        lambda x: (x.dim(), str(x.dtype), x.is_leaf, x.grad, x.requires_grad, x.ndim, str(x.device)),
+        lambda x: x.mT + x.data if x.dim() > 1 else x.data + 1,
+        lambda x: (len(x), [float(v) for v in x], hasattr(x, "missing"), hasattr(x, "shape"), tuple(x[0].size())),
+        lambda x: torch.zeros(x.shape) + torch.nn.functional.relu(x),
+        lambda x: x * 2 if x.sum() > 0 else x + 1,
+        lambda x: f"{tuple(x.shape)} {x[0].item()} {int(x[1])} {bool(x[2])} {x.tolist()}",
+    )
+    return [seen_by(body, compile) for body in bodies]
+
+
+@program("", "writes to a subclass, and its functions switched off around a call")
+def writes_and_switches(compile):
+    @compile
+    def f(x):
+        x.add_(1)
+        x *= 2
+        x[0] = 7
+        return x
+
+    @compile
+    def g(x):
+        with torch._C.DisableTorchFunctionSubclass():
+            y = x + 1
+        with torch._C.DisableTorchFunction():
+            z = x + 2
+        return y, type(y).__name__, z, type(z).__name__, x + 3
+
+    x = torch.arange(3.0).as_subclass(Scaled)
+    return f(x) is x, x.as_subclass(torch.Tensor), g(x)
+
+
+class Doubled(torch.Tensor):
+    """Results are multiplied by an attribute of the class."""
+
+    scale = 2
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            out = func(*args, **(kwargs or {}))
+        return (out * cls.scale).as_subclass(cls) if isinstance(out, torch.Tensor) else out
+
+    @staticmethod
+    def of(t):
+        return t.as_subclass(Doubled)
+
+
+@program("", "an attribute of the class decides, and changes between calls")
+def class_attribute(compile):
+    @compile
+    def f(x):
+        return x + 1, x.scale, torch.cat([x, x]), Doubled.of(torch.ones(2)) - 1
+
+    out = []
+    try:
+        for scale in (2, 5, 2):
+            Doubled.scale = scale
+            out.append([y.as_subclass(torch.Tensor) if isinstance(y, torch.Tensor) else y for y in f(Doubled.of(torch.arange(3.0)))])
+    finally:
+        Doubled.scale = 2
+    return out
+
+
+@program("", "subclasses of Parameter, a buffer of a subclass that is written to")
+def module_state(compile):
+    class Kept(nn.Parameter):
+        pass
+
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = Kept(torch.ones(3))
+            self.register_buffer("b", torch.ones(3).as_subclass(Scaled))
+
+        def forward(self, x):
+            self.b.add_(1)
+            return x * self.w + self.b, type(self.w).__name__, isinstance(self.w, Kept)
+
+    m = M()
+    c = compile(m)
+    y = [c(torch.arange(3.0)) for _ in range(2)]
+    y[0][0].sum().backward()
+    return [(v.as_subclass(torch.Tensor), *rest) for v, *rest in y], m.w.grad, m.b.as_subclass(torch.Tensor)
+
+
+def pair():
+    return TwoTensor(torch.arange(3.0), torch.ones(3))
+
+
+@program("", "a traceable wrapper subclass that is written to, viewed, and given back")
+def two_tensor_written(compile):
+    @compile
+    def f(x):
+        x.add_(1)
+        x[0] = 5
+        return x * 2
+
+    @compile
+    def g(x):
+        v = x[1:]
+        v.mul_(3)
+        return x + 1, v
+
+    @compile
+    def h(x):
+        return x
+
+    t, u = pair(), pair()
+    r, (s, v) = f(t), g(u)
+    return r.a, r.b, t.a, t.b, s.a, s.b, v.a, v.b, u.a, h(t) is t
+
+
+@program("", "a traceable wrapper subclass beside plain tensors, and calls with one kind and the other")
+def two_tensor_beside(compile):
+    @compile
+    def f(x, y):
+        return x * y + torch.ones(3), y.sum()
+
+    @compile
+    def g(x):
+        return x.sin(), x.shape, isinstance(x, TwoTensor)
+
+    r, q = f(pair(), torch.full((3,), 2.0))
+    out = [r.a, r.b, q]
+    for x in (torch.ones(3), pair(), torch.ones(3), TwoTensor(torch.ones(4), torch.zeros(4))):
+        y, shape, is_two = g(x)
+        out += [y.a if is_two else y, shape, is_two]
+    return out
+
+
+@program("", "training with parameters that are traceable wrapper subclasses")
+def two_tensor_training(compile):
+    m = nn.Linear(3, 2)
+    m.weight = nn.Parameter(TwoTensor(torch.ones(2, 3), torch.zeros(2, 3)))
+    m.bias = nn.Parameter(TwoTensor(torch.ones(2), torch.zeros(2)))
+    c, o = compile(m), torch.optim.SGD(m.parameters(), 0.1)
+    for _ in range(3):
+        o.zero_grad()
+        c(torch.ones(1, 3)).sum().backward()
+        o.step()
+    return m.weight.a, m.weight.b, m.bias.a, m.bias.b
+
+
+@program("", "a number read of a subclass is what it holds now")
+def numbers_now(compile):
+    @compile
+    def f(x):
+        return int(x), float(x), bool(x), x.item(), f"{x.item()}", [1, 2, 3, 4, 5][int(x)], torch.ones(2) * float(x)
+
+    @compile
+    def g(x):
+        return torch.ones(int(x)) + 1
+
+    out = []
+    for make in (lambda: torch.tensor(1.0).as_subclass(Plain), lambda: torch.tensor(1.0).as_subclass(Logged), lambda: torch.tensor(1.0)):
+        x = make()
+        for _ in range(3):
+            out.append((f(x), g(x)))
+            torch.Tensor.add_(x, 1)
+    return out
+
+
+@program("", "a number read of a sparse and of a wrapper tensor is what it holds now")
+def numbers_of_kinds(compile):
+    @compile
+    def f(x):
+        return float(x), x.sum().item(), int(x) + 1
+
+    out = []
+    x, y = torch.tensor(1.0).to_sparse(), Doubled.of(torch.tensor(1.0))
+    for _ in range(3):
+        out += [f(x), f(y)]
+        x.add_(x.clone())
+        torch.Tensor.copy_(y.as_subclass(torch.Tensor), torch.tensor(5.0))
+    return out
