@@ -71,7 +71,12 @@ def often(names: Iterable[set[str]]) -> frozenset[str]:
 
 
 def computed(tx: Tracer, fn: Callable[..., Any], args: Sequence[Value]) -> Const | None:
-    """`fn(*args)` of one number that changes and constants: computed again by the entry. None for anything else, also if it raises."""
+    """`fn(*args)` of one number that changes and constants: computed again by the entry. None for anything else, also if it raises.
+
+    Nothing in a region is: what runs there later is the program's own code, with the numbers that it found while it was traced.
+    """
+    if tx.scopes:
+        return None
     at = [i for i, a in enumerate(args) if isinstance(a, Changing) and not a.guarded]
     if len(at) != 1 or not all(isinstance(a, Const) for a in args):
         return None
@@ -98,8 +103,10 @@ def as_tensor(n: Any) -> torch.Tensor:
 
 
 def tensor_of(tx: Tracer, number: Changing) -> TensorValue | None:
-    """The number as an input of the graph; None for an integer beyond 64 bits."""
+    """The number as an input of the graph; None for an integer beyond 64 bits, and in a region."""
     assert number.source is not None
+    if tx.scopes:
+        return None
     if type(number.peek()) is int and not -(1 << 63) <= number.peek() < 1 << 63:
         return None
     source = number.source.step("call", as_tensor)

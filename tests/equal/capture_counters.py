@@ -216,3 +216,58 @@ def surroundings(compile):
         out += [f(torch.arange(3), i) for i in range(4)]
     with torch.autocast("cpu"):
         return [*out, *(f(torch.arange(3.0), i) for i in range(4))]
+
+
+@program("", "numbers that change are read by the code of an autograd.Function")
+def counters_in_functions(compile):
+    class Scaled(torch.autograd.Function):
+        scale = 1.0
+        shift = 0
+
+        @staticmethod
+        def forward(ctx, x, factor):
+            return x * factor + Scaled.shift
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * Scaled.scale * 2, None
+
+    def f(x, factor):
+        return (Scaled.apply(x, factor) * factor).sum()
+
+    f = compile(f)
+    found = []
+    for i in range(6):
+        Scaled.scale, Scaled.shift = 1.0 + i, i
+        x = torch.ones(3, requires_grad=True)
+        y = f(x, 1.0 + i)
+        y.backward()
+        found.append((y.detach(), x.grad))
+    return found
+
+
+@program("", "numbers that change are read by checkpointed code and by functions under transforms")
+def counters_in_regions(compile):
+    from torch.utils.checkpoint import checkpoint
+
+    class Holder:
+        step = 0
+
+    holder = Holder()
+
+    def block(x):
+        return (x * holder.step).sin() + holder.step
+
+    @compile
+    def f(x):
+        holder.step += 1
+        y = checkpoint(block, x, use_reentrant=False)
+        return y + torch.func.grad(lambda t: (t * holder.step).sum())(x) + torch.vmap(lambda t: t * holder.step)(x)
+
+    found = []
+    for _ in range(6):
+        x = torch.ones(3, requires_grad=True)
+        y = f(x)
+        y.sum().backward()
+        found.append((y.detach(), x.grad))
+    return found
