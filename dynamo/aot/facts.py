@@ -74,6 +74,7 @@ class Facts:
     differentiable: tuple[bool, ...] = ()
     tangents: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     wanted: tuple[int, ...] = ()
+    behind: tuple[int, ...] = ()  # per gradient: which tangents it is computed from, a bit for each
     saved_primals: tuple[int, ...] = ()
     backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
     modes_after: tuple[tuple[int, Any], ...] = ()  # rows of `dynamo.modes.MODES`
@@ -130,6 +131,21 @@ def _reads_what_it_writes(joint: Joint) -> tuple[int, ...]:
     return tuple(i for i in joint.written if joint.primals[i].node in found)
 
 
+def _behind(joint: Joint) -> tuple[int, ...]:
+    """Which tangents each gradient is computed from, a bit for each."""
+    everything = (1 << len(joint.tangents)) - 1
+    if len(joint.tangents) < 2:
+        return (everything,) * len(joint.wanted)
+    bits = {tangent: 1 << i for i, tangent in enumerate(joint.tangents)}
+    for node in joint.graph.nodes:
+        if node not in bits:
+            mask = 0
+            for argument in node.all_input_nodes:
+                mask |= bits[argument]
+            bits[node] = mask
+    return tuple(bits[g] or everything if g is not None else everything for g in joint.grads)
+
+
 def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
     """The facts of a traced program, and the tensors it holds."""
     held: list[torch.Tensor] = []
@@ -165,6 +181,7 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         tuple(joint.differentiable),
         tuple((n.meta["val"].stride(), tuple(n.meta["val"].shape)) for n in joint.tangents),
         tuple(joint.wanted),
+        _behind(joint),
         tuple(saved_primals),
         joint.backward_error,
         tuple(joint.modes_after),

@@ -58,10 +58,11 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     constant = [not d for d in facts.differentiable]
     saved_primals = facts.saved_primals
     has_constants = any(constant)
-    wanted = facts.wanted
+    wanted, behind = facts.wanted, facts.behind
     primals = len(facts.primals)
     differentiable = [i for i, d in enumerate(facts.differentiable) if d]
     tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
+    first = differentiable[0]
     kind_of_error, error = facts.backward_error
 
     run_forward = guarded(forward)
@@ -83,7 +84,13 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             program = getattr(backward, "settle", lambda: backward)()
             run_backward, lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
         inputs = [*ctx.saved_tensors]
-        for i, strides, shape, is_dense in tangents:
+        missing = 0
+        for bit, (i, strides, shape, is_dense) in enumerate(tangents):
+            if grads[i] is None:
+                missing |= 1 << bit
+                about = ctx._input_metadata[i]
+                inputs.append(torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_())
+                continue
             grad = _resolved(grads[i])
             inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
         if releases:
@@ -91,6 +98,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             if keeps and not _keeps_graph():
                 ctx.extras = None
         computed = run_backward(inputs)
+        if missing:
+            computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in zip(computed, behind, wanted, strict=True)]
         if wants_all:
             return computed
         out: list[Any] = [None] * primals
@@ -101,6 +110,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
+            ctx.set_materialize_grads(False)
             if draws:
                 ctx.random_states = again.generators.states()
             if has_links:
@@ -116,12 +126,15 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             return given
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
-        if error:
+        is_given = grads[first] is not None or any(g is not None for g in grads)
+        if error and is_given:
             raise getattr(builtins, kind_of_error, RuntimeError)(error)
         if has_links and (found := links.rest(ctx, grads, plan)) is not None:
             if keeps and not _keeps_graph():
                 ctx.extras = None
             return tuple(found)
+        if not is_given:
+            return tuple(_absent(ctx, p) for p in range(primals))
         if not is_wanted():
             return tuple(differentiate(ctx, grads, releases=True))
         reason = again.obstacle(ctx)
@@ -161,6 +174,15 @@ def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
         return run(given)
 
     return call
+
+
+def _absent(ctx: Any, primal: int) -> Tensor | None:
+    """The gradient of a primal where none arrives: None, as in eager.
+
+    But eager doesn't reach such a leaf at all, and its hooks are not made for None: with hooks it gets zeros.
+    """
+    leaf = getattr(ctx.next_functions[primal][0], "variable", None)
+    return torch.zeros_like(leaf) if leaf is not None and leaf._backward_hooks else None
 
 
 def with_history(run: Compiled) -> Compiled:

@@ -1,0 +1,119 @@
+"""Gradients that don't arrive: results that nothing uses, and branches of a program through which nothing flows back."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+def leaves() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+
+
+@program("", "a result that nothing uses gives its leaf no gradient at all")
+def unused_result(compile):
+    @compile
+    def f(x, y):
+        return x * 2, y.sin()
+
+    x, y = leaves()
+    f(x, y)[0].sum().backward()
+    return x, y
+
+
+@program("", "each of three results alone, and two of them")
+def some_of_several(compile):
+    @compile
+    def f(x, y):
+        return x * 2, y.sin(), x * y
+
+    found = []
+    for chosen in ((0,), (1,), (2,), (0, 1), (0, 2)):
+        x, y = leaves()
+        results = f(x, y)
+        sum(results[i].sum() for i in chosen).backward()
+        found.append((x.grad, y.grad))
+    return found
+
+
+@program("", "nothing flows back into a graph behind a break")
+def nothing_flows_back(compile):
+    class Stops(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    @compile
+    def f(x, y):
+        z = x * 3
+        print("here")
+        return z, y.exp()
+
+    x, y = leaves()
+    z, w = f(x, y)
+    (Stops.apply(z).sum() + w.sum()).backward()
+    return x, y
+
+
+@program("", "autograd.grad with allow_unused finds None, without it the error of eager")
+def unused_inputs(compile):
+    @compile
+    def f(x, y):
+        return x * 2, y.sin()
+
+    x, y = leaves()
+    found = [torch.autograd.grad(f(x, y)[1].sum(), (x, y), allow_unused=True)]
+    try:
+        found.append(torch.autograd.grad(f(x, y)[0].sum(), (x, y)))
+    except RuntimeError as e:
+        found.append(str(e)[:60])
+    return found
+
+
+@program("", "an optimizer leaves parameters alone that got no gradient")
+def decay_of_unused_parameters(compile):
+    torch.manual_seed(0)
+    used, unused = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    @compile
+    def f(x):
+        return used(x), unused(x)
+
+    parameters = [*used.parameters(), *unused.parameters()]
+    opt = torch.optim.AdamW(parameters, lr=0.1, weight_decay=0.5)
+    for _ in range(2):
+        f(torch.ones(2, 3))[0].sum().backward()
+        opt.step()
+        opt.zero_grad()
+    return [p.detach() for p in parameters]
+
+
+@program("", "the same for the second derivative, and for results in place of each other's gradient")
+def unused_result_twice(compile):
+    @compile
+    def f(x, y):
+        return x**3, y**3
+
+    x, y = leaves()
+    (g,) = torch.autograd.grad(f(x, y)[0].sum(), x, create_graph=True)
+    g.sum().backward()
+    return g, x, y
+
+
+@program("", "hooks of a leaf see zeros where nothing arrives, and the leaf of eager is not reached", differs="hooks are not made for None")
+def hooks_of_unused_leaves(compile):
+    @compile
+    def f(x, y):
+        return x * 2, y.sin()
+
+    x, y = leaves()
+    seen = []
+    x.register_hook(lambda g: seen.append(g.clone()))
+    y.register_hook(lambda g: g * 2)
+    f(x, y)[0].sum().backward()
+    return seen, x
