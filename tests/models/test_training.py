@@ -38,7 +38,7 @@ STEADY = [
 ]
 # The more values a batch has, the less its normalisation makes of a gradient that came or did not come through.
 KINKED = [
-    pytest.param(_torchvision("resnet18", 32, True, batch=8), 8, id="resnet18"),
+    pytest.param(_torchvision("resnet18", 32, True, batch=8), 8, id="resnet18", marks=pytest.mark.slow),
     pytest.param(_torchvision("densenet121", 64, True, batch=16), 8, id="densenet121", marks=pytest.mark.slow),
 ]
 
