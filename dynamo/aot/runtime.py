@@ -54,12 +54,11 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     `again` differentiates where the backward graph can't. What only it needs is kept beside the saved tensors: changing such a
     tensor in place before a backward that doesn't read it is nobody's mistake.
     """
-    results = facts.results
+    results, primals = facts.results, len(facts.primals)
     constant = [not d for d in facts.differentiable]
     saved_primals = facts.saved_primals
     has_constants = any(constant)
     wanted, behind = facts.wanted, facts.behind
-    primals = len(facts.primals)
     differentiable = [i for i, d in enumerate(facts.differentiable) if d]
     tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
     first = differentiable[0]
@@ -72,8 +71,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         run_forward = torch.enable_grad()(run_forward)
     wants_all = list(wanted) == list(range(primals))
     saves_all = list(saved_primals) == list(range(primals))
-    extras = again.extras()
-    overwritten = again.overwritten
+    extras, overwritten = again.extras(), again.overwritten
     keeps = bool(extras or overwritten)
     draws = facts.draws and not again.reason
     has_links = bool(plan.levels)
@@ -88,8 +86,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         for bit, (i, strides, shape, is_dense) in enumerate(tangents):
             if grads[i] is None:
                 missing |= 1 << bit
-                about = ctx._input_metadata[i]
-                inputs.append(torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_())
+                inputs.append(_zeros(ctx._input_metadata[i], strides, shape))
                 continue
             grad = _resolved(grads[i])
             inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
@@ -144,23 +141,33 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             out = list(differentiate(ctx, grads, releases=False))
         if not torch.is_grad_enabled():
             return tuple(out)
-        given = [i for i, g in enumerate(out) if g is not None]
-        history = [t for t in (*ctx.saved_tensors, *grads) if isinstance(t, Tensor)]
-        for i, g in zip(given, _Refuse.apply(reason, len(given), *[out[i] for i in given], *history), strict=True):
-            out[i] = g
-        return tuple(out)
+        return tuple(_refusing(reason, out, (*ctx.saved_tensors, *grads)))
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
     CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]
-    apply: Callable[..., Any] = super(torch.autograd.Function, CompiledGraph).apply
-    checked: Callable[..., Any] = CompiledGraph.apply
-    has_levels = torch._C._are_functorch_transforms_active
-    call: Compiled = lambda flat: checked(*flat) if has_levels() else apply(*flat)  # noqa: E731  # the call of every step
+    call = _applying(CompiledGraph)
     if facts.relaid:
         call = _apart(call, [index for index, *_ in facts.relaid])
     return with_history(call) if facts.enables_grad else call
+
+
+def _applying(function: Any) -> Compiled:
+    """The call of every step of an `autograd.Function`."""
+    apply: Callable[..., Any] = super(torch.autograd.Function, function).apply
+    checked: Callable[..., Any] = function.apply
+    has_levels = torch._C._are_functorch_transforms_active
+    return lambda flat: checked(*flat) if has_levels() else apply(*flat)
+
+
+def _refusing(reason: str, grads: list[Any], history: Sequence[Any]) -> list[Any]:
+    """The gradients with a history that refuses to be differentiated. `history`: what they were computed from."""
+    given = [i for i, g in enumerate(grads) if g is not None]
+    tensors = [t for t in history if isinstance(t, Tensor)]
+    for i, g in zip(given, _Refuse.apply(reason, len(given), *[grads[i] for i in given], *tensors), strict=True):
+        grads[i] = g
+    return grads
 
 
 def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
@@ -174,6 +181,11 @@ def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
         return run(given)
 
     return call
+
+
+def _zeros(about: Any, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """In place of a gradient that did not arrive; `about` is what autograd knows of its dtype and device."""
+    return torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_()
 
 
 def _absent(ctx: Any, primal: int) -> Tensor | None:
