@@ -6,42 +6,46 @@ Frame inputs are one flat tuple: bound argument slots in localsplus order (co_ar
 
 from collections.abc import Callable
 from types import CellType
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 Inputs: TypeAlias = tuple[Any, ...]
 
 # A guard tree node is (accessor, arg, leaves, children).
-#   accessors (how to get this node's object from the parent's object):
-#     "root" None            the inputs tuple itself; global-state leaves live here
-#     "input" i              inputs[i]
-#     "const" obj            obj itself, held strongly (globals dicts, modules)
-#     "attr" name            getattr(parent, name) by the generic protocol; AttributeError = guard fails
-#     "inst_attr" name       the instance __dict__ entry of parent, without descriptors and without running user code
-#     "type_attr" name       _PyType_Lookup(type(parent), name)
-#     "inst_dict" None       parent.__dict__ (without creating one if it is absent: fails)
-#     "dict_item" key        PyDict_GetItem on an exact or subclass dict, without user __getitem__
-#     "list_item" i          exact or subclass of list, without user __getitem__
-#     "tuple_item" i
-#     "cell" None            cell contents; empty cell = fails
-#     "type" None            type(parent)
-#     "call" pyfunc          pyfunc(parent); an exception = fails
 #   leaves are (guard_id, kind, arg): guard_id is an int chosen by the caller and returned by explain()
-#     "type" cls             type(obj) is cls
-#     "is" obj / "is_not" obj   identity; the reference is held strongly.
-#     "weak_is" ref          identity with a weakref's referent; dead = fails
-#     "code" code            obj is a Python function and its __code__ is this code object
-#     "eq" value             type(obj) is type(value) and obj == value; for float and complex: bitwise (nan equals nan, 0.0 != -0.0);
-#                            for tuple/frozenset constants deep, with the same rule
-#     "len" n                list/tuple/dict/set/str length (C-level size, no user __len__)
-#     "dict_keys" tuple      exactly these keys in this order (identity or type-strict eq)
-#     "has_key" key / "no_key" key     dict membership without user code
-#     "no_inst_attr" name    the instance dict has no such entry (or there is no instance dict)
-#     "tensor" TensorFacts   exact type, dtype, device, shape, stride, requires_grad, dispatch-key bits
-#     "pred" pyfunc          bool(pyfunc(obj)); an exception = fails
-#     "distinct" None        (any node) the objects of all nodes carrying this leaf are pairwise different objects
-#     "same" group           the objects of all nodes carrying this leaf with the same number are one object
-#     "defined" Definitions  (root only) names of modules, classes and functions mean what they meant
-#     "state" GlobalState    (root only) grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
+# ---- guard kinds, written of dynamo/csrc/kinds.h by `make accept`
+#   accessors, how to get a node's object from its parent's:
+#     "root"        None: the inputs tuple itself; global-state leaves live here
+#     "input"       an index >= 0: that item of the inputs, directly below the root
+#     "const"       an object: the object, held strongly (globals dicts, modules)
+#     "attr"        an attribute name: getattr(parent, name) by the generic protocol; AttributeError = guard fails
+#     "inst_dict"   None: parent.__dict__ (without creating one if it is absent: fails)
+#     "dict_item"   a hashable key: PyDict_GetItem on a dict or an instance of a subclass, without user __getitem__
+#     "list_item"   an index >= 0: item of a list or an instance of a subclass, without user __getitem__
+#     "tuple_item"  an index >= 0: the same of a tuple
+#     "cell"        None: cell contents; empty cell = fails
+#     "type"        None: type(parent)
+#     "call"        a callable: callable(parent); an exception = fails
+GuardAccessor: TypeAlias = Literal["root", "input", "const", "attr", "inst_dict", "dict_item", "list_item", "tuple_item", "cell", "type", "call"]
+#   leaves, what is checked of the object:
+#     "type"          a class: type(obj) is the class
+#     "is"            an object: obj is the object; the reference is held strongly
+#     "is_not"        an object: obj is another object
+#     "code"          a code object: obj is a Python function and its __code__ is the code object
+#     "eq"            a value: type(obj) is type(value) and obj == value; for float and complex: bitwise (nan equals nan, 0.0 !=
+#                       -0.0); for tuple and frozenset deep, with the same rule
+#     "len"           an int >= 0: length of a builtin container or string (C-level size, no user __len__)
+#     "dict_keys"     a tuple of keys: exactly these keys in this order (identity or type-strict eq)
+#     "has_key"       a hashable key: obj is a dict with the key, found without user code
+#     "no_key"        a hashable key: obj is a dict without the key
+#     "no_inst_attr"  an attribute name: the instance dict has no such entry (or there is no instance dict)
+#     "tensor"        TensorFacts: exact type, dtype, device, shape, stride, requires_grad, dispatch-key bits
+#     "pred"          a callable: bool(callable(obj)); an exception = fails
+#     "distinct"      None: the objects of all nodes carrying this leaf are pairwise different objects
+#     "same"          the number of a group: the objects of all nodes carrying this leaf with the same number are one object
+#     "defined"       Definitions: names of modules, classes and functions mean what they meant
+#     "state"         a GlobalState: grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
+GuardKind: TypeAlias = Literal["type", "is", "is_not", "code", "eq", "len", "dict_keys", "has_key", "no_key", "no_inst_attr", "tensor", "pred", "distinct", "same", "defined", "state"]
+# ---- end of guard kinds
 #   Of "type", "is", "is_not" and "code" leaves and of "const" the arg may be an instance of a subclass of weakref.ref: it stands for its
 #   referent, and whoever made the tree does not use it once that is dead.
 #   Children are checked in the given order after the leaves. Nothing a guard does may run user Python code, except "attr", "call", "pred".
@@ -54,8 +58,8 @@ class TensorFacts:
     """Facts of one tensor, read from the tensor itself. `dims`: a tuple of bools, False = that size and its stride are not compared."""
     def __init__(self, tensor: Any, dims: tuple[bool, ...] | None = None) -> None: ...
     raw: bool  # checked by raw reads (5 ns); False = through attributes (microseconds; strideless layouts, __torch_dispatch__ subclasses)
-    def check(self, obj: object) -> bool: ...
-    def why(self, obj: object) -> str:
+    def check(self, obj: object, /) -> bool: ...
+    def why(self, obj: object, /) -> str:
         """'' if it holds, else e.g. "size at dim 0: expected 3, got 4"."""
 
 @final
@@ -87,8 +91,8 @@ class Definitions:
 @final
 class GuardTree:
     def __init__(self, root: Node) -> None: ...
-    def check(self, inputs: Inputs) -> bool: ...
-    def explain(self, inputs: Inputs) -> tuple[int, Any] | None:
+    def check(self, inputs: Inputs, /) -> bool: ...
+    def explain(self, inputs: Inputs, /) -> tuple[int, Any] | None:
         """First failing leaf as (guard_id, the object seen or an AccessError string), or None when all hold. For a failing "state" leaf
         the second part is GlobalState.why()."""
     def cost(self, inputs: Inputs, n: int = 1000) -> list[tuple[int, float]]:
@@ -116,8 +120,8 @@ class Cache:
     mode: int
     entries: tuple[Entry, ...]
     misses: int  # calls that found no entry and did not compile one (RUN_ONLY, or stance 1)
-    def add(self, entry: Entry) -> None: ...
-    def remove(self, entry: Entry) -> None: ...
+    def add(self, entry: Entry, /) -> None: ...
+    def remove(self, entry: Entry, /) -> None: ...
     def clear(self) -> None: ...
 
 @final
@@ -166,7 +170,10 @@ class Tail:
     args: tuple[Any, ...]
     native: bool
 
-def set_frame_handler(handler: Callable[[Any, Any], Compiled | None] | None) -> Callable[[Any, Any], Compiled | None] | None:
+guard_accessors: dict[GuardAccessor, tuple[str, str]]  # name -> (argument, meaning); the same rows as above
+guard_kinds: dict[GuardKind, tuple[str, str]]
+
+def set_frame_handler(handler: Callable[[Any, Any], Compiled | None] | None, /) -> Callable[[Any, Any], Compiled | None] | None:
     """handler(function_object, context) decides once per (code, context) what the hook does with a frame of that code: a Compiled whose cache and miss
     serve it, or None = leave it alone. The answer is remembered per code and context until reset_frames(). A frame whose function has other globals
     than the Compiled's runs natively. Without a handler the hook is never installed. Returns the old handler."""
@@ -175,7 +182,7 @@ def reset_frames() -> None: ...
 def hook_active() -> bool:
     """True while the PEP 523 evaluator is installed (test aid)."""
 
-def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None) -> Callable[[Compiled, Inputs], object] | None:
+def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None, /) -> Callable[[Compiled, Inputs], object] | None:
     """handler(compiled, inputs) hears of every call that found no entry under stance 1; the call then runs natively. What it raises is reported as
     unraisable. Returns the old handler."""
 
@@ -188,14 +195,14 @@ def enter_scope(context: object, /) -> object:
 def leave_scope(scope: object, /) -> None:
     """Undo the enter_scope that gave the scope. Each scope is left once, in the reverse order."""
 
-def set_stance(stance: int) -> int:
+def set_stance(stance: int, /) -> int:
     """0 default, 1 frozen (never call miss: run()), 2 force eager; per thread. Returns the old one."""
 
 def layout_report() -> dict[str, object]:
     """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""
 
-def free_variable(cell: CellType, name: str) -> Any:
+def free_variable(cell: CellType, name: str, /) -> Any:
     """What the cell of a free variable holds, or the NameError that CPython raises for it."""
 
-def inst_dict(obj: object) -> dict[str, Any]:
+def inst_dict(obj: object, /) -> dict[str, Any]:
     """obj.__dict__, read without any code of its class."""

@@ -12,11 +12,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dynamo.collector import paused
+from dynamo.surroundings.collector import paused
 
 if TYPE_CHECKING:
     from dynamo import config, utils
-    from dynamo.api import (
+    from dynamo.backends.registry import list_backends, register_backend
+    from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
+    from dynamo.export import export
+    from dynamo.peer.script_adapter import as_torch_compile, install_as_torch_compile
+    from dynamo.public.api import (
         allow_in_graph,
         assume_constant_result,
         compile,
@@ -32,12 +36,9 @@ if TYPE_CHECKING:
         run,
         skip,
     )
-    from dynamo.backends.registry import list_backends, register_backend
-    from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
-    from dynamo.explain import explain
-    from dynamo.export import export
-    from dynamo.module import OptimizedModule
-    from dynamo.script_adapter import as_torch_compile, install_as_torch_compile
+    from dynamo.public.explain import explain
+    from dynamo.public.module import OptimizedModule
+    from dynamo.public.replay import replay
 
 __version__ = "0.1.0"
 
@@ -59,7 +60,7 @@ _WHERE = {
             "run",
             "skip",
         ),
-        "dynamo.api",
+        "dynamo.public.api",
     ),
     "list_backends": "dynamo.backends.registry",
     "register_backend": "dynamo.backends.registry",
@@ -67,12 +68,18 @@ _WHERE = {
     "CompileError": "dynamo.errors",
     "GraphBreakError": "dynamo.errors",
     "RecompileLimitError": "dynamo.errors",
-    "explain": "dynamo.explain",
-    "OptimizedModule": "dynamo.module",
-    "as_torch_compile": "dynamo.script_adapter",
-    "install_as_torch_compile": "dynamo.script_adapter",
+    "explain": "dynamo.public.explain",
+    "OptimizedModule": "dynamo.public.module",
+    "replay": "dynamo.public.replay",
+    "as_torch_compile": "dynamo.peer.script_adapter",
+    "install_as_torch_compile": "dynamo.peer.script_adapter",
 }
 _MODULES = ("config", "export", "utils")
+
+# `dynamo.compile` is a function, and the package of that name is where it is made. A package's name is set in its parent once, when it is
+# loaded: that happens here, before anything else can load it, and is taken back. `from dynamo.compile import ...` finds the package.
+importlib.import_module("dynamo.compile")
+del globals()["compile"]
 
 __all__ = [
     "BackendError",
@@ -98,6 +105,7 @@ __all__ = [
     "optimize",
     "optimize_assert",
     "register_backend",
+    "replay",
     "reset",
     "run",
     "skip",

@@ -272,6 +272,18 @@ _ROWS: tuple[Reason, ...] = (
         "report it with `dynamo-debug trace`.",
     ),
     Reason(
+        "DD097",
+        "frame not recorded",
+        "a frame could not be written to a file for `replay`: the folder refuses files, or a value failed while it was read.",
+        "name another folder with `replay_record_dir`; the program itself goes on as without recording.",
+    ),
+    Reason(
+        "DD098",
+        "frame recorded",
+        "a frame was written to a file because its capture failed, or because `replay_record_always` is set.",
+        "run it alone with `dynamo-debug replay FILE` or `dynamo.replay(FILE)`; `replay --show` says what is in the file and runs nothing.",
+    ),
+    Reason(
         "DD099",
         "torch is newer than tested",
         "this version of dynamo-debug was tested with older versions of torch; private names of torch may have changed.",

@@ -16,13 +16,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `parse` turns the environment variable's text into the value."""
+    """One option. `parse` turns the environment variable's text into the value. `ignored`: why nothing reads it.
+
+    `also`: variables of torch's that mean the same; they are asked in order, behind `env`.
+    """
 
     name: str
     default: Any
     doc: str
     env: str
     parse: Callable[[str], Any]
+    ignored: str = ""
+    also: tuple[str, ...] = ()
+
+    def variable(self) -> str | None:
+        """The environment variable that is set for it."""
+        return next((name for name in (self.env, *self.also) if name in os.environ), None)
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,18 @@ def _level(text: str) -> int:
     return int(text)
 
 
+def _after(text: str) -> str:
+    if text not in ("", "dynamo", "aot"):
+        raise ValueError(f"expected dynamo or aot, got {text!r}")
+    return text
+
+
+def _repro_level(text: str) -> int:
+    if text not in ("1", "2", "3", "4"):
+        raise ValueError(f"expected 1, 2, 3 or 4, got {text!r}")
+    return int(text)
+
+
 def _megabytes(text: str) -> int:
     if not text.isdigit():
         raise ValueError(f"expected a number of megabytes, got {text!r}")
@@ -58,21 +79,28 @@ def _megabytes(text: str) -> int:
 
 
 def _logs(text: str) -> str:
-    from dynamo.trace import logs
+    from dynamo.trace import logs  # noqa: PLC0415  # only where the option is set
 
     return logs.parse(text)
 
 
+_TORCHS = "an option of torch's that programs set"
+
 OPTIONS: tuple[Option, ...] = (
     Option("recompile_limit", 8, "compiles of one code object before it runs only from its cache", "DYNAMO_RECOMPILE_LIMIT", int),
     Option("suppress_errors", True, "on an internal error warn and run the frame in eager; off: raise", "DYNAMO_SUPPRESS_ERRORS", _flag),
-    Option("disable", False, "run everything in eager", "DYNAMO_DISABLE", _flag),
-    Option("debug_function", "", "compile only functions with this name (glob)", "TORCHDYNAMO_DEBUG_FUNCTION", str),
-    Option("verbose", False, "show our own frames in error messages", "DYNAMO_VERBOSE", _flag),
+    Option(
+        "disable", False, "run everything in eager", "DYNAMO_DISABLE", _flag, also=("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
+    ),
+    Option("debug_function", "", "compile only these: names, globs, `file:line`, with commas", "TORCHDYNAMO_DEBUG_FUNCTION", str),
+    Option("verbose", False, "accepted for programs that set it; `--internals` shows our own frames", "DYNAMO_VERBOSE", _flag, _TORCHS),
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
-    Option("verify_ir", True, "check graphs and IR between stages", "DYNAMO_VERIFY_IR", _flag),
     Option("check_surroundings", False, "compare torch's global state around every compiled call", "DYNAMO_CHECK_SURROUNDINGS", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
+    Option("guard_times", False, "after each compile, measure what every guard of it costs, for the record", "DYNAMO_GUARD_TIMES", _flag),
+    Option("replay_record_enabled", False, "where a capture fails, keep the frame for `replay`", "TORCH_COMPILE_REPLAY_RECORD", _flag),
+    Option("replay_record_always", False, "write every frame that is compiled", "DYNAMO_REPLAY_RECORD_ALWAYS", _flag),
+    Option("replay_record_dir", "", "where the files go; empty: torch_compile_debug/error_recordings", "DYNAMO_REPLAY_RECORD_DIR", str),
     Option("cache", True, "keep compiled graphs and built kernels on disk, for the next process", "DYNAMO_CACHE", _flag),
     Option("graph_cache", True, "keep compiled graphs there too; off: built kernels only", "DYNAMO_GRAPH_CACHE", _flag),
     Option("cache_dir", "", "folder of that cache; empty: dynamo-debug in the user's cache folder", "DYNAMO_CACHE_DIR", str),
@@ -90,17 +118,27 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "capture_dynamic_output_shape_ops",
         False,
-        "accepted for programs that set it; shapes are static, so operators whose result's shape depends on data break",
+        "accepted for programs that set it; shapes are static, so operators whose result's shape depends on data break; "
+        "`x[mask] = v`, `torch.where`, `nonzero_static` and counts don't",
         "DYNAMO_CAPTURE_DYNAMIC_OUTPUT_SHAPE_OPS",
         _flag,
+        _TORCHS,
     ),
     Option("compile_debug", False, "write a folder of graphs, IR, code and logs per compiled graph", "TORCH_COMPILE_DEBUG", _flag),
     Option("debug_dir", "", "where torch_compile_debug goes; empty: the current folder", "TORCH_COMPILE_DEBUG_DIR", str),
     Option("inductor_trace", False, "the same per graph, by content, in the cache folder", "TORCHINDUCTOR_TRACE", _flag),
     Option("logs", "", "artefacts to print on stderr: names with commas, or help", "DYNAMO_LOGS", _logs),
-    Option("repro_after", "", "dump a repro when a stage fails: dynamo or aot", "TORCHDYNAMO_REPRO_AFTER", str),
+    Option("repro_after", "", "write down graphs that fail: `dynamo` or `aot`", "TORCHDYNAMO_REPRO_AFTER", _after, also=("REPRO_AFTER",)),
     Option(
-        "repro_level", 2, "1 dump the graph, 2 dump a minifier launcher, 3 always dump, 4 on wrong results", "TORCHDYNAMO_REPRO_LEVEL", int
+        "repro_level",
+        2,
+        "1: as a script; 2: as a launcher of the minifier; 3: every graph, before it is compiled; 4: those with wrong numbers",
+        "TORCHDYNAMO_REPRO_LEVEL",
+        _repro_level,
+        also=("REPRO_LEVEL",),
+    ),
+    Option(
+        "repro_dir", "", "where; empty: minifier_USER in the folder for temporary files", "TORCHDYNAMO_REPRO_DIR", str, also=("REPRO_DIR",)
     ),
 )
 
@@ -117,7 +155,7 @@ class ConfigError(AttributeError, ValueError):
 def _name(name: str) -> str:
     name = ALIASES.get(name, name)
     if name not in _BY_NAME:
-        import difflib
+        import difflib  # noqa: PLC0415  # only a misspelt option needs it
 
         near = difflib.get_close_matches(name, _BY_NAME, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; options are {', '.join(sorted(_BY_NAME))}"
@@ -130,20 +168,20 @@ def get(name: str) -> Any:
     if name in _set:
         return _set[name]
     option = _BY_NAME[name]
-    text = os.environ.get(option.env)
-    if text is None:
+    variable = option.variable()
+    if variable is None:
         return option.default
     try:
-        return option.parse(text)
+        return option.parse(os.environ[variable])
     except ValueError as e:
-        raise ConfigError(f"{option.env}: {e}") from e
+        raise ConfigError(f"{variable}: {e}") from e
 
 
 def rows() -> list[Row]:
     """All options with value and source."""
     out = []
     for o in OPTIONS:
-        source = "set" if o.name in _set else "env" if o.env in os.environ else "default"
+        source = "set" if o.name in _set else "env" if o.variable() else "default"
         out.append(Row(o.name, get(o.name), o.default, source, o.doc, o.env))
     return out
 

@@ -7,6 +7,7 @@ Decisions are numbered from 1 in the order they are asked. `DYNAMO_FUEL` holds c
 | `all` | no limit (the default) |
 | `37` | take decisions 1 to 37 and refuse the rest |
 | `#37` | refuse decision 37 alone |
+| `#37-40` | refuse decisions 37 to 40 |
 | `fuse:12` | take the first 12 decisions of stage `fuse` |
 | `-fuse` | refuse every decision of stage `fuse` |
 
@@ -22,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dynamo.surroundings.locks import Lock
 from dynamo.trace import emit, is_watched
 from dynamo.trace.events import Decided
 
@@ -36,10 +38,10 @@ class Fuel:
 
     total: int | None = None
     stages: dict[str, int] = field(default_factory=dict)
-    refused: frozenset[int] = frozenset()
+    refused: tuple[range, ...] = ()
     taken: int = 0
     per_stage: Counter[str] = field(default_factory=Counter)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: Lock = field(default_factory=Lock)
 
     def decide(self, stage: str) -> tuple[int, bool]:
         with self.lock:
@@ -48,20 +50,21 @@ class Fuel:
             within_total = self.total is None or self.taken <= self.total
             limit = self.stages.get(stage)
             within_stage = limit is None or self.per_stage[stage] <= limit
-            return self.taken, within_total and within_stage and self.taken not in self.refused
+            return self.taken, within_total and within_stage and not any(self.taken in numbers for numbers in self.refused)
 
 
 def parse(text: str) -> Fuel:
     """Read the value of `DYNAMO_FUEL`."""
     fuel = Fuel()
-    refused: set[int] = set()
+    refused: list[range] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
         stage, colon, number = entry.rpartition(":")
         try:
             if entry == "all":
                 continue
             if entry.startswith("#"):
-                refused.add(int(entry[1:]))
+                first, dash, last = entry[1:].partition("-")
+                refused.append(range(int(first), int(last if dash else first) + 1))
             elif entry.startswith("-"):
                 fuel.stages[entry[1:]] = 0
             elif colon:
@@ -69,8 +72,8 @@ def parse(text: str) -> Fuel:
             else:
                 fuel.total = int(entry)
         except ValueError:
-            raise FuelError(f"DYNAMO_FUEL: cannot read {entry!r}; write `all`, `37`, `#37`, `fuse:12` or `-fuse`") from None
-    fuel.refused = frozenset(refused)
+            raise FuelError(f"DYNAMO_FUEL: cannot read {entry!r}; write `all`, `37`, `#37`, `#37-40`, `fuse:12` or `-fuse`") from None
+    fuel.refused = tuple(refused)
     return fuel
 
 

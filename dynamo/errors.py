@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 
-from dynamo.symbolic.errors import BreakError
+from dynamo.symbolic.values.errors import BreakError
 
 
 class CompileError(RuntimeError):

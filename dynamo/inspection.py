@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import _thread
+import functools
+import sys
 import types
 import weakref
 from typing import Any
+
+# Flags of types: Include/object.h.
+SEQUENCE = 1 << 5  # a `case [...]` matches instances
+MAPPING = 1 << 6  # a `case {...}` does
+IMMUTABLE = 1 << 8  # attributes of the class can't be set
+HEAP = 1 << 9  # made by a class statement (or by C code in its way)
+MATCH_SELF = 1 << 22  # `case cls(x)` binds the subject itself
 
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
@@ -13,6 +22,11 @@ _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 def is_a(obj: object, *classes: type) -> bool:
     """isinstance() by the real type; `__class__` may be a property."""
     return issubclass(type(obj), classes)
+
+
+def has_flag(cls: type, flag: int) -> bool:
+    """Whether one of the flags above is set on a type."""
+    return bool(cls.__flags__ & flag)
 
 
 def attributes_of(obj: Any) -> dict[str, Any] | None:
@@ -36,3 +50,10 @@ class Mortal(weakref.ref):
 def given(held: Any) -> Any:
     """The object that `held` stands for; None when it has died."""
     return held() if isinstance(held, Mortal) else held
+
+
+@functools.cache
+def is_library(module: str) -> bool:
+    """Modules whose contents don't change while a program runs."""
+    top = module.partition(".")[0]
+    return top in ("torch", "numpy", "typing_extensions") or top in sys.stdlib_module_names

@@ -6,7 +6,7 @@ import traceback
 import warnings
 from collections import Counter
 
-from dynamo.locks import Lock
+from dynamo.surroundings.locks import Lock
 from dynamo.trace import emit, events
 
 _lock = Lock()

@@ -8,17 +8,21 @@ Sources are interned per base: equal paths are the same object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dynamo.inspection import attributes_of, given
 
+if TYPE_CHECKING:
+    from dynamo import _C
+
 
 class Source:
-    """One step of a path. `kind` is a row of `_STEPS`; `arg` its parameter."""
+    """One step of a path. `kind` is a row of `STEPS`; `arg` its parameter."""
 
     __slots__ = ("_children", "_name", "arg", "base", "kind", "label")
 
-    def __init__(self, kind: str, arg: Any, base: Source | None, label: str = "") -> None:
+    def __init__(self, kind: _C.GuardAccessor, arg: Any, base: Source | None, label: str = "") -> None:
         self.kind = kind
         self.arg = arg
         self.base = base
@@ -26,7 +30,7 @@ class Source:
         self._children: dict[Any, Source] = {}
         self._name: str | None = None
 
-    def step(self, kind: str, arg: Any = None, label: str = "") -> Source:
+    def step(self, kind: _C.GuardAccessor, arg: Any = None, label: str = "") -> Source:
         """The source one step further. Hashable args are interned by type and value, others by identity."""
         key: Any = (kind, type(arg), arg)
         try:
@@ -40,9 +44,6 @@ class Source:
 
     def attr(self, name: str) -> Source:
         return self.step("attr", name)
-
-    def inst_attr(self, name: str) -> Source:
-        return self.step("inst_attr", name)
 
     @property
     def root(self) -> Source:
@@ -64,12 +65,12 @@ class Source:
     def name(self) -> str:
         """As people read it. Paths share prefixes, so each step keeps its text; labels are given before anybody asks."""
         if self._name is None:
-            self._name = self.label or _STEPS[self.kind][0](self)
+            self._name = self.label or STEPS[self.kind].name(self)
         return self._name
 
     def code(self, load: Callable[[Source], str], const: Callable[[Any], str]) -> str:
         """Python expression for this step; `load` gives the expression of a base, `const` the name of a constant."""
-        return _STEPS[self.kind][1](self, load, const)
+        return STEPS[self.kind].code(self, load, const)
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -99,41 +100,61 @@ def _base_code(s: Source, load: Load) -> str:
     return load(s.base)
 
 
-_STEPS: dict[str, tuple[Callable[[Source], str], Callable[[Source, Load, ConstName], str]]] = {
-    "input": (lambda s: s.label or f"L[{s.arg}]", lambda s, load, const: f"i{s.arg}"),
-    "const": (lambda s: s.label or f"<{type(s.arg).__name__}>", lambda s, load, const: const(s.arg)),
-    "attr": (
+@dataclass(frozen=True)
+class Step:
+    """One kind of step. name: the path as people read it, where it has no label. code: Python of the entry function. read: where it leads
+    from an object.
+
+    A row stands beside the one of the same name in `dynamo/csrc/kinds.h`, by which guard trees read it.
+    """
+
+    name: Callable[[Source], str]
+    code: Callable[[Source, Load, ConstName], str]
+    read: Callable[[Any, Any], Any]
+
+
+STEPS: dict[_C.GuardAccessor, Step] = {
+    "input": Step(lambda s: f"L[{s.arg}]", lambda s, load, const: f"i{s.arg}", lambda inputs, i: inputs[i]),
+    "const": Step(lambda s: f"<{type(s.arg).__name__}>", lambda s, load, const: const(s.arg), lambda _, held: given(held)),
+    "attr": Step(
         lambda s: f"{_base_name(s)}.{s.arg}",
         lambda s, load, const: f"{_base_code(s, load)}.{s.arg}" if s.arg.isidentifier() else f"getattr({_base_code(s, load)}, {s.arg!r})",
+        getattr,
     ),
-    "inst_attr": (
-        lambda s: f"{_base_name(s)}.{s.arg}",
-        lambda s, load, const: f"inst_dict({_base_code(s, load)})[{s.arg!r}]",
-    ),
-    "inst_dict": (
+    "inst_dict": Step(
         lambda s: f"{_base_name(s)}.__dict__",
         lambda s, load, const: f"inst_dict({_base_code(s, load)})",
+        lambda base, _: attributes_of(base),
     ),
-    "dict_item": (
-        lambda s: s.label or f"{_base_name(s)}[{_show(s.arg)}]",
+    "dict_item": Step(
+        lambda s: f"{_base_name(s)}[{_show(s.arg)}]",
         lambda s, load, const: f"dict_getitem({_base_code(s, load)}, {_literal(s.arg, const)})",
+        dict.__getitem__,
     ),
-    "list_item": (
+    "list_item": Step(
         lambda s: f"{_base_name(s)}[{s.arg}]",
         lambda s, load, const: f"list_getitem({_base_code(s, load)}, {s.arg})",
+        list.__getitem__,
     ),
-    "tuple_item": (
+    "tuple_item": Step(
         lambda s: f"{_base_name(s)}[{s.arg}]",
         lambda s, load, const: f"tuple_getitem({_base_code(s, load)}, {s.arg})",
+        tuple.__getitem__,
     ),
-    "cell": (
-        lambda s: s.label or f"{_base_name(s)}.cell_contents",
+    "cell": Step(
+        lambda s: f"{_base_name(s)}.cell_contents",
         lambda s, load, const: f"{_base_code(s, load)}.cell_contents",
+        lambda base, _: base.cell_contents,
     ),
-    "type": (lambda s: f"type({_base_name(s)})", lambda s, load, const: f"type({_base_code(s, load)})"),
-    "call": (
+    "type": Step(
+        lambda s: f"type({_base_name(s)})",
+        lambda s, load, const: f"type({_base_code(s, load)})",
+        lambda base, _: type(base),
+    ),
+    "call": Step(
         lambda s: f"{getattr(s.arg, '__name__', 'call')}({_base_name(s)})",
         lambda s, load, const: f"{const(s.arg)}({_base_code(s, load)})",
+        lambda base, fn: fn(base),
     ),
 }
 
@@ -150,22 +171,8 @@ def const_source(obj: Any, label: str = "") -> Source:
 
 def read(source: Source, inputs: tuple[Any, ...]) -> Any:
     """What the path leads to now; None where it leads nowhere."""
-    if source.base is None:
-        return inputs[source.arg] if source.kind == "input" else given(source.arg)
+    base: Any = inputs if source.base is None else read(source.base, inputs)
     try:
-        return _READS[source.kind](read(source.base, inputs), source.arg)
+        return STEPS[source.kind].read(base, source.arg)
     except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
         return None
-
-
-_READS: dict[str, Callable[[Any, Any], Any]] = {
-    "attr": getattr,
-    "inst_attr": lambda base, name: (attributes_of(base) or {})[name],
-    "inst_dict": lambda base, _: attributes_of(base),
-    "dict_item": dict.__getitem__,
-    "list_item": list.__getitem__,
-    "tuple_item": tuple.__getitem__,
-    "cell": lambda base, _: base.cell_contents,
-    "type": lambda base, _: type(base),
-    "call": lambda base, fn: fn(base),
-}

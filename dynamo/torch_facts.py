@@ -15,6 +15,14 @@ import torch
 
 VERSION: Final = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
 
+
+def _key(name: str) -> torch._C.DispatchKey | None:
+    try:
+        return torch._C._parse_dispatch_key(name)
+    except RuntimeError:
+        return None
+
+
 # `torch.autograd.Function.__dict__["apply"]`: a Python classmethod up to 2.14, which looks for functorch levels and calls the C one of the
 # base class; a `classmethod_descriptor` from 2.15 on, where C does both.
 FUNCTION_APPLY_IS_C: Final = isinstance(torch.autograd.Function.__dict__["apply"], types.ClassMethodDescriptorType)
@@ -22,6 +30,10 @@ FUNCTION_APPLY_IS_C: Final = isinstance(torch.autograd.Function.__dict__["apply"
 # `torch.ones(2, 3) @ torch.ones(2, 3)`: "mat1 and mat2 shapes cannot be multiplied" up to 2.14, "mm: mat1 and ..." from 2.15 on. Texts of
 # C++ can't be asked for without running the operator, so the version decides.
 SHAPE_ERRORS_NAME_THE_OPERATOR: Final = VERSION >= (2, 15)
+
+# Where tensors can have names, the first operator under a guard that excludes this key lets it in again for the rest of the guard:
+# `x + 1` below `torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key))` in 2.11. There is no such key in 2.13.
+KEY_OF_NAMES: Final = _key("Named")
 
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
@@ -79,6 +91,7 @@ PRIVATE: Final[dict[str, str]] = {
     # operators
     "torch._ops": "classes of operators: overloads, packets, higher order",
     "torch._library": "the class of `torch.library.custom_op`'s results",
+    "torch.library._impls": "which operators have kernels in Python that are differentiated through, or that make gradients",
     "torch._decomp": "the peer of our decompositions: torch's tables of them",
     "torch._higher_order_ops": "the generic associative scan, which is plain Python",
     "torch._C._group_tensors_by_device_and_dtype": "optimizers sort lists of tensors with it; a row of ours answers",

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dynamo.internal_errors import internal_errors
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
 
-__all__ = ["compile_times", "internal_errors"]
+if TYPE_CHECKING:
+    from dynamo.backends.counting import CompileProfiler
+
+__all__ = ["CompileProfiler", "compile_times", "internal_errors"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CompileProfiler":
+        from dynamo.backends.counting import CompileProfiler  # noqa: PLC0415  # loads torch, which reports of a record need not
+
+        return CompileProfiler
+    raise AttributeError(f"module 'dynamo.utils' has no attribute {name!r}")
 
 
 def compile_times(repr: str = "str", aggregate: bool = False) -> Any:

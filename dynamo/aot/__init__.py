@@ -4,67 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule
 
-from dynamo.aot import links, runtime
+from dynamo.aot import runtime
 from dynamo.aot.again import Again
+from dynamo.aot.compilers import Compiled, Compilers, GraphCache, GraphCompiler, Lookup
 from dynamo.aot.errors import AotError
-from dynamo.aot.facts import Facts, attribute
+from dynamo.aot.facts import attribute
+from dynamo.aot.plan import Plan
 from dynamo.decisions import compiling, current_compile
-from dynamo.lazy import forward_of
-from dynamo.rescue import KEEPS_INPUTS, undoing
+from dynamo.graph.lazy import forward_of
+from dynamo.graph.rescue import KEEPS_INPUTS, undoing
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # not needed where the cache has the graph
     from dynamo.aot.joint import Joint
     from dynamo.aot.trace import Decompositions
 
 __all__ = ["AotError", "GraphCache", "GraphCompiler", "Lookup", "aot_eager", "aot_module", "interpret"]
 
-Compiled = Callable[[list[Any]], Sequence[Any]]
-
-
-class GraphCompiler(Protocol):
-    """Compiles one functional ATen graph. The result takes its inputs as one list and returns a tuple.
-
-    A result that is still being built has a method `settle`, which waits for it and returns what is called from then on.
-    """
-
-    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled: ...
-
-
-class Lookup(Protocol):
-    """One question to a cache: `found` is the answer; `keep` gives it what was compiled because there was none."""
-
-    found: tuple[Facts, Compiled, Compiled | None] | None
-
-    def keep(self, facts: Facts, forward: Compiled, backward: Compiled | None) -> None: ...
-
-
-class GraphCache(Protocol):
-    """Keeps compiled programs between processes."""
-
-    def look_up(self, gm: GraphModule, inputs: Sequence[Any], compile_id: str) -> Lookup: ...
-
-
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True)
-class Compilers:
-    """Who compiles which graph, how the joint graph is split, and where results are kept."""
-
-    forward: GraphCompiler
-    backward: GraphCompiler
-    inference: GraphCompiler
-    partition: str
-    decompositions: Decompositions | None
-    cache: GraphCache | None
-    prepare: Callable[[GraphModule], GraphModule] | None
-    arrange: Callable[[Joint], None] | None
 
 
 def aot_module(
@@ -117,7 +78,7 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
             facts, forward, backward = lookup.found
             held = [attribute(gm, path) for path in facts.held]
         else:
-            from dynamo.aot.pipeline import make  # the tracer and its tables: not needed after a hit
+            from dynamo.aot.pipeline import make  # noqa: PLC0415  # the tracer and its tables: not needed after a hit
 
             made = make(gm, inputs, compilers, compile_id)
             if made is None:
@@ -129,7 +90,7 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
         forward = getattr(forward, "settle", lambda: forward)()
         if backward is None:
             return runtime.wrap(facts, held, runtime.single(forward)), facts.sharing_matters
-        again, plan = Again(gm, facts, held, inputs), links.Plan(gm, facts)
+        again, plan = Again(gm, facts, held, inputs), Plan(gm, facts)
         run = runtime.pair(facts, forward, backward, again, plan)
         return runtime.wrap(facts, held, run, (again, plan) if plan.levels else None), facts.sharing_matters
 

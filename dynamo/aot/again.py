@@ -7,9 +7,9 @@ autograd differentiates that. Eager's own rules for second derivatives hold then
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.autograd.forward_ad
@@ -18,15 +18,15 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
 from dynamo.aot.errors import CHANGED
-from dynamo.aot.facts import Facts
-from dynamo.modes import open_blocks, snapshot
-from dynamo.rescue import Generators
-
-if TYPE_CHECKING:
-    from dynamo.aot.links import Plan
+from dynamo.aot.facts import Facts, attribute
+from dynamo.aot.plan import Plan
+from dynamo.fake.standins import plain_shapes
+from dynamo.graph.rescue import Generators
+from dynamo.surroundings.modes import open_blocks, snapshot
 
 Tensor = torch.Tensor
 _KEPT_BYTES = 1 << 16  # of tensors that a graph reads and then writes: copies of their old values, made at every call, hardly show
+_WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor"})
 _BATCHED_GRADIENTS: Any = torch._C._parse_dispatch_key("VmapMode")  # `autograd.grad(..., is_grads_batched=True)` has a vmap of its own
 
 
@@ -51,6 +51,25 @@ def unchanged(t: Tensor, version: int) -> Tensor:
 def version_of(t: Tensor) -> int:
     """How often it was written to; inference tensors count nothing."""
     return 0 if t.is_inference() else t._version
+
+
+def saved_of(graph: Any) -> Sequence[Tensor]:
+    """What the forward of a call has saved, also after passes that met the call without a gradient for it (`set_aside`)."""
+    if graph.aside is None:
+        return graph.saved_tensors
+    if isinstance(graph.aside, RuntimeError):
+        raise graph.aside
+    return [unchanged(t, version) for t, version in graph.aside]
+
+
+def set_aside(graph: Any) -> None:
+    """Before autograd frees what a call has saved, in a pass that met it without a gradient for it: in eager it isn't met at all."""
+    if graph.aside is None:
+        try:
+            # a result would hold its own node of autograd; what is detached counts the same writes
+            graph.aside = [(t.detach() if t.grad_fn is graph else t, version_of(t)) for t in graph.saved_tensors]
+        except RuntimeError as error:  # changed, or freed before: the next gradient is told
+            graph.aside = error.with_traceback(None)
 
 
 class Again:
@@ -92,19 +111,50 @@ class Again:
         """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
         return self.reason or ("its backward has run without retain_graph" if self._kept and graph.extras is None else "")
 
-    def _saved(self, graph: Any) -> tuple[dict[int, Tensor], list[Tensor] | None]:
-        """What the forward of a call has kept: primals, and the states of generators before it."""
-        saved = dict(zip(self.facts.saved_primals, graph.saved_tensors, strict=False))
+    def _saved(self, graph: Any, used: Container[int] | None = None) -> tuple[dict[int, Tensor], list[Tensor] | None]:
+        """What the forward of a call has kept: primals, and the states of generators before it. `used`: those that will be read."""
+        if used is None:
+            used = range(len(self.facts.primals))
+        kept = getattr(graph, "kept", None)  # by a pass after which autograd has freed what it saved (`several`)
+        if kept is None:
+            saved = dict(zip(self.facts.saved_primals, saved_of(graph), strict=False))
+        else:
+            saved = {p: unchanged(t, version) if p in used else t for p, (t, version) in zip(self.facts.saved_primals, kept, strict=True)}
         extras = zip(self._kept, graph.extras if self._kept else (), strict=True)
-        return saved | {p: unchanged(t, version) for p, (t, version) in extras}, graph.random_states if self.facts.draws else None
+        saved |= {p: unchanged(t, version) if p in used else t for p, (t, version) in extras}
+        return saved, graph.random_states if self.facts.draws else None
 
     def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradient of each primal (None where there is none), with history if gradients are enabled."""
-        saved, random_states = self._saved(graph)
+        nodes = self._nodes_behind(grads)
+        saved, random_states = self._saved(graph, None if nodes is None else self._read_by(nodes))
         primals = self._primals(saved)
         with self._as_at_entry(random_states):
-            ends = self._ends(self._run(primals))
+            ends = self._ends(self._run(primals, nodes=nodes))
         return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
+
+    def _nodes_behind(self, grads: Sequence[Any]) -> set[Node] | None:
+        """The nodes that results with a gradient are computed from. None: all, since some write to what others read, or draw."""
+        nodes = list(self.gm.graph.nodes)
+        values = list(tree_leaves(nodes[-1].args[0]))
+        if self.facts.draws or self.written or self.relaid or len(values) != len(self.facts.outputs) or any(_writes(n) for n in nodes):
+            return None
+        todo = [v for v, o in zip(values, self.facts.outputs, strict=True) if o.kind == "graph" and grads[o.index] is not None]
+        todo += [n for n in nodes if not n.users]  # modes
+        found: set[Node] = set()
+        while todo:
+            node = todo.pop()
+            if node not in found:
+                found.add(node)
+                todo += node.all_input_nodes if node.op != "output" else ()
+        return found
+
+    def _read_by(self, nodes: set[Node]) -> set[int]:
+        """The primals that some nodes read."""
+        holds = {id(self.held[i]): p for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
+        placeholders = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
+        used = {a for n, a in zip(placeholders, self.arguments, strict=True) if n in nodes and not isinstance(a, list)}
+        return used | {holds.get(id(attribute(self.gm, str(n.target))), -1) for n in nodes if n.op == "get_attr"}
 
     def in_pieces(self, graph: Any, plan: Plan) -> Pieces:
         """The graph, run, and cut at the results that other results are computed from."""
@@ -137,10 +187,12 @@ class Again:
         shape, strides, dtype, device = self.layouts[primal]
         return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
 
-    def _run(self, primals: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]] | None = None) -> list[Any]:
+    def _run(
+        self, primals: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]] | None = None, nodes: Container[Node] | None = None
+    ) -> list[Any]:
         held = {id(self.held[i]): primals[p] for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
         args = [a[0] if isinstance(a, list) else primals[a] for a in self.arguments]
-        out = _Substituting(self.gm, held, cuts or {}).run(*args)
+        out = _Substituting(self.gm, held, cuts or {}, nodes).run(*args)
         return list(tree_leaves(out))
 
     def _ends(self, outputs: list[Any]) -> list[Tensor | None]:
@@ -184,7 +236,7 @@ class Pieces:
         ends, given = zip(*pairs, strict=True)
         inputs = [self.cuts[p] for p in outputs] + [self.primals[p] for p in wanted]
         create = torch.is_grad_enabled()
-        with torch.enable_grad():
+        with torch.enable_grad(), plain_shapes(only_shapes=True):  # `grad` asks about the shapes of what it is given
             found = torch.autograd.grad(ends, inputs, given, create or bool(self.cuts), create, allow_unused=True)
         for p, g in zip(wanted, found[len(outputs) :], strict=True):
             direct[p] = g
@@ -192,14 +244,20 @@ class Pieces:
 
 
 class _Substituting(Interpreter):
-    """Runs a graph with other tensors in place of those it holds. `cuts`: per node its value, and another to go on with."""
+    """Runs a graph with other tensors in place of those it holds. `cuts`: per node its value, and another to go on with.
 
-    def __init__(self, gm: GraphModule, held: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]]) -> None:
+    `nodes`: the only ones to run.
+    """
+
+    def __init__(self, gm: GraphModule, held: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]], nodes: Container[Node] | None) -> None:
         super().__init__(gm)
         self.held = held
         self.cuts = cuts
+        self.nodes = nodes
 
     def run_node(self, n: Node) -> Any:
+        if self.nodes is not None and n not in self.nodes and n.op != "placeholder":
+            return None
         value = super().run_node(n)
         if n not in self.cuts:
             return value
@@ -213,6 +271,17 @@ class _Substituting(Interpreter):
     def fetch_attr(self, target: str) -> Any:
         value = super().fetch_attr(target)
         return self.held.get(id(value), value) if isinstance(value, Tensor) else value
+
+
+def _writes(node: Node) -> bool:
+    """May it write to a tensor? Rather yes than no."""
+    if node.op not in ("call_function", "call_method"):
+        return node.op == "call_module"
+    target: Any = node.target
+    name = str(getattr(target, "__name__", target))
+    in_place = name.rstrip("_") + "_" == name or name in _WRITES or "out" in node.kwargs
+    may_be = getattr(target, "__module__", "") == "torch.nn.functional" and any(a is True for a in (*node.args, *node.kwargs.values()))
+    return in_place or may_be or bool(getattr(getattr(target, "_schema", None), "is_mutable", False))
 
 
 def _layout(t: Tensor) -> tuple[Any, ...]:

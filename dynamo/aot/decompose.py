@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from dynamo.ops.facts import facts_of, overloads
+
 Decompositions = dict[Any, Callable[..., Any]]
 
 
@@ -42,10 +44,6 @@ NAMES: tuple[str, ...] = words(
 )
 
 
-# Of these the decomposition computes in float32 (or rounds every step) where the kernel rounds otherwise: 16-bit tensors keep the kernel.
-ROUND_THEIR_OWN_WAY: tuple[str, ...] = words("grid_sampler_2d upsample_linear1d upsample_trilinear3d upsample_bicubic2d")
-
-
 def except_halves(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """The decomposition, declined where the first argument is a 16-bit tensor."""
 
@@ -62,11 +60,7 @@ def select(names: Container[str] | None = None, native: Container[Any] = ()) -> 
     for name in NAMES:
         if names is not None and name not in names:
             continue
-        packet = getattr(torch.ops.aten, name, None)
-        if packet is None:
-            continue
-        for overload in packet.overloads():
-            op = getattr(packet, overload)
-            if op in table and op not in native and not op._schema.is_mutable:
-                chosen[op] = except_halves(table[op]) if name in ROUND_THEIR_OWN_WAY else table[op]
+        for op in overloads(name):
+            if op in table and op not in native and not facts_of(op).writes:
+                chosen[op] = table[op] if facts_of(op).exact else except_halves(table[op])
     return chosen

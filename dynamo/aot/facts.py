@@ -6,20 +6,11 @@ The tensors a program holds (parameters, buffers) are named by the path of the a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec
-
-from dynamo.aot.rng import draws
-
-if TYPE_CHECKING:
-    from torch.fx import GraphModule
-
-    from dynamo.aot.joint import Joint, Primal
-
-# Their kernels keep what the backward needs only where the grad mode is on, and it is off inside `autograd.Function.forward`.
-ASK_GRAD_MODE = frozenset({torch.ops.aten.mkldnn_rnn_layer.default})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,9 @@ class Step:
 class Output:
     """One result for the caller. kind: constant (value), input (source `index` itself), graph (output `index` of the graph).
 
-    `steps` make a view of that; `tracked` tells whether the view has history.
+    `steps` make a view of that; `tracked` tells whether the view has history, `grad_mode` whether autograd was on when it was made. A
+    `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself) that its history
+    is not what it would be after the write.
     """
 
     kind: str
@@ -46,6 +39,8 @@ class Output:
     value: Any = None
     steps: tuple[Step, ...] = ()
     tracked: bool = True
+    grad_mode: bool = True
+    stale: bool = False
 
 
 Place = tuple[str, int]  # ("argument", position), ("held", number of the tensor), ("base", position of a view of it)
@@ -58,7 +53,7 @@ class Facts:
     `primals` says where each input of the graph comes from; `sources` goes on with arguments that are views of a common base.
     `held` has the path of each held tensor, '' for one that only the trace knows. `results` counts what the forward returns before
     the saved values; the last of them are new values of the primals in `returned`. `differentiable`, `tangents` (strides, shape)
-    and `wanted` are about results, differentiable results and gradients. `asks_grad_mode`: see `ASK_GRAD_MODE`.
+    and `wanted` are about results, differentiable results and gradients. `asks_grad_mode`: see `ops.rows`.
     """
 
     primals: tuple[Place, ...]
@@ -75,9 +70,11 @@ class Facts:
     tangents: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     wanted: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()  # per gradient: which tangents it is computed from, a bit for each
+    doubts: tuple[int, ...] = ()  # per tangent: those it meets where zeros in its place may have become NaN
+    freed: tuple[int, ...] = ()  # per tangent: those that a pass without `retain_graph` from its result leaves nothing for
     saved_primals: tuple[int, ...] = ()
-    backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
-    modes_after: tuple[tuple[int, Any], ...] = ()  # rows of `dynamo.modes.MODES`
+    backward_errors: tuple[tuple[str, str], ...] = ()  # per tangent, what a pass from its result raises: kind, message; none if none raises
+    modes_after: tuple[tuple[int, Any], ...] = ()  # rows of `dynamo.surroundings.modes.MODES`
     clears_autocast_cache: bool = False
     enables_grad: bool = False  # gradients are off around the call, and the program switches them on
     inference: tuple[tuple[int, bool], ...] = ()  # results that are inference tensors, or are not, unlike others made around the call
@@ -103,94 +100,7 @@ def paths_of(gm: GraphModule, prefix: str = "") -> dict[int, str]:
             value = attribute(gm, path)
             if isinstance(value, torch.Tensor):
                 found.setdefault(id(value), prefix + path)
-            elif isinstance(value, torch.fx.GraphModule):
+            elif isinstance(value, GraphModule):
                 for key, inner in paths_of(value, f"{prefix}{path}.").items():
                     found.setdefault(key, inner)
     return found
-
-
-# In training these only pass their running statistics on to the new ones: positions of those, and of `training`.
-_STATISTICS: dict[Any, tuple[tuple[int, ...], int]] = {
-    torch.ops.aten._native_batch_norm_legit_functional.default: ((3, 4), 5),
-    torch.ops.aten._batch_norm_with_update_functional.default: ((3, 4), -1),
-}
-
-
-def _reads_what_it_writes(joint: Joint) -> tuple[int, ...]:
-    changed = {joint.primals[i].node for i in joint.written}
-    todo = [n for n, d in zip(joint.results, joint.differentiable, strict=True) if d]
-    found: set[Any] = set()
-    while todo and changed:
-        node = todo.pop()
-        if node in found:
-            continue
-        found.add(node)
-        statistics, flag = _STATISTICS.get(node.target, ((), -1))
-        skipped = {node.args[i] for i in statistics} if flag < 0 or node.args[flag] is True else set()
-        todo += [n for n in node.all_input_nodes if n not in skipped]
-    return tuple(i for i in joint.written if joint.primals[i].node in found)
-
-
-def _behind(joint: Joint) -> tuple[int, ...]:
-    """Which tangents each gradient is computed from, a bit for each."""
-    everything = (1 << len(joint.tangents)) - 1
-    if len(joint.tangents) < 2:
-        return (everything,) * len(joint.wanted)
-    bits = {tangent: 1 << i for i, tangent in enumerate(joint.tangents)}
-    for node in joint.graph.nodes:
-        if node not in bits:
-            mask = 0
-            for argument in node.all_input_nodes:
-                mask |= bits[argument]
-            bits[node] = mask
-    return tuple(bits[g] or everything if g is not None else everything for g in joint.grads)
-
-
-def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
-    """The facts of a traced program, and the tensors it holds."""
-    held: list[torch.Tensor] = []
-    numbers: dict[int, int] = {}
-
-    def hold(real: torch.Tensor) -> Place:
-        number = numbers.setdefault(id(real), len(held))
-        if number == len(held):
-            held.append(real)
-        return "held", number
-
-    def place(primal: Primal) -> Place:
-        if primal.members:
-            return "base", primal.members[0]
-        return ("argument", primal.argument) if primal.argument is not None else hold(primal.real)
-
-    primals = tuple(place(p) for p in joint.primals)
-    sources = tuple(place(p) for p in joint.sources)
-    paths = paths_of(gm)
-    enables_grad = joint.needs_backward and not torch.is_grad_enabled()
-    around = torch.is_inference_mode_enabled() and not enables_grad
-    facts = Facts(
-        primals,
-        sources,
-        tuple(m for i in joint.written for m in joint.primals[i].members if not joint.primals[i].fake.is_inference()),
-        tuple(paths.get(id(t), "") for t in held),
-        len(joint.results),
-        tuple(joint.outputs),
-        joint.spec,
-        tuple(joint.returned),
-        tuple(i for i in joint.written if not joint.primals[i].fake.is_inference()),
-        tuple(joint.relaid),
-        tuple(joint.differentiable),
-        tuple((n.meta["val"].stride(), tuple(n.meta["val"].shape)) for n in joint.tangents),
-        tuple(joint.wanted),
-        _behind(joint),
-        tuple(saved_primals),
-        joint.backward_error,
-        tuple(joint.modes_after),
-        joint.clears_autocast_cache,
-        enables_grad,
-        tuple((i, is_inference) for i, is_inference in enumerate(joint.inference) if is_inference != around),
-        joint.sharing_matters(),
-        any(n.target in ASK_GRAD_MODE for n in joint.graph.nodes),
-        any(draws(n) for n in joint.graph.nodes),
-        _reads_what_it_writes(joint),
-    )
-    return facts, held

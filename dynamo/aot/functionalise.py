@@ -1,4 +1,4 @@
-"""Facts about ATen ops that make a recorded program functional: which write, which are views, and how to undo a view.
+"""What makes a recorded program functional: the forms of writing ATen ops that don't write, and how to undo a view.
 
 A write to a view is a write to what it views: `select_scatter` undoes `select`, `slice_scatter` undoes `slice`, a reshape is
 undone by the reshape back. Those rows are the views of aten/src/ATen/FunctionalInverses.cpp.
@@ -7,7 +7,6 @@ undone by the reshape back. Those rows are the views of aten/src/ATen/Functional
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,30 +14,11 @@ import torch
 
 from dynamo.aot import rng  # noqa: F401  # declares an operator
 from dynamo.aot.facts import Step
+from dynamo.ops.facts import facts_of
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
 
-
-@dataclass(frozen=True, slots=True)
-class OpFacts:
-    """How an op treats its arguments. `writes`: positions or keyword names it writes to; `views`: it returns views of its first tensor."""
-
-    writes: tuple[int | str, ...] = ()
-    views: bool = False
-    reshapes_in_place: bool = False
-    is_random: bool = False
-
-
-# ops that write to arguments their schema calls constant: position of `training`, and of what is written then
-UNDECLARED_WRITES: dict[Any, tuple[int, tuple[int, ...]]] = {
-    aten.native_batch_norm.default: (5, (3, 4)),
-    aten.cudnn_batch_norm.default: (5, (3, 4)),
-    aten.miopen_batch_norm.default: (5, (3, 4)),
-}
-
-# ops that write to what their schema says only in training: position of `training`, and the op that is the same without it
-WRITES_IN_TRAINING: dict[Any, tuple[int, Any]] = {aten._native_batch_norm_legit.default: (5, aten.native_batch_norm.default)}
 
 # functional forms whose name does not follow from the op's
 _FUNCTIONAL: dict[Any, Any] = {
@@ -54,21 +34,7 @@ _FUNCTIONAL: dict[Any, Any] = {
 # ops that compute in the dtype of `out` where no dtype is given, instead of casting what they would return without it
 _COMPUTES_AS_OUT = frozenset({"sum", "prod", "mean", "nansum", "cumsum", "cumprod"})
 
-# views that change nothing below autograd; they get no node of their own
-SAME = frozenset({aten.detach.default, aten.alias.default, aten.lift_fresh.default})
 _MULTI = frozenset({aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections})
-
-
-@cache
-def facts_of(op: Any) -> OpFacts:
-    writes: list[int | str] = []
-    for i, arg in enumerate(op._schema.arguments):
-        if arg.alias_info is not None and arg.alias_info.is_write:
-            writes.append(arg.name if arg.kwarg_only else i)
-    returns = op._schema.returns
-    views = not writes and any(r.alias_info is not None for r in returns)
-    tags = op.tags
-    return OpFacts(tuple(writes), views, torch.Tag.inplace_view in tags, torch.Tag.nondeterministic_seeded in tags)
 
 
 @cache
@@ -77,7 +43,8 @@ def functional_form(op: Any) -> Any:
     known = _FUNCTIONAL.get(op)
     if known is not None:
         return known
-    if op in UNDECLARED_WRITES:
+    training = facts_of(op).training
+    if training is not None and training.how == "writes":
         return None
     namespace, _, name = op._schema.name.partition("::")
     library = getattr(torch.ops, namespace)
@@ -88,7 +55,7 @@ def functional_form(op: Any) -> Any:
             continue
         for overload in packet.overloads():
             form = getattr(packet, overload)
-            if _same_arguments(form, wanted) and not form._schema.is_mutable:
+            if _same_arguments(form, wanted) and not facts_of(form).writes:
                 return form
     return None
 

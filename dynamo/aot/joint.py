@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 import torch
@@ -13,12 +14,14 @@ from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
-from dynamo.aot.functionalise import facts_of
+from dynamo.aot.histories import freed
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
-from dynamo.fake import FakeTensor
-from dynamo.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
+from dynamo.fake import FakeMode, FakeTensor
+from dynamo.fake.convert import modes_off
+from dynamo.ops.facts import facts_of
+from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -69,7 +72,8 @@ class Joint:
     tangents: list[Node] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
     grads: list[Node | None] = field(default_factory=list)
-    backward_error: tuple[str, str] = ("", "")  # kind of exception, its message
+    freed: tuple[int, ...] = ()  # see `histories.freed`
+    backward_errors: tuple[tuple[str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
     inference: list[bool] = field(default_factory=list)  # per result, whether it is an inference tensor
@@ -219,7 +223,7 @@ class Builder:
             raise AotError(f"{target.__name__} inside a graph: kernels read that mode while they run")
         target = STATE_OPS.get(target, target)
         special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
-        if special is not None and getattr(target, "__module__", "") == "dynamo.graph_helpers":
+        if special is not None and getattr(target, "__module__", "") == "dynamo.graph.helpers":
             return special(self, *args, **kwargs)
         return _WITH_CHECKS.get(target, target)(*args, **kwargs)
 
@@ -320,22 +324,51 @@ class Builder:
         near = self._nearest_primal(value)
         if near is not None:
             index, steps = near
-            return Output("input", index, steps=tuple(steps), tracked=not value.is_leaf)
+            if value.requires_grad and any(step.op is aten.detach.default for step in steps):
+                raise AotError("a detached input is written, and has a history of its own")
+            return Output("input", index, None, tuple(steps), *self._history(value))
         track = self.tracer.track_of(value)
         root = track.root
         members = groups[id(root)]
-        steps = track.steps()
+        top = self._with_history(members, root)
+        steps = track.steps(top)
         direct = not steps or root.is_shadow or (len(members) == 1 and not value.requires_grad)
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
-        held = value if direct else root.fake
+        held = value if direct else top.fake
         key = id(root)
         if key not in placed:
             placed[key] = len(joint.results)
             joint.results.append(self._result_node(joint, held, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
-        return Output("graph", placed[key], steps=() if direct else tuple(steps), tracked=not value.is_leaf)
+        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value))
+
+    def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
+        """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""
+        grad_mode = self.tracer.track_of(view).grad_mode
+        try:
+            with modes_off():  # autograd makes the history of a written view again, which is no part of the program
+                return not view.is_leaf, grad_mode, False
+        except RuntimeError:
+            return grad_mode, grad_mode, True
+
+    def _with_history(self, members: list[FakeTensor], root: Track) -> Track:
+        """The tensor whose history results over one memory have: the root, or an alias of it that autograd doesn't know as one.
+
+        What Python gets from a factory is such an alias: a detached one of what the factory made.
+        """
+        tops: dict[int, Track] = {}
+        for member in members:
+            if member.requires_grad and not root.is_shadow:
+                at: Track = member.track  # type: ignore[attr-defined]
+                while at.parent is not None and not at.parent.is_shadow and at.step is not None and at.step.op is not aten.detach.default:
+                    at = at.parent
+                tops[id(at)] = at
+        top = next(iter(tops.values()), root)
+        if len(tops) > 1 or (len(members) > 1 and any(not facts_of(step.op).same for step in top.steps())):
+            raise AotError("results that share memory have histories that don't")
+        return top
 
     def _result_node(self, joint: Joint, fake: FakeTensor, view_is_fine: bool) -> Node:
         """Results never alias an input, another result, or a value that backward may keep."""
@@ -402,20 +435,43 @@ class Builder:
             joint.tangents[-1].meta["phase"] = "tangent"
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None
-        joint.wanted = wanted
+        joint.wanted, joint.freed = wanted, freed(ends)
+        leaves = [self.primals[i].leaf for i in wanted]
         try:
-            with _one_thread(), torch.enable_grad(), without_autocast():
-                grads = torch.autograd.grad(
-                    ends, [self.primals[i].leaf for i in wanted], tangents, allow_unused=True, materialize_grads=False
-                )
+            grads = _gradients(ends, leaves, tangents)
         except RuntimeError as error:
-            if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
-                raise
             # eager would only notice when backward is called, so the forward must still run
-            joint.backward_error = type(error).__name__, str(error)
-            joint.grads = [None] * len(wanted)
-            return
+            everything = _found_when_called(error)
+            joint.backward_errors = tuple(_error(end, leaves, tangent) for end, tangent in zip(ends, tangents, strict=True))
+            works = [not kind for kind, _ in joint.backward_errors]
+            if all(works):
+                joint.backward_errors, works = (everything,) * len(ends), [False] * len(ends)
+            grads = (None,) * len(wanted)
+            if any(works):
+                grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
+
+
+def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+    """The graph is kept: after an error of one end others are differentiated."""
+    with _one_thread(), torch.enable_grad(), without_autocast():
+        return torch.autograd.grad(ends, leaves, tangents, retain_graph=True, allow_unused=True, materialize_grads=False)
+
+
+def _error(end: Tensor, leaves: Sequence[Tensor], tangent: Tensor) -> tuple[str, str]:
+    """What a backward pass from this end alone raises. Nothing of it is recorded, also not what meta kernels call."""
+    try:
+        with torch.utils._python_dispatch._disable_current_modes(), FakeMode():
+            _gradients([end], leaves, [tangent])
+    except RuntimeError as error:
+        return _found_when_called(error)
+    return "", ""
+
+
+def _found_when_called(error: RuntimeError) -> tuple[str, str]:
+    if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
+        raise error
+    return type(error).__name__, str(error)
 
 
 # What autograd says about a backward that only its caller would meet.

@@ -13,86 +13,18 @@ import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
+from dynamo.aot.again import Again, Pieces
 from dynamo.aot.errors import UNSEEN_GRADIENT
-
-if TYPE_CHECKING:
-    from torch.fx import GraphModule, Node
-
-    from dynamo.aot.again import Again, Pieces
-    from dynamo.aot.facts import Facts
+from dynamo.aot.plan import Plan
 
 Tensor = torch.Tensor
 
 _ENGINE = torch.autograd.graph._engine_run_backward.__code__
 _INPUTS = 3  # its arguments after the roots: gradients, retain_graph, create_graph, inputs
-# Calls behind which no gradient flows.
-_CONSTANT = ("detach", "detach_", "size", "stride")
-
-
-class Plan:
-    """Which results need a node of their own, in the order they are made, and which outputs each one is computed from.
-
-    `levels` holds per node (results, outputs); `cuts` are the nodes of the captured graph whose values those outputs are.
-    """
-
-    def __init__(self, gm: GraphModule, facts: Facts) -> None:
-        self.levels: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        self.linked: frozenset[int] = frozenset()
-        self.first = facts.differentiable.index(True) if any(facts.differentiable) else 0
-        output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
-        self.nodes: list[Node | Any] = list(tree_leaves(output.args[0]))
-        alone = sum(facts.differentiable) < 2 and not any(o.kind == "input" and o.steps for o in facts.outputs)
-        if alone or len(self.nodes) != len(facts.outputs):  # one node may stand for several outputs
-            return
-        needed = self._needed(gm, facts)
-        depth: dict[int, int] = {}
-        while len(depth) < len(needed):
-            ready = [
-                r for r in needed if r not in depth and all(facts.outputs[p].kind == "input" or _of(facts, p) in depth for p in needed[r])
-            ]
-            if not ready:  # memory that results share was written from results: no order of nodes says that
-                return
-            for r in ready:
-                below = [depth[_of(facts, p)] for p in needed[r] if facts.outputs[p].kind == "graph"]
-                depth[r] = 1 + max(below, default=0) if needed[r] else 0
-        for level in range(1, max(depth.values(), default=0) + 1):
-            results = tuple(r for r in needed if depth[r] == level)
-            self.levels.append((results, tuple(sorted({p for r in results for p in needed[r]}))))
-        self.linked = frozenset(r for r in needed if depth[r])
-
-    @property
-    def cuts(self) -> frozenset[Node]:
-        return frozenset(self.nodes[p] for _, outputs in self.levels for p in outputs)
-
-    def _needed(self, gm: GraphModule, facts: Facts) -> dict[int, set[int]]:
-        """Per result with a gradient, the nearest outputs it was computed from. A bit of a mask is an output."""
-        bits: dict[Any, int] = {}
-        for p, (node, o) in enumerate(zip(self.nodes, facts.outputs, strict=True)):
-            differentiable = o.tracked and (facts.differentiable[o.index] if o.kind == "graph" else o.kind == "input" and o.steps)
-            if differentiable and isinstance(node, torch.fx.Node):
-                bits.setdefault(node, 1 << p)
-        inside: dict[Node, int] = {}
-        for node in gm.graph.nodes:
-            mask = 0
-            if getattr(node.target, "__name__", node.target) not in _CONSTANT:
-                for argument in node.all_input_nodes:
-                    mask |= bits.get(argument) or inside[argument]
-            inside[node] = mask
-        masks: dict[int, int] = {}
-        for node, o in zip(self.nodes, facts.outputs, strict=True):
-            if o.kind == "graph" and facts.differentiable[o.index] and isinstance(node, torch.fx.Node):
-                masks[o.index] = masks.get(o.index, 0) | inside[node]
-        own = {p: _of(facts, p) for p, o in enumerate(facts.outputs) if o.kind == "graph"}
-        return {r: {p for p in range(mask.bit_length()) if mask >> p & 1 and own.get(p) != r} for r, mask in masks.items()}
-
-
-def _of(facts: Facts, position: int) -> int:
-    return facts.outputs[position].index
 
 
 class Watched:

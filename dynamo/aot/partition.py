@@ -2,6 +2,9 @@
 
 Saving costs memory traffic, recomputing costs time; a minimum cut between what can't be recomputed and what the backward reads
 finds the cheapest set of values to save, as in "Memory-Efficient Training as a Min Cut Problem" (the partitioner of functorch).
+
+Where an argument stands for an intermediate value that eager would keep, a write to that argument before the backward is an error
+("modified by an inplace operation") that eager doesn't raise; torch's own partitioner has the same limit.
 """
 
 from __future__ import annotations
@@ -16,12 +19,10 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynamo.aot.flow import INFINITE, Network
-from dynamo.aot.functionalise import facts_of
 from dynamo.aot.joint import Joint, alias_source
-from dynamo.aot.rng import draws
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor
-from dynamo.op_effects import acting
+from dynamo.ops.facts import acting, draws, facts_of
 
 aten = torch.ops.aten
 
@@ -41,36 +42,6 @@ class Parts:
     recomputed: int = 0
 
 
-# besides pointwise ops and views: made from nothing, or a copy of what is there
-_CHEAP = frozenset(
-    {
-        aten.full.default,
-        aten.zeros.default,
-        aten.ones.default,
-        aten.empty.memory_format,
-        aten.empty_strided.default,
-        aten.arange.default,
-        aten.arange.start,
-        aten.arange.start_step,
-        aten.scalar_tensor.default,
-        aten.full_like.default,
-        aten.zeros_like.default,
-        aten.ones_like.default,
-        aten.new_zeros.default,
-        aten.new_ones.default,
-        aten.new_full.default,
-        aten._to_copy.default,
-        aten.clone.default,
-        aten.constant_pad_nd.default,
-        aten.tril.default,
-        aten.triu.default,
-        aten.repeat.default,
-        aten.flip.default,
-        aten.copy.default,
-    }
-)
-
-
 def is_view(node: Node) -> bool:
     return node.op == "call_function" and alias_source(node) is not node
 
@@ -79,9 +50,7 @@ def is_cheap(node: Node) -> bool:
     """May be computed twice: pointwise, a view, a constant."""
     if node.op == "get_attr" or node.target is getitem:
         return True
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or draws(node):
-        return False
-    return facts_of(node.target).views or node.target in _CHEAP or torch.Tag.pointwise in node.target.tags
+    return node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).cheap
 
 
 def size_of(node: Node) -> int:
@@ -165,8 +134,10 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     source, sink = 2 * len(nodes), 2 * len(nodes) + 1
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
+    returned = set(joint.results)
     for node, i in number.items():
-        network.connect(2 * i, 2 * i + 1, _saving_cost(node, changed))
+        alive = (node.op == "placeholder" and node not in changed) or (node in returned and node in reads and not is_view(node))
+        network.connect(2 * i, 2 * i + 1, _cost_of_keeping(node, reads) if alive else _saving_cost(node))
         if not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
         if node in reads:
@@ -181,13 +152,14 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     return {n for n, i in number.items() if near[2 * i] and not near[2 * i + 1]}
 
 
-def _saving_cost(node: Node, changed: set[Node]) -> int:
+def _cost_of_keeping(node: Node, reads: set[Node]) -> int:
+    """Of values that are alive anyway. Eager keeps what its formulas read: what else is kept can be written to before the backward."""
+    return 0 if node in reads else 1
+
+
+def _saving_cost(node: Node) -> int:
     size = size_of(node)
-    if size >= INFINITE:
-        return INFINITE
-    if node.op == "placeholder":
-        return 2 * size + 1 if node in changed else 0  # alive anyway, unless it has to be copied first
-    if _inside_region(node):
+    if size >= INFINITE or _inside_region(node):
         return INFINITE
     # a saved view is copied, so that nobody else can write to it
     return 4 * size + 2 if is_view(node) else 2 * size + 1

@@ -5,26 +5,23 @@ Apart from the package's front because a process that finds its graphs in a cach
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import partition as partitions
+from dynamo.aot.compilers import Compiled, Compilers
+from dynamo.aot.describing import describe
 from dynamo.aot.errors import AotError
-from dynamo.aot.facts import Facts, describe
+from dynamo.aot.facts import Facts
 from dynamo.aot.joint import trace_joint
 from dynamo.aot.report import report
 from dynamo.fake import FakeError
 from dynamo.trace import emit, stage
 from dynamo.trace.events import Note
-
-if TYPE_CHECKING:
-    from dynamo.aot import Compilers
-
-Compiled = Callable[[list[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True)

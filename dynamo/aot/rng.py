@@ -3,7 +3,7 @@
 Random numbers come from torch's default generators, in the order of the program, so `torch.manual_seed` makes a compiled run
 reproducible. Three rules keep forward and backward in agreement: a random op is never recomputed (the partitioner saves its
 result, also inside checkpointed regions); it is never removed or merged; an in-place draw (`bernoulli_`) is recorded as the
-functional draw that consumes the generator the same way.
+functional draw that consumes the generator the same way, in the order of the memory it goes to.
 
 Seeding, reading and setting the state are operators here (`STATE_OPS`) that count as draws, so all of that stays in program order.
 """
@@ -30,6 +30,11 @@ def _integers(like: torch.Tensor, low: int, high: int | None, *, generator: torc
     return torch.empty_like(like).random_(low, high, generator=generator)
 
 
+def _normal_apart(like: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: torch.Generator | None = None) -> torch.Tensor:
+    apart = torch.empty((*like.shape, 2), dtype=like.dtype, device=like.device).select(-1, 0)
+    return apart.normal_(mean, std, generator=generator).clone(memory_format=torch.contiguous_format)
+
+
 # schema, what runs, what it gives while tracing
 _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
     ("manual_seed(int seed) -> ()", _seed, lambda device, seed: None),
@@ -44,6 +49,12 @@ _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
         "random_from(Tensor like, int low, int? high, *, Generator? generator=None) -> Tensor",
         _integers,
         lambda device, like, low, high: torch.empty_like(like),
+    ),
+    # into contiguous memory `normal_` draws pairs, into other memory one number after the other
+    (
+        "normal_apart(Tensor like, float mean=0., float std=1., *, Generator? generator=None) -> Tensor",
+        _normal_apart,
+        lambda device, like, *moments: torch.empty_like(like, memory_format=torch.contiguous_format),
     ),
 )
 
@@ -66,10 +77,23 @@ STATE_OPS: dict[Callable[..., Any], Any] = {
 }
 
 
-def is_random(op: Any) -> bool:
-    """True for ops that draw from a generator."""
-    return isinstance(op, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in op.tags
+def draw(emit: Callable[..., Any], op: Any, form: Any, target: torch.Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Record an in-place draw as its functional form, over nodes. It fills `target` in the order of its memory, not of its dims."""
+    if target.is_contiguous():
+        return emit(form, *args, **kwargs)
+    strides = target.stride()
+    if op is torch.ops.aten.normal_.default:
+        form = torch.ops.dynamo_debug.normal_apart.default
+    order = sorted(range(target.dim()), key=lambda d: -strides[d])
+    if order == list(range(target.dim())):
+        return emit(form, *args, **kwargs)
 
+    def turned(value: Any) -> Any:
+        if not isinstance(value, Node):
+            return value
+        if value.meta["val"].shape != target.shape:
+            value = emit(torch.ops.aten.expand.default, value, list(target.shape))
+        return emit(torch.ops.aten.permute.default, value, order)
 
-def draws(node: Node) -> bool:
-    return node.op == "call_function" and is_random(node.target)
+    drawn = emit(form, *map(turned, args), **kwargs)
+    return emit(torch.ops.aten.permute.default, drawn, [order.index(d) for d in range(target.dim())])

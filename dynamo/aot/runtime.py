@@ -13,18 +13,18 @@ from torch.utils._pytree import tree_unflatten
 
 from dynamo import config
 from dynamo.aot import links
-from dynamo.aot.again import Again, is_wanted, version_of
+from dynamo.aot.again import Again, is_wanted, saved_of, set_aside, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
-from dynamo.invariant import watched
-from dynamo.modes import leave
-from dynamo.rescue import KEEPS_INPUTS
+from dynamo.aot.several import Several, has_nan, keeps_graph
+from dynamo.graph.invariant import watched
+from dynamo.graph.rescue import KEEPS_INPUTS
+from dynamo.surroundings.modes import leave
 
 Tensor = torch.Tensor
 Compiled = Callable[[list[Any]], Sequence[Any]]
+Builder = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 
-# Whether the backward pass that runs now may be repeated; where torch can't tell, it may.
-_keeps_graph: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 _Key = torch._C.DispatchKey
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
@@ -62,7 +62,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     differentiable = [i for i, d in enumerate(facts.differentiable) if d]
     tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
     first = differentiable[0]
-    kind_of_error, error = facts.backward_error
+    failing = [(i, *error) for i, error in zip(differentiable, facts.backward_errors, strict=False) if error[0]]
 
     run_forward = guarded(forward)
     run_backward: Compiled | None = None
@@ -75,13 +75,15 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     keeps = bool(extras or overwritten)
     draws = facts.draws and not again.reason
     has_links = bool(plan.levels)
+    several = Several(facts, again)
+    has_parts = several.is_needed
 
     def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         nonlocal run_backward, lays_out
         if run_backward is None:
             program = getattr(backward, "settle", lambda: backward)()
             run_backward, lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
-        inputs = [*ctx.saved_tensors]
+        inputs = [] if has_parts and ctx.is_bare else [*saved_of(ctx)]
         missing = 0
         for bit, (i, strides, shape, is_dense) in enumerate(tangents):
             if grads[i] is None:
@@ -90,11 +92,21 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
                 continue
             grad = _resolved(grads[i])
             inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
-        if releases:
+        doubtful = missing and releases and several.may_meet(missing)
+        if releases and not doubtful:
+            release(ctx, missing)
+            if ctx.aside is not None and not keeps_graph():
+                ctx.aside = None
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
-            if keeps and not _keeps_graph():
-                ctx.extras = None
         computed = run_backward(inputs)
+        if doubtful:
+            if has_nan(computed) and not again.obstacle(ctx):
+                computed = again.gradients(ctx, grads)
+                release(ctx, missing)
+                return computed
+            release(ctx, missing)
+            if not keeps_graph():
+                ctx.aside = None
         if missing:
             computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in zip(computed, behind, wanted, strict=True)]
         if wants_all:
@@ -104,6 +116,12 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             out[i] = grad
         return out
 
+    def release(ctx: Any, missing: int) -> None:
+        if has_parts:
+            several.spend(ctx, missing)
+        elif keeps and not keeps_graph():
+            ctx.extras = None
+
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
@@ -112,8 +130,12 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
                 ctx.random_states = again.generators.states()
             if has_links:
                 ctx.watched = None
+            if has_parts:
+                ctx.left = ctx.kept = None
             old = [flat[i].clone() for i in overwritten] if overwritten else []
             outs = run_forward(list(flat))
+            if has_parts:
+                ctx.is_bare = not saved_primals and len(outs) == results
             ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
             if keeps:
                 ctx.extras = [(t, version_of(t)) for t in [*[flat[i] for i in extras], *old]]
@@ -124,14 +146,20 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
         is_given = grads[first] is not None or any(g is not None for g in grads)
-        if error and is_given:
-            raise getattr(builtins, kind_of_error, RuntimeError)(error)
+        if failing:
+            for i, kind, message in failing:
+                if grads[i] is not None:
+                    raise getattr(builtins, kind, RuntimeError)(message)
         if has_links and (found := links.rest(ctx, grads, plan)) is not None:
-            if keeps and not _keeps_graph():
+            if keeps and not keeps_graph():
                 ctx.extras = None
             return tuple(found)
         if not is_given:
+            if not (keeps_graph() or (has_parts and (ctx.left is not None or ctx.is_bare))):
+                set_aside(ctx)
             return tuple(_absent(ctx, p) for p in range(primals))
+        if has_parts and ctx.left is not None and (later := several.later(ctx, grads)) is not None:
+            return tuple(later)
         if not is_wanted():
             return tuple(differentiate(ctx, grads, releases=True))
         reason = again.obstacle(ctx)
@@ -141,12 +169,13 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             out = list(differentiate(ctx, grads, releases=False))
         if not torch.is_grad_enabled():
             return tuple(out)
-        return tuple(_refusing(reason, out, (*ctx.saved_tensors, *grads)))
+        return tuple(_refusing(reason, out, (*saved_of(ctx), *grads)))
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
     CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]
+    CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
     call = _applying(CompiledGraph)
     if facts.relaid:
         call = _apart(call, [index for index, *_ in facts.relaid])
@@ -284,35 +313,46 @@ def _at(place: Place, args: Sequence[Any], held: Sequence[Tensor]) -> Any:
     return held[index] if kind == "held" else args[index] if kind == "argument" else flat_base(args[index])
 
 
-def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Callable[[tuple[Any, ...], Sequence[Any]], Any]:
+def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
     """How one result for the caller is made from the arguments and the results of the graph."""
-    index, steps, tracked = output.index, output.steps, output.tracked
+    index, steps, grad_mode = output.index, output.steps, output.tracked or output.grad_mode
     if output.kind == "constant":
         value = output.value
         return lambda args, results: value
     if output.kind == "graph":
         if not steps:
             return lambda args, results: results[index]
-        return lambda args, results: _view(results[index], steps, tracked)
+        return lambda args, results: _view(results[index], steps, grad_mode, output.stale)
     place = facts.sources[index]
-    return lambda args, results: _view(_at(place, args, held), steps, tracked) if steps else _at(place, args, held)
+    return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
 
 
-def _view(base: Tensor, steps: tuple[Any, ...], tracked: bool) -> Tensor:
-    with torch.set_grad_enabled(tracked):
+def _with_ready(builders: Sequence[Builder], early: Sequence[int], args: tuple[Any, ...]) -> Sequence[Builder]:
+    """The builders, those of `early` views of inputs run already: before what the graph wrote to the inputs is counted."""
+    made = list(builders)
+    for i in early:
+        view = builders[i](args, ())
+        made[i] = lambda args, results, view=view: view  # type: ignore[misc]  # mypy has no type for a default that binds a loop variable
+    return made
+
+
+def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool = False) -> Tensor:
+    """`written`: the base counts as written since."""
+    view = base
+    with torch.set_grad_enabled(grad_mode):
         for step in steps:
-            base = step(base)
-    return base
+            view = step(view)
+    if written:
+        torch.autograd.graph.increment_version(base)
+    return view
 
 
 def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
     written, members, relaid = facts.written, facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
-    modes = facts.modes_after
-    clears = facts.clears_autocast_cache
     counted = bool(facts.wanted)  # see `_apart`
-    if not (written or returned or relaid or modes or clears):
+    if not (written or returned or relaid):
         return None
 
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
@@ -325,6 +365,17 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
             tensor = _at(facts.sources[index], args, held)
             with torch.autograd._unsafe_preserve_version_counter(tensor) if counted else nullcontext():
                 tensor.as_strided_(shape, strides, offset)
+
+    return apply
+
+
+def _leaving(facts: Facts) -> Callable[[], None] | None:
+    """What the program did to the modes around it. The last step: results are linked and viewed in those that the graph began in."""
+    modes, clears = facts.modes_after, facts.clears_autocast_cache
+    if not (modes or clears):
+        return None
+
+    def apply() -> None:
         for row, value in modes:
             leave(row, value)
         if clears:
@@ -365,19 +416,20 @@ def _calling(
     facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any], linking: tuple[Again, links.Plan] | None
 ) -> Callable[..., Any]:
     gather = _gather(facts, held)
-    after = _after(facts, held)
+    after, leaving = _after(facts, held), _leaving(facts)
     outputs = facts.outputs
     if facts.inference:
         run = _as_inferred(run, facts.inference)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
-    if direct and after is None and linking is None:
+    if direct and after is None and leaving is None and linking is None:
         if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
     builders = [_builder(facts, held, o) for o in outputs]
+    stale = [i for i, o in enumerate(outputs) if o.stale and o.kind == "input"]
     connect = None if linking is None else partial(links.connect, again=linking[0], plan=linking[1])
     if connect is not None and facts.enables_grad:
         connect = torch.enable_grad()(connect)
@@ -385,9 +437,12 @@ def _calling(
     def call(*args: Any) -> Any:
         flat = gather(args)
         results = run(flat)
+        make = _with_ready(builders, stale, args) if stale else builders
         if after is not None:
             after(args, flat, results)
-        made = [b(args, results) for b in builders] if connect is None else connect(results, args, builders)
+        made = [b(args, results) for b in make] if connect is None else connect(results, args, make)
+        if leaving is not None:
+            leaving()
         return tuple(made) if plain else tree_unflatten(made, spec)
 
     return call

@@ -20,14 +20,9 @@ from torch.fx import Graph, Node
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Step
 from dynamo.aot.functionalise import (
-    SAME,
-    UNDECLARED_WRITES,
     UNDO,
     VIEW_OF_IN_PLACE,
-    WRITES_IN_TRAINING,
     Cloned,
-    OpFacts,
-    facts_of,
     flat,
     functional_form,
     is_multi,
@@ -35,13 +30,18 @@ from dynamo.aot.functionalise import (
     options_from_out,
     part_steps,
 )
+from dynamo.aot.rng import draw
 from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
 from dynamo.fake import mode as fake_mode
+from dynamo.fake.convert import modes_off
 from dynamo.fake.overlap import overlaps_itself
+from dynamo.faults import through
+from dynamo.ops.facts import Facts, facts_of, overload
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
+Writes = tuple[int | str, ...]  # positions and keyword names of what an operator writes to
 Source = tuple[str, int, tuple[str, ...]]
 Decompositions = Mapping[Any, Callable[..., Any]]
 
@@ -54,7 +54,8 @@ def val_of(fake: FakeTensor) -> FakeTensor:
 class Track:
     """Where the value of one fake comes from."""
 
-    __slots__ = ("fake", "is_shadow", "node", "parent", "root", "step", "version", "writes")
+    # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
+    __slots__ = ("fake", "grad_mode", "is_shadow", "node", "parent", "root", "step", "version", "writes")
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
@@ -65,14 +66,17 @@ class Track:
         self.root: Track = self if parent is None else parent.root
         self.writes = 0  # of a root: how often its storage was written
         self.version = self.root.writes
+        self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and torch.is_grad_enabled())
 
-    def steps(self) -> list[Step]:
-        """From the root to this fake."""
+    def steps(self, top: Track | None = None) -> list[Step]:
+        """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""
         found: list[Step] = []
         at = self
-        while at.parent is not None and at.step is not None:
+        while at is not top and at.parent is not None and at.step is not None:
             found.append(at.step)
             at = at.parent
+        if top is not None and at is not top:
+            found.append(Step(aten.detach.default))
         return found[::-1]
 
 
@@ -149,7 +153,8 @@ class Tracer(FakeMode):
         values = tuple(_value(a) for a in node_args)
         value_kwargs = {k: _value(v) for k, v in node_kwargs.items()}
         if isinstance(op, OpOverload):
-            out = fake_mode.run(self, op, values, value_kwargs)
+            with modes_off():  # between the program's own calls this mode is on, and must not see what the meta kernel calls
+                out = fake_mode.run(self, op, values, value_kwargs)
         else:
             with FakeMode():
                 out = op(*values, **value_kwargs)
@@ -235,7 +240,7 @@ class Tracer(FakeMode):
         return track.node
 
     def _replay(self, step: Step, parent: Node) -> Node:
-        if step.op in SAME:
+        if facts_of(step.op).same:
             return parent
         return self.emit(step.op, parent, *step.args, **dict(step.kwargs))
 
@@ -252,7 +257,7 @@ class Tracer(FakeMode):
         track.version = root.writes
 
     def _undo(self, parent: Track, step: Step, node: Node) -> Node:
-        if step.op in SAME:
+        if facts_of(step.op).same:
             return node
         if step.op is aten.as_strided.default and overlaps_itself(node.meta["val"].shape, step.args[1]):
             raise AotError("writing through a view that shows an element twice is not supported")
@@ -305,22 +310,22 @@ class Tracer(FakeMode):
             return special(self, func, args, kwargs)
         if special is fake_mode._lift:
             return self._constant(func, args[0])
-        in_training = WRITES_IN_TRAINING.get(func)
-        if in_training is not None and not args[in_training[0]]:
-            func = in_training[1]
         facts = facts_of(func)
-        undeclared = UNDECLARED_WRITES.get(func)
-        if undeclared is not None and args[undeclared[0]] and args[undeclared[1][0]] is not None:
-            return self._write_op(func, args, kwargs, OpFacts(undeclared[1]))
+        if (training := facts.training) is not None:
+            if training.how == "declares" and not args[training.flag]:
+                func = overload(training.otherwise)
+                facts = facts_of(func)
+            elif training.how == "writes" and args[training.flag] and args[training.statistics[0]] is not None:
+                return self._write_op(func, args, kwargs, training.statistics)
         if facts.reshapes_in_place:
             return self._reshape_in_place(func, args, kwargs)
         if facts.writes:
-            return self._write_op(func, args, kwargs, facts)
+            return self._write_op(func, args, kwargs, facts.writes)
         if facts.views:
             return self._view_op(func, args, kwargs)
         return self._plain_op(func, args, kwargs)
 
-    def _own_results(self, facts: OpFacts, out: Any) -> Any:
+    def _own_results(self, facts: Facts, out: Any) -> Any:
         """A decomposition may end in a view of what it made; autograd keeps no history for views made below it."""
         if facts.views or facts.writes:
             return out
@@ -367,6 +372,7 @@ class Tracer(FakeMode):
         node_args = tuple(self.lower(a) for a in args)
         node_kwargs = {k: self.lower(v) for k, v in kwargs.items()} if kwargs else {}
         out = fake_mode.run(self, func, args, kwargs)
+        func = through("trace", func, func, node_args, node_kwargs, out, self.phase == "backward")
         return self._adopt(self.record(func, node_args, node_kwargs, out), out)
 
     def _adopt(self, node: Any, out: Any) -> Any:
@@ -389,7 +395,7 @@ class Tracer(FakeMode):
         out = fake_mode.run(self, func, args, kwargs)
         if isinstance(out, FakeTensor):
             step = self._step(func, args, kwargs, parent)
-            if func in SAME:
+            if facts_of(func).same:
                 self.track(out, self._current(parent), parent, step)
             else:
                 node = self.record(func, (self._current(parent), *args[1:]), kwargs, out)
@@ -422,19 +428,19 @@ class Tracer(FakeMode):
         self.track(fake, self._replay(step, node), old, step)
         return fake
 
-    def _write_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], facts: OpFacts) -> Any:
-        written = self._written(args, kwargs, facts)
+    def _write_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], writes: Writes) -> Any:
+        written = self._written(args, kwargs, writes)
         simple = _SIMPLE_WRITES.get(func)
         before = [(f.shape, f.untyped_storage()._cdata) for f in written]
         form = functional_form(func)
         call_args, call_kwargs = args, kwargs
         if form is None:
-            form = Cloned(func, facts.writes)
+            form = Cloned(func, writes)
         elif form is not func:
-            call_kwargs = {k: v for k, v in kwargs.items() if k not in facts.writes} | options_from_out(func, form, kwargs)
+            call_kwargs = {k: v for k, v in kwargs.items() if k not in writes} | options_from_out(func, form, kwargs)
         if "generator" in call_kwargs and call_kwargs["generator"] is None:
             call_kwargs = {k: v for k, v in call_kwargs.items() if k != "generator"}
-        if len({id(f) for f in written}) != len(written) or _reads_list_of(written, args, facts):
+        if len({id(f) for f in written}) != len(written) or _reads_list_of(written, args, writes):
             raise AotError(f"{func} reads what it has just written")
         lowered = tuple(self.lower(a) for a in (*call_args, *missing_arguments(func, form, len(call_args))))
         lowered_kwargs = {k: self.lower(v) for k, v in call_kwargs.items()}
@@ -445,7 +451,10 @@ class Tracer(FakeMode):
         if simple is not None:
             self.write(written[0], simple(self, written[0], lowered, lowered_kwargs))
             return result
-        new = self.emit(form, *lowered, **lowered_kwargs)
+        if writes == (0,) and facts_of(func).random:
+            new = draw(self.emit, func, form, written[0], lowered, lowered_kwargs)
+        else:
+            new = self.emit(form, *lowered, **lowered_kwargs)
         nodes = _flat_nodes(new)
         fresh = len(nodes) - len(written)
         if fresh < 0:
@@ -459,9 +468,9 @@ class Tracer(FakeMode):
                 self.track(out, next(adopted))
         return result
 
-    def _written(self, args: tuple[Any, ...], kwargs: dict[str, Any], facts: OpFacts) -> list[FakeTensor]:
+    def _written(self, args: tuple[Any, ...], kwargs: dict[str, Any], writes: Writes) -> list[FakeTensor]:
         found: list[FakeTensor] = []
-        for where in facts.writes:
+        for where in writes:
             value = kwargs.get(where) if isinstance(where, str) else args[where] if where < len(args) else None
             for t in flat(value):
                 found.append(t if type(t) is FakeTensor else self.lift(t))
@@ -480,7 +489,7 @@ class Tracer(FakeMode):
         track = self.track_of(fake)
         root = track.root
         # what Python gets from a factory is a detached alias of what the factory made
-        if root.node.op == "placeholder" or any(step.op not in SAME for step in track.steps()):
+        if root.node.op == "placeholder" or any(not facts_of(step.op).same for step in track.steps()):
             raise AotError("an op resized a tensor that is an input or a view")
         track.node = root.node = self.emit(
             aten.empty_strided.default, list(fake.shape), list(fake.stride()), dtype=fake.dtype, device=fake.fake_device
@@ -512,17 +521,22 @@ class Tracer(FakeMode):
         return n
 
 
-def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], facts: OpFacts) -> bool:
+def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], writes: Writes) -> bool:
     """A list op goes item by item: an item written early and read late is not what a functional op sees."""
     if len(written) < 2:
         return False
-    read = {id(t) for i, a in enumerate(args) if i not in facts.writes for t in flat(a)}
+    read = {id(t) for i, a in enumerate(args) if i not in writes for t in flat(a)}
     return any(id(f) in read for f in written)
 
 
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
+
+
+def _starts_anew(step: Step | None) -> bool:
+    """Does autograd not know the result as a view?"""
+    return step is None or step.op is aten.detach.default
 
 
 def _value(value: Any) -> Any:

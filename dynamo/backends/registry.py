@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dynamo.collector import paused
+from dynamo import config
+from dynamo.surroundings.collector import paused
 
 Backend = Callable[..., Callable[..., Any]]
 
@@ -37,7 +38,10 @@ ROWS: tuple[BackendRow, ...] = (
     ),
 )
 
+OWN_LIMIT = "recompile_limit"  # set on backends for which the option of that name doesn't hold
+
 _registered: dict[str, Backend] = {}
+_between: Callable[[str, Backend], Backend] | None = None
 
 
 class UnknownBackend(RuntimeError):
@@ -63,8 +67,24 @@ def list_backends(exclude_tags: tuple[str, ...] = ("debug",)) -> list[str]:
     return sorted({*rows, *_registered, *_entry_points()})
 
 
+def stand_between(wrap: Callable[[str, Backend], Backend] | None) -> None:
+    """From now on every backend that is looked up is replaced by `wrap(name, backend)`, so that tools see graphs. None: no more."""
+    global _between
+    _between = wrap
+
+
 def lookup_backend(backend: str | Backend) -> tuple[str, Backend]:
     """(name, callable). Raises UnknownBackend with the nearest names."""
+    name, found = looked_up(backend)
+    if _between is not None:
+        return name, _between(name, found)
+    if config.repro_after:  # the minifier stands above this package: it is found by name, and only where somebody asks for it
+        return name, cast(Backend, importlib.import_module("minifier.classic").between(name, found))
+    return name, found
+
+
+def looked_up(backend: str | Backend) -> tuple[str, Backend]:
+    """As `lookup_backend`, whoever stands between."""
     if not isinstance(backend, str):
         if not callable(backend):
             raise TypeError(f"backend must be a name or a callable, got {type(backend).__name__}")
@@ -91,6 +111,6 @@ def is_own(backend: Backend) -> bool:
 
 
 def _entry_points() -> dict[str, Any]:
-    from importlib.metadata import entry_points
+    from importlib.metadata import entry_points  # noqa: PLC0415  # reads the metadata of what is installed: only for names no row has
 
     return {p.name: p for p in entry_points(group="dynamo_debug_backends")}

@@ -6,6 +6,7 @@ All indices are original ones (`Program.instrs`). Answers are computed once per 
 from __future__ import annotations
 
 import dis
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -257,7 +258,7 @@ def resumable(program: Program, index: int) -> bool:
 
 def enterable(program: Program) -> bool:
     """Whether continuations of this code can exist at all."""
-    return not program.is_generator and bool(program.code.co_flags & 1)
+    return not program.is_generator and bool(program.code.co_flags & inspect.CO_OPTIMIZED)
 
 
 # -- what a step does to the shape of the state ---------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ Invariant: `target`, ranges and `Program.normal_index` always name existing indi
 from __future__ import annotations
 
 import dis
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType
@@ -95,12 +96,8 @@ class Program:
         """The range that protects original instruction `index`."""
         return _covering(self.ranges, index)
 
-    def normal_handler(self, index: int) -> Range | None:
-        """The range that protects normalised instruction `index`."""
-        return _covering(self.normal_ranges, index)
 
-
-GENERATOR_FLAGS: Final = 0x20 | 0x80 | 0x200
+GENERATOR_FLAGS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 CACHE_LIMIT: Final = 8192
 
 _programs: dict[int, Program] = {}
@@ -122,14 +119,10 @@ def forget(code: CodeType) -> None:
     _programs.pop(id(code), None)
 
 
-def normalise(program: Program) -> list[Instr]:
-    """The normalised instructions as an own list; `program.normal` is the same without the copy."""
-    return list(program.normal)
-
-
 def slots_of(code: CodeType) -> tuple[Slot, ...]:
     """Variables in slot order: since 3.11 locals, cells and free variables share one numbering."""
-    nargs = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    nargs = code.co_argcount + code.co_kwonlyargcount + variadic
     cells = frozenset(code.co_cellvars)
     local_names = frozenset(code.co_varnames)
     slots = [Slot(name, "cell" if name in cells else "local", i < nargs) for i, name in enumerate(code.co_varnames)]

@@ -1,6 +1,6 @@
 """What differs between the CPython versions we run on: one named flag per behaviour, with its evidence.
 
-Everything else in `dynamo.bytecode` and `dynamo.resume` asks a flag, never `sys.version_info`. The evidence is the
+Everything else in `dynamo.bytecode` and `dynamo.compile.resume` asks a flag, never `sys.version_info`. The evidence is the
 output of `dis` for the program in the comment, or the line of `Python/ceval.c` / `bytecodes.c` that decides.
 """
 

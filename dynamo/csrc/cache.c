@@ -227,9 +227,9 @@ static PyGetSetDef Cache_getset[] = {
 };
 
 static PyMethodDef Cache_methods[] = {
-    {"add", (PyCFunction)Cache_add, METH_O, "Put an entry first."},
-    {"remove", (PyCFunction)Cache_remove, METH_O, "Take an entry out; ValueError if it is not there."},
-    {"clear", (PyCFunction)Cache_clear_method, METH_NOARGS, "Take all entries out."},
+    {"add", (PyCFunction)Cache_add, METH_O, "add($self, entry, /)\n--\n\nPut an entry first."},
+    {"remove", (PyCFunction)Cache_remove, METH_O, "remove($self, entry, /)\n--\n\nTake an entry out; ValueError if it is not there."},
+    {"clear", (PyCFunction)Cache_clear_method, METH_NOARGS, "clear($self, /)\n--\n\nTake all entries out."},
     {NULL, NULL, 0, NULL},
 };
 

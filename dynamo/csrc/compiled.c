@@ -419,10 +419,10 @@ static PyGetSetDef Compiled_getset[] = {
 
 static PyMethodDef Compiled_methods[] = {
     {"bind", (PyCFunction)Compiled_bind, METH_VARARGS,
-     "bind(args, kwargs)\n--\n\nFrame inputs for a call, as one tuple; raises the TypeError CPython raises."},
+     "bind($self, args, kwargs, /)\n--\n\nFrame inputs for a call, as one tuple; raises the TypeError CPython raises."},
     {"__reduce__", (PyCFunction)Compiled_reduce, METH_NOARGS, "Refuses: compiled functions can't be pickled."},
-    {"__copy__", Compiled_copy, METH_NOARGS, "A copy of a function is the function."},
-    {"__deepcopy__", Compiled_copy, METH_O, "A copy of a function is the function."},
+    {"__copy__", Compiled_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA copy of a function is the function."},
+    {"__deepcopy__", Compiled_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA copy of a function is the function."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -21,7 +21,6 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *spec;          /* the node tuples it was made from; explain() walks them in their own order */
     struct GuardNode *root;
     GuardCounts counts;
     PyObject **distinct_ok;  /* the last object addresses found pairwise different; compared, never followed */

@@ -310,8 +310,8 @@ static PyMemberDef Definitions_members[] = {
 };
 
 static PyMethodDef Definitions_methods[] = {
-    {"check", Definitions_check, METH_NOARGS, "check()\n--\n\nWhether every name means what it meant."},
-    {"why", (PyCFunction)Definitions_why, METH_NOARGS, "why()\n--\n\n'' if so, else the first name that doesn't."},
+    {"check", Definitions_check, METH_NOARGS, "check($self, /)\n--\n\nWhether every name means what it meant."},
+    {"why", (PyCFunction)Definitions_why, METH_NOARGS, "why($self, /)\n--\n\n'' if so, else the first name that doesn't."},
     {NULL, NULL, 0, NULL},
 };
 

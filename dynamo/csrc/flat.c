@@ -202,8 +202,8 @@ static void add_type(Draft *d, const GuardNode *node, Place *p)
     bool needed = node->nkids, named = false;
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
         LeafKind kind = node->leaves[i].kind;
-        needed |= kind != LEAF_IS && kind != LEAF_IS_NOT && kind != LEAF_DISTINCT && kind != LEAF_SAME;
-        named |= kind == LEAF_TYPE;
+        needed |= !(dd_leaves[kind].flags & BY_ADDRESS);
+        named |= kind == LEAF_type;
     }
     if (!needed || (p->strong && fixed_type(type)))
         return;
@@ -238,27 +238,36 @@ static const void *add_inline(Draft *d, Place *p, PyObject *key)
     return at;
 }
 
+/* The dict of an instance, with the words by which it is known. */
+static Place place_of_dict(Draft *d, const Place *p)
+{
+    PyObject **slot = _PyObject_GetDictPtr(p->obj);
+    Place dict = {slot ? *slot : NULL, p->inside + 1, p->inside + 1, false, false};
+    if (slot)
+        add_word(d, p->inside, slot);
+    if (dict.obj && PyDict_CheckExact(dict.obj))
+        dict.strong = add_version(d, &dict); /* a version is of one dict only */
+    return dict;
+}
+
 static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
 {
     PyObject *obj = p->obj;
     bool done = false;
     switch (leaf->kind) {
-    case LEAF_TYPE: case LEAF_IS: case LEAF_IS_NOT: /* what they compare with outlives the use of the tree */
+    case LEAF_type: case LEAF_is: case LEAF_is_not: /* what they compare with outlives the use of the tree */
         done = true;
         break;
-    case LEAF_DISTINCT:
+    case LEAF_distinct:
         add_distinct(d, obj);
         done = true;
         break;
-    case LEAF_WEAK_IS:
-        done = p->strong;
-        break;
-    case LEAF_EQ:
+    case LEAF_eq:
         done = leaf->fixed;
         if (done && !p->strong)
             pin(d, obj);
         break;
-    case LEAF_LEN:
+    case LEAF_len:
         done = true;
         if (PyDict_Check(obj))
             add_word(d, p->inside, &((PyDictObject *)obj)->ma_used);
@@ -267,21 +276,21 @@ static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
         else
             done = p->strong && (PyUnicode_Check(obj) || PyBytes_Check(obj));
         break;
-    case LEAF_DICT_KEYS:
+    case LEAF_dict_keys:
         if (PyDict_Check(obj) && !PyTuple_GET_SIZE(leaf->arg)) {
             add_word(d, p->inside, &((PyDictObject *)obj)->ma_used);
             done = true;
         } else /* the order of an OrderedDict can change without the dict's version */
             done = !PyODict_Check(obj) && add_version(d, p);
         break;
-    case LEAF_HAS_KEY: case LEAF_NO_KEY:
+    case LEAF_has_key: case LEAF_no_key:
         done = add_version(d, p) || add_inline(d, p, leaf->arg);
         break;
-    case LEAF_CODE:
+    case LEAF_code:
         add_word(d, p->inside, &((PyFunctionObject *)obj)->func_code);
         done = true;
         break;
-    case LEAF_TENSOR: {
+    case LEAF_tensor: {
         TensorWords to = {d, p->inside};
         Py_ssize_t n = d->n;
         done = dd_facts_words(leaf->arg, obj, add_tensor_word, &to);
@@ -289,7 +298,16 @@ static void flatten_leaf(Draft *d, const Leaf *leaf, Place *p)
             d->n = n;
         break;
     }
-    case LEAF_NO_INST_ATTR: case LEAF_PRED: case LEAF_STATE: case LEAF_DEFINED: case LEAF_SAME: case LEAF_COUNT:
+    case LEAF_no_inst_attr: {
+        Place dict = place_of_dict(d, p);
+        if (dict.obj && !dict.strong) {
+            add_word(d, dict.level, &dict.obj->ob_type);
+            dict.inside++;
+        }
+        done = !dict.obj || dict.strong || add_inline(d, &dict, leaf->arg);
+        break;
+    }
+    default:
         break;
     }
     if (!done)
@@ -304,25 +322,18 @@ static bool flatten_kid(Draft *d, GuardNode *kid, Place *p)
     PyObject *obj = p->obj, *found, **slot;
     int level = p->inside;
     switch (kid->accessor) {
-    case ACC_DICT_ITEM:
+    case ACCESSOR_dict_item:
         if (!PyDict_Check(obj) || !(found = PyDict_GetItemWithError(obj, kid->arg)))
             return false;
         if (add_version(d, p))
             return flatten(d, kid, (Place){found, level + 1, level + 1, true, false});
         const void *at = add_inline(d, p, kid->arg);
         return at && read_word(at) == (uintptr_t)found && flatten(d, kid, (Place){found, level + 2, level + 2, false, false});
-    case ACC_INST_DICT:
-        slot = _PyObject_GetDictPtr(obj);
-        if (slot)
-            add_word(d, level, slot);
-        if (!slot || !*slot)
-            return kid->absent_ok;
-        if (!PyDict_CheckExact(*slot))
-            return false;
-        Place dict = {*slot, level + 1, level + 1, false, false};
-        dict.strong = add_version(d, &dict); /* a version is of one dict only */
-        return flatten(d, kid, dict);
-    case ACC_LIST_ITEM:
+    case ACCESSOR_inst_dict: {
+        Place dict = place_of_dict(d, p);
+        return dict.obj && PyDict_CheckExact(dict.obj) && flatten(d, kid, dict);
+    }
+    case ACCESSOR_list_item:
         if (!PyList_Check(obj) || kid->index >= PyList_GET_SIZE(obj))
             return false;
         slot = &((PyListObject *)obj)->ob_item[kid->index];
@@ -330,7 +341,7 @@ static bool flatten_kid(Draft *d, GuardNode *kid, Place *p)
         add_word(d, level, &((PyListObject *)obj)->ob_item);
         add_word(d, level + 1, slot);
         return flatten(d, kid, (Place){*slot, level + 2, level + 2, false, false});
-    case ACC_TUPLE_ITEM:
+    case ACCESSOR_tuple_item:
         if (!PyTuple_Check(obj) || kid->index >= PyTuple_GET_SIZE(obj))
             return false;
         slot = &((PyTupleObject *)obj)->ob_item[kid->index];
@@ -339,14 +350,14 @@ static bool flatten_kid(Draft *d, GuardNode *kid, Place *p)
         add_word(d, level, &((PyVarObject *)obj)->ob_size);
         add_word(d, level + 1, slot);
         return flatten(d, kid, (Place){*slot, level + 2, level + 2, false, false});
-    case ACC_CELL:
+    case ACCESSOR_cell:
         if (!PyCell_Check(obj) || !PyCell_GET(obj))
             return false;
         add_word(d, level, &((PyCellObject *)obj)->ob_ref);
         return flatten(d, kid, (Place){PyCell_GET(obj), level + 1, level + 1, false, false});
-    case ACC_TYPE: /* named by a leaf, pinned, or static */
+    case ACCESSOR_type: /* named by a leaf, pinned, or static */
         return flatten(d, kid, (Place){(PyObject *)Py_TYPE(obj), level, level, true, false});
-    case ACC_CONST:
+    case ACCESSOR_const:
         return kid->obj && flatten(d, kid, (Place){kid->obj, level, level, true, false});
     default:
         return false;
@@ -378,7 +389,7 @@ static bool flatten(Draft *d, GuardNode *node, Place p)
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
         const Leaf *leaf = &node->leaves[i];
         /* It held a moment ago. Garbage collection may have run since, so it must hold still. */
-        if (leaf->kind != LEAF_DISTINCT && dd_leaf_check(d->w, leaf, p.obj) != 1)
+        if (leaf->kind != LEAF_distinct && dd_leaf_check(d->w, leaf, p.obj) != 1)
             d->failed = true;
         else
             flatten_leaf(d, leaf, &p);

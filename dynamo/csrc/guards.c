@@ -9,21 +9,11 @@ static PyObject *inputs_object(Walk *w)
     return w->tuple;
 }
 
-static int weak_is(PyObject *ref, PyObject *obj)
-{
-#if DD_HAS_WEAKREF_GETREF
-    PyObject *referent = NULL;
-    if (PyWeakref_GetRef(ref, &referent) < 0)
-        return -1;
-    Py_XDECREF(referent); /* only its address is compared, and obj is alive */
-    return referent == obj;
-#else
-    return obj != Py_None && PyWeakref_GET_OBJECT(ref) == obj; /* None stands for a dead referent */
-#endif
-}
+/* Apart from the switch over the kinds of leaves, most of which then need no stack. */
+#define APART static __attribute__((noinline)) int
 
 /* Exactly these keys in this order. An OrderedDict keeps its order outside the dict, behind its own iterator. */
-static int keys_are(PyObject *obj, PyObject *keys)
+APART keys_are(PyObject *obj, PyObject *keys)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(keys), i = 0, pos = 0;
     PyObject *key;
@@ -47,60 +37,47 @@ static int keys_are(PyObject *obj, PyObject *keys)
     return PyErr_Occurred() ? -1 : ok;
 }
 
+APART has_key(PyObject *obj, PyObject *key, bool wanted)
+{
+    int has = PyDict_Check(obj) ? PyDict_Contains(obj, key) : !wanted;
+    return has < 0 ? -1 : has == wanted;
+}
+
+APART lacks_attribute(PyObject *obj, PyObject *name)
+{
+    PyObject *dict = dd_inst_dict(obj);
+    return dict ? has_key(dict, name, false) : 1;
+}
+
+APART call_predicate(PyObject *predicate, PyObject *obj)
+{
+    PyObject *result = PyObject_CallOneArg(predicate, obj);
+    int truth = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return truth;
+}
+
+static int note_distinct(Walk *w, PyObject *obj)
+{
+    w->distinct[w->ndistinct++] = obj;
+    return 1;
+}
+
+static int is_same(Walk *w, Py_ssize_t group, PyObject *obj)
+{
+    if (!w->same[group])
+        w->same[group] = obj;
+    return w->same[group] == obj;
+}
+
 int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
 {
-    PyObject *arg = leaf->arg, *dict;
     switch (leaf->kind) {
-    case LEAF_TYPE:
-        return (PyObject *)Py_TYPE(obj) == leaf->want;
-    case LEAF_IS:
-        return obj == leaf->want;
-    case LEAF_IS_NOT:
-        return obj != leaf->want;
-    case LEAF_WEAK_IS:
-        return weak_is(arg, obj);
-    case LEAF_EQ:
-        return dd_strict_eq(obj, arg);
-    case LEAF_LEN:
-        return dd_length(obj) == leaf->n;
-    case LEAF_DICT_KEYS:
-        return keys_are(obj, arg);
-    case LEAF_HAS_KEY:
-        return PyDict_Check(obj) ? PyDict_Contains(obj, arg) : 0;
-    case LEAF_NO_KEY:
-        if (!PyDict_Check(obj))
-            return 0;
-        int has = PyDict_Contains(obj, arg);
-        return has < 0 ? -1 : !has;
-    case LEAF_NO_INST_ATTR:
-        dict = dd_inst_dict(obj);
-        if (!dict)
-            return 1;
-        int found = PyDict_Contains(dict, arg);
-        return found < 0 ? -1 : !found;
-    case LEAF_TENSOR:
-        return dd_facts_check(arg, obj);
-    case LEAF_PRED: {
-        PyObject *result = PyObject_CallOneArg(arg, obj);
-        int truth = result ? PyObject_IsTrue(result) : -1;
-        Py_XDECREF(result);
-        return truth;
-    }
-    case LEAF_DISTINCT:
-        w->distinct[w->ndistinct++] = obj;
-        return 1;
-    case LEAF_SAME:
-        if (!w->same[leaf->n])
-            w->same[leaf->n] = obj;
-        return w->same[leaf->n] == obj;
-    case LEAF_STATE:
-        return dd_state_check(arg);
-    case LEAF_CODE:
-        return PyFunction_Check(obj) && PyFunction_GET_CODE(obj) == leaf->want;
-    case LEAF_DEFINED:
-        return dd_defined_check(arg);
-    case LEAF_COUNT:
-        break;
+#define HOLDS(name, argument, flags, holds, words) \
+    case LEAF_##name:                              \
+        return holds;
+        DD_LEAVES(HOLDS)
+#undef HOLDS
     }
     Py_UNREACHABLE();
 }
@@ -109,49 +86,14 @@ int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
 static int fetch(Walk *w, const GuardNode *node, PyObject *parent, PyObject **out, bool *owned)
 {
     PyObject *found = NULL;
-    *owned = false;
     switch (node->accessor) {
-    case ACC_INPUT:
-        found = node->index < w->n ? w->inputs[node->index] : NULL;
+#define FIND(name, argument, flags, object, words) \
+    case ACCESSOR_##name:                          \
+        found = object;                            \
+        *owned = (flags) & RUNS_CODE;              \
         break;
-    case ACC_CONST:
-        found = node->obj;
-        break;
-    case ACC_DICT_ITEM:
-        found = PyDict_Check(parent) ? PyDict_GetItemWithError(parent, node->arg) : NULL;
-        break;
-    case ACC_INST_DICT:
-        found = dd_inst_dict(parent);
-        break;
-    case ACC_INST_ATTR:
-        found = dd_inst_dict(parent);
-        found = found ? PyDict_GetItemWithError(found, node->arg) : NULL;
-        break;
-    case ACC_LIST_ITEM:
-        found = PyList_Check(parent) && node->index < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, node->index) : NULL;
-        break;
-    case ACC_TUPLE_ITEM:
-        found = PyTuple_Check(parent) && node->index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, node->index) : NULL;
-        break;
-    case ACC_TYPE_ATTR:
-        found = _PyType_Lookup(Py_TYPE(parent), node->arg);
-        break;
-    case ACC_CELL:
-        found = PyCell_Check(parent) ? PyCell_GET(parent) : NULL;
-        break;
-    case ACC_TYPE:
-        found = (PyObject *)Py_TYPE(parent);
-        break;
-    case ACC_ATTR:
-        found = PyObject_GetAttr(parent, node->arg);
-        *owned = true;
-        break;
-    case ACC_CALL:
-        found = PyObject_CallOneArg(node->arg, parent);
-        *owned = true;
-        break;
-    case ACC_ROOT: case ACC_COUNT:
-        break;
+        DD_ACCESSORS(FIND)
+#undef FIND
     }
     *out = found;
     return found ? 1 : PyErr_Occurred() ? -1 : 0;
@@ -191,7 +133,7 @@ int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent)
     bool owned;
     int ok = fetch(w, kid, parent, &found, &owned);
     if (ok != 1)
-        return ok == 0 ? kid->absent_ok : ok;
+        return ok;
     if (!owned && kid->user) { /* user code may drop what holds this object */
         Py_INCREF(found);
         owned = true;
@@ -238,13 +180,13 @@ static int check_root(GuardTree *tree, Walk *w)
     GuardNode *root = tree->root;
     int ok;
     for (Py_ssize_t i = 0; i < root->nleaves; i++) {
-        PyObject *obj = root->leaves[i].kind == LEAF_STATE || root->leaves[i].kind == LEAF_DEFINED ? NULL : inputs_object(w);
+        PyObject *obj = dd_leaves[root->leaves[i].kind].flags & AT_ROOT ? NULL : inputs_object(w);
         if ((ok = dd_leaf_check(w, &root->leaves[i], obj)) != 1)
             return ok;
     }
     for (Py_ssize_t i = 0; i < root->nkids; i++) {
         GuardNode *kid = &root->kids[i];
-        PyObject *obj = kid->accessor == ACC_INPUT || kid->accessor == ACC_CONST ? NULL : inputs_object(w);
+        PyObject *obj = kid->accessor == ACCESSOR_input || kid->accessor == ACCESSOR_const ? NULL : inputs_object(w);
         if ((ok = dd_kid_check(w, kid, obj)) != 1)
             return ok;
     }
@@ -305,7 +247,7 @@ static PyObject *access_error(const GuardNode *node, PyObject *parent)
 {
     PyObject *type, *value = NULL, *trace, *text;
     PyErr_Fetch(&type, &value, &trace);
-    const char *name = dd_accessor_names[node->accessor], *of = parent ? Py_TYPE(parent)->tp_name : "inputs";
+    const char *name = dd_accessors[node->accessor].name, *of = parent ? Py_TYPE(parent)->tp_name : "inputs";
     if (value)
         text = PyUnicode_FromFormat("AccessError: %s %R of %.100s: %S", name, node->arg, of, value);
     else
@@ -324,12 +266,12 @@ static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failur
         int ok = dd_leaf_check(w, leaf, obj);
         if (ok < 0 && !dd_swallow())
             return -1;
-        if (leaf->kind == LEAF_DISTINCT)
+        if (leaf->kind == LEAF_distinct)
             ids[w->ndistinct - 1] = leaf->id;
         if (ok == 1)
             continue;
         failure->id = leaf->id;
-        failure->seen = leaf->kind == LEAF_STATE || leaf->kind == LEAF_DEFINED ? PyObject_CallMethod(leaf->arg, "why", NULL) : Py_NewRef(obj);
+        failure->seen = dd_leaves[leaf->kind].flags & AT_ROOT ? PyObject_CallMethod(leaf->arg, "why", NULL) : Py_NewRef(obj);
         return failure->seen ? 0 : -1;
     }
     for (Py_ssize_t i = 0; i < node->nkids; i++) {
@@ -363,19 +305,15 @@ static PyObject *GuardTree_explain(GuardTree *self, PyObject *inputs)
 {
     if (!PyTuple_Check(inputs))
         return PyErr_Format(PyExc_TypeError, "GuardTree.explain: inputs must be a tuple, not %.100s", Py_TYPE(inputs)->tp_name);
-    GuardCounts counts;
-    GuardNode *plain = dd_build(self->spec, false, &counts);
-    if (!plain)
-        return NULL;
     PyObject *result = NULL;
-    long long *ids = PyMem_New(long long, counts.distinct + 1);
+    long long *ids = PyMem_New(long long, self->counts.distinct + 1);
     Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs};
     Failure failure = {-1, NULL};
     int ok = -1;
     if (!ids)
         PyErr_NoMemory();
-    else if (make_room(&w, counts, -1) == 0)
-        ok = explain_node(&w, plain, inputs, &failure, ids);
+    else if (make_room(&w, self->counts, -1) == 0)
+        ok = explain_node(&w, self->root, inputs, &failure, ids);
     for (Py_ssize_t i = 1; ok == 1 && i < w.ndistinct; i++)
         for (Py_ssize_t j = 0; ok == 1 && j < i; j++)
             if (w.distinct[i] == w.distinct[j]) {
@@ -389,7 +327,6 @@ static PyObject *GuardTree_explain(GuardTree *self, PyObject *inputs)
     Py_XDECREF(w.kept);
     PyMem_Free(w.same);
     PyMem_Free(ids);
-    dd_free_node(plain);
     return result;
 }
 
@@ -455,15 +392,12 @@ static PyObject *GuardTree_cost(GuardTree *self, PyObject *args, PyObject *kwarg
         return NULL;
     if (n < 1)
         return PyErr_Format(PyExc_ValueError, "GuardTree.cost: n must be at least 1, not %ld", n);
-    GuardCounts counts;
-    GuardNode *plain = dd_build(self->spec, false, &counts);
-    PyObject *out = plain ? PyList_New(0) : NULL;
+    PyObject *out = PyList_New(0);
     Walk w = {.inputs = ((PyTupleObject *)inputs)->ob_item, .n = PyTuple_GET_SIZE(inputs), .tuple = inputs};
     double carried = 0;
-    if (out && (make_room(&w, counts, -1) < 0 || (cost_node(&w, plain, inputs, n, out, &carried) < 0 && !dd_swallow())))
+    if (out && (make_room(&w, self->counts, -1) < 0 || (cost_node(&w, self->root, inputs, n, out, &carried) < 0 && !dd_swallow())))
         Py_CLEAR(out);
     PyMem_Free(w.same);
-    dd_free_node(plain);
     return out;
 }
 
@@ -478,8 +412,7 @@ static PyObject *GuardTree_new(PyTypeObject *type, PyObject *args, PyObject *kwa
     GuardTree *self = (GuardTree *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->spec = Py_NewRef(spec);
-    self->root = dd_build(spec, true, &self->counts);
+    self->root = dd_build(spec, &self->counts);
     self->distinct_ok = PyMem_Calloc((size_t)self->counts.distinct + 1, sizeof(PyObject *));
     if (self->root && self->distinct_ok)
         return (PyObject *)self;
@@ -499,7 +432,6 @@ static PyObject *GuardTree_check(GuardTree *self, PyObject *inputs)
 
 static int GuardTree_traverse(GuardTree *self, visitproc visit, void *arg)
 {
-    Py_VISIT(self->spec);
     return self->root ? dd_visit_node(self->root, visit, arg) : 0;
 }
 
@@ -508,17 +440,16 @@ static void GuardTree_dealloc(GuardTree *self)
     PyObject_GC_UnTrack(self);
     dd_free_node(self->root);
     PyMem_Free(self->distinct_ok);
-    Py_XDECREF(self->spec);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyMethodDef GuardTree_methods[] = {
-    {"check", (PyCFunction)GuardTree_check, METH_O, "check(inputs)\n--\n\nWhether every guard holds for these frame inputs."},
+    {"check", (PyCFunction)GuardTree_check, METH_O, "check($self, inputs, /)\n--\n\nWhether every guard holds for these frame inputs."},
     {"explain", (PyCFunction)GuardTree_explain, METH_O,
-     "explain(inputs)\n--\n\nThe first failing leaf as (guard_id, what was seen), None if all hold. An accessor that fails gives the first leaf\n"
+     "explain($self, inputs, /)\n--\n\nThe first failing leaf as (guard_id, what was seen), None if all hold. An accessor that fails gives the first leaf\n"
      "below it and an \"AccessError: ...\" string; a failing \"state\" leaf gives its why()."},
     {"cost", (PyCFunction)(void (*)(void))GuardTree_cost, METH_VARARGS | METH_KEYWORDS,
-     "cost(inputs, n=1000)\n--\n\n[(guard_id, ns)]: the mean of n checks of each leaf, in the given order and without what check() remembers\n"
+     "cost($self, /, inputs, n=1000)\n--\n\n[(guard_id, ns)]: the mean of n checks of each leaf, in the given order and without what check() remembers\n"
      "between calls. The time to read an object counts for the first leaf on or below it. Ends at the first guard that fails."},
     {NULL, NULL, 0, NULL},
 };

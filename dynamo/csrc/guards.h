@@ -3,19 +3,7 @@
 #define DYNAMO_GUARDS_H
 
 #include "core.h"
-
-typedef enum {
-    ACC_ROOT, ACC_INPUT, ACC_CONST, ACC_ATTR, ACC_INST_ATTR, ACC_TYPE_ATTR, ACC_INST_DICT, ACC_DICT_ITEM, ACC_LIST_ITEM,
-    ACC_TUPLE_ITEM, ACC_CELL, ACC_TYPE, ACC_CALL, ACC_COUNT
-} Accessor;
-
-typedef enum {
-    LEAF_TYPE, LEAF_IS, LEAF_IS_NOT, LEAF_WEAK_IS, LEAF_EQ, LEAF_LEN, LEAF_DICT_KEYS, LEAF_HAS_KEY, LEAF_NO_KEY, LEAF_NO_INST_ATTR,
-    LEAF_TENSOR, LEAF_PRED, LEAF_DISTINCT, LEAF_STATE, LEAF_CODE, LEAF_SAME, LEAF_DEFINED, LEAF_COUNT
-} LeafKind;
-
-extern const char *const dd_accessor_names[ACC_COUNT];
-extern const char *const dd_leaf_names[LEAF_COUNT];
+#include "kinds.h"
 
 typedef struct {
     LeafKind kind;
@@ -34,13 +22,12 @@ struct GuardNode {
     bool user;          /* something at or below this node may run user code: nothing is remembered across it */
     bool noted;         /* leaves at or below this node note down addresses */
     bool worth;         /* reads dicts here or below, and runs no user code: remembering a success saves time */
-    bool absent_ok;     /* INST_DICT made for "no_inst_attr" alone: an object without a dict passes */
     bool below;         /* nodes below this one may hold a flat form */
     uint8_t fails;      /* flat forms in a row that did not earn what making them costs */
     uint16_t wait;      /* successes until the next try to make one */
     Py_ssize_t index;
     PyObject *arg;
-    PyObject *obj;      /* of CONST: arg, or the referent that it holds weakly */
+    PyObject *obj;      /* of "const": arg, or the referent that it holds weakly */
     Leaf *leaves;
     Py_ssize_t nleaves;
     GuardNode *kids;
@@ -76,8 +63,8 @@ void dd_flat_drop(Walk *w, GuardNode *node);
 void dd_flat_free(Flat *flat);
 int dd_flat_visit(Flat *flat, visitproc visit, void *arg);
 
-/* Builds the compiled form of a node tuple. `optimise`: merge instance-dict reads and remember successes; else exactly the given order. */
-GuardNode *dd_build(PyObject *spec, bool optimise, GuardCounts *counts);
+/* build.c: the compiled form of a node tuple. */
+GuardNode *dd_build(PyObject *spec, GuardCounts *counts);
 void dd_free_node(GuardNode *root);
 int dd_visit_node(GuardNode *node, visitproc visit, void *arg);
 

@@ -366,13 +366,13 @@ static PyObject *set_stance(PyObject *Py_UNUSED(mod), PyObject *arg)
 }
 
 PyMethodDef dd_hook_methods[] = {
-    {"set_frame_handler", set_frame_handler, METH_O, "set_frame_handler(handler)\n--\n\nhandler(function, context) -> Compiled or None decides once per (code, context) about frames reached from native code. Returns the old handler."},
-    {"set_frozen_handler", set_frozen_handler, METH_O, "set_frozen_handler(handler)\n--\n\nhandler(compiled, inputs) hears of every call that found no entry under the frozen stance. Returns the old handler."},
-    {"reset_frames", reset_frames, METH_NOARGS, "Forget what the frame handler decided."},
-    {"hook_active", hook_active, METH_NOARGS, "True while the PEP 523 evaluator is installed."},
-    {"disabled_call", disabled_call, METH_VARARGS, "disabled_call(fn, args, kwargs)\n--\n\nCall fn with every Compiled running natively and the hook off, in this thread, until it returns."},
-    {"enter_scope", enter_scope, METH_O, "enter_scope(context)\n--\n\nFrom here on the hook looks at frames of this thread, on behalf of the context. Gives what leave_scope takes."},
-    {"leave_scope", leave_scope, METH_O, "leave_scope(scope)\n--\n\nUndo the enter_scope that gave the scope; each scope is left once, in the reverse order."},
-    {"set_stance", set_stance, METH_O, "set_stance(stance)\n--\n\n0 default, 1 frozen, 2 force eager; per thread. Returns the old one."},
+    {"set_frame_handler", set_frame_handler, METH_O, "set_frame_handler(handler, /)\n--\n\nhandler(function, context) -> Compiled or None decides once per (code, context) about frames reached from native code. Returns the old handler."},
+    {"set_frozen_handler", set_frozen_handler, METH_O, "set_frozen_handler(handler, /)\n--\n\nhandler(compiled, inputs) hears of every call that found no entry under the frozen stance. Returns the old handler."},
+    {"reset_frames", reset_frames, METH_NOARGS, "reset_frames()\n--\n\nForget what the frame handler decided."},
+    {"hook_active", hook_active, METH_NOARGS, "hook_active()\n--\n\nTrue while the PEP 523 evaluator is installed."},
+    {"disabled_call", disabled_call, METH_VARARGS, "disabled_call(fn, args, kwargs, /)\n--\n\nCall fn with every Compiled running natively and the hook off, in this thread, until it returns."},
+    {"enter_scope", enter_scope, METH_O, "enter_scope(context, /)\n--\n\nFrom here on the hook looks at frames of this thread, on behalf of the context. Gives what leave_scope takes."},
+    {"leave_scope", leave_scope, METH_O, "leave_scope(scope, /)\n--\n\nUndo the enter_scope that gave the scope; each scope is left once, in the reverse order."},
+    {"set_stance", set_stance, METH_O, "set_stance(stance, /)\n--\n\n0 default, 1 frozen, 2 force eager; per thread. Returns the old one."},
     {NULL, NULL, 0, NULL},
 };

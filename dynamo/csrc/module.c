@@ -1,5 +1,5 @@
 /* The module dynamo._C: types and functions under their public names. */
-#include "core.h"
+#include "guards.h"
 
 static PyObject *inst_dict(PyObject *Py_UNUSED(mod), PyObject *obj)
 {
@@ -31,9 +31,9 @@ static PyObject *free_variable(PyObject *Py_UNUSED(mod), PyObject *const *args, 
 static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
-    {"inst_dict", inst_dict, METH_O, "inst_dict(obj)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
+    {"inst_dict", inst_dict, METH_O, "inst_dict(obj, /)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
     {"free_variable", (PyCFunction)(void (*)(void))free_variable, METH_FASTCALL,
-     "free_variable(cell, name)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},
+     "free_variable(cell, name, /)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -44,6 +44,21 @@ static struct PyModuleDef definition = {
     .m_size = -1,
     .m_methods = functions,
 };
+
+/* {name: (argument, meaning)} of a vocabulary. */
+static int add_rows(PyObject *module, const char *name, const KindRow *rows, int count)
+{
+    PyObject *table = PyDict_New();
+    int bad = table ? 0 : -1;
+    for (int i = 0; !bad && i < count; i++) {
+        PyObject *row = Py_BuildValue("(ss)", dd_argument_words[rows[i].argument], rows[i].words);
+        bad = row ? PyDict_SetItemString(table, rows[i].name, row) : -1;
+        Py_XDECREF(row);
+    }
+    bad = bad ? bad : PyModule_AddObjectRef(module, name, table);
+    Py_XDECREF(table);
+    return bad;
+}
 
 PyMODINIT_FUNC PyInit__C(void)
 {
@@ -73,6 +88,8 @@ PyMODINIT_FUNC PyInit__C(void)
             goto fail;
     }
     PyType_Modified(&dd_Cache_Type);
+    if (add_rows(module, "guard_accessors", dd_accessors, ACCESSORS) < 0 || add_rows(module, "guard_kinds", dd_leaves, LEAVES) < 0)
+        goto fail;
     return module;
 fail:
     Py_XDECREF(module);

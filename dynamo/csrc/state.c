@@ -422,9 +422,9 @@ static PyObject *GlobalState_why(GlobalState *self, PyObject *Py_UNUSED(ignored)
 }
 
 static PyMethodDef GlobalState_methods[] = {
-    {"check", GlobalState_check, METH_NOARGS, "check()\n--\n\nWhether the modes are now as they were."},
-    {"why", (PyCFunction)GlobalState_why, METH_NOARGS, "why()\n--\n\n'' if they are, else the first difference in words."},
-    {"describe", (PyCFunction)GlobalState_describe, METH_NOARGS, "describe()\n--\n\nThe snapshot as {mode: value} in words."},
+    {"check", GlobalState_check, METH_NOARGS, "check($self, /)\n--\n\nWhether the modes are now as they were."},
+    {"why", (PyCFunction)GlobalState_why, METH_NOARGS, "why($self, /)\n--\n\n'' if they are, else the first difference in words."},
+    {"describe", (PyCFunction)GlobalState_describe, METH_NOARGS, "describe($self, /)\n--\n\nThe snapshot as {mode: value} in words."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -563,8 +563,8 @@ static PyMemberDef TensorFacts_members[] = {
 };
 
 static PyMethodDef TensorFacts_methods[] = {
-    {"check", TensorFacts_check, METH_O, "check(obj)\n--\n\nWhether obj has these facts."},
-    {"why", (PyCFunction)TensorFacts_why, METH_O, "why(obj)\n--\n\n'' if obj has these facts, else the first difference in words."},
+    {"check", TensorFacts_check, METH_O, "check($self, obj, /)\n--\n\nWhether obj has these facts."},
+    {"why", (PyCFunction)TensorFacts_why, METH_O, "why($self, obj, /)\n--\n\n'' if obj has these facts, else the first difference in words."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -13,12 +13,12 @@ import sys
 import types
 from typing import Any
 
+from dynamo.export.calling import ExportResult
 from dynamo.export.exporting import export
 from dynamo.export.facts import (
     ArgumentError,
     Call,
     ExportError,
-    ExportResult,
     Guard,
     LoadError,
     SaveError,
@@ -44,7 +44,7 @@ __all__ = [
 
 def to_exported_program(exported: Any) -> Any:
     """The export as a `torch.export.ExportedProgram`: see `dynamo.export.handover`."""
-    from dynamo.export.handover import to_exported_program as make
+    from dynamo.export.handover import to_exported_program as make  # noqa: PLC0415  # loads torch.export, and with it torch's own compiler
 
     return make(exported)
 

@@ -18,8 +18,8 @@ from dynamo.aot import partition as partitions
 from dynamo.aot.facts import Output as Placed
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.aot.joint import Joint, Primal, trace_joint
+from dynamo.export.calling import put
 from dynamo.export.captured import Flat, stack_text
-from dynamo.export.exporting import put
 from dynamo.export.facts import Call, Constant, ExportError, Output, Row
 from dynamo.fake import FakeError
 

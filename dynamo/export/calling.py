@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch.fx import GraphModule
 from torch.fx.graph import CodeGen, PythonCode
 
-from dynamo.export.facts import ArgumentError, Call, ExportError, Parameter
+from dynamo.export.facts import ArgumentError, Call, ExportError, Guard, Parameter
 from dynamo.export.trees import build, misfit, refusal, together
-from dynamo.modes import snapshot
+from dynamo.surroundings.modes import snapshot
 
 RESERVED = ("given_", "call_")  # names of the generated code that no node may have
 _IN_BODIES = frozenset({*RESERVED, "self", "torch", "device", "inf", "nan", "NoneType", "pytree", "fx_pytree", "operator", "math"})
@@ -132,10 +132,10 @@ class ExportCode(CodeGen):
 class ExportedModule(GraphModule):
     """An exported graph. `__reduce__` goes by way of the saved form, which executes nothing when it is read."""
 
-    def __reduce__(self) -> Any:
-        from dynamo.export.store import from_bytes, to_bytes
+    reduced: ClassVar[Callable[[GraphModule], Any]]  # `store.py`, which knows the saved form, gives it
 
-        return from_bytes, (to_bytes(self),)
+    def __reduce__(self) -> Any:
+        return ExportedModule.reduced(self)
 
     def _deepcopy_init(self) -> Any:
         return ExportedModule.__init__
@@ -147,6 +147,21 @@ def call_of(gm: GraphModule) -> Call:
     if not isinstance(code, ExportCode):
         raise ExportError(f"expected what dynamo.export gave, got a {type(gm).__name__} [DD094]")
     return code.call
+
+
+class ExportResult(NamedTuple):
+    """The graph, called as the function was, and the facts it relies on."""
+
+    graph_module: GraphModule
+    guards: list[Guard]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.graph_module(*args, **kwargs)
+
+    @property
+    def call(self) -> Call:
+        """How the graph is called, as data."""
+        return call_of(self.graph_module)
 
 
 _MARKS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
@@ -179,3 +194,54 @@ _ALL_KINDS = (
     inspect.Parameter.KEYWORD_ONLY,
     inspect.Parameter.VAR_KEYWORD,
 )
+
+
+def module_of(graph: Any, attributes: dict[str, Any], call: Call, root: Any) -> GraphModule:
+    """The graph with its attributes. Parameters and buffers have the names and the order that they have in the exported module, shared ones
+    all of their names; other tensors of the program are no part of the state.
+    """
+    module = root if isinstance(root, torch.nn.Module) else getattr(root, "__self__", None)
+    owned = list(_tensors_of(module)) if isinstance(module, torch.nn.Module) else []
+    holder = torch.nn.Module()
+    for name, obj in (*((n, t) for n, t, _ in owned), *attributes.items()):
+        put(holder, name, obj)
+    graph._codegen = ExportCode(call)
+    gm = ExportedModule(holder, graph, class_name="GraphModule")
+    for table in (gm._modules, gm._parameters, gm._buffers):
+        table.clear()
+    for name, t, persistent in owned:
+        put(gm, name, t, persistent)
+    names = {name for name, _, _ in owned}
+    for name, obj in attributes.items():
+        if name not in names:
+            put(gm, name, obj, persistent=False)
+    gm.train(module.training if isinstance(module, torch.nn.Module) else True)
+    return gm
+
+
+def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
+    """(name, tensor, whether it is part of the state) of every parameter and buffer, with all names of those that are shared."""
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for name, t in (*part._parameters.items(), *part._buffers.items()):
+            if t is not None:
+                yield f"{prefix}.{name}" if prefix else name, t, name not in part._non_persistent_buffers_set
+
+
+def put(module: torch.nn.Module, name: str, obj: Any, persistent: bool = True) -> None:
+    """Set the attribute that `name` (dotted) says, making modules on the way."""
+    *owners, last = name.split(".")
+    for part in owners:
+        below = getattr(module, part, None)
+        if not isinstance(below, torch.nn.Module):
+            below = torch.nn.Module()
+            setattr(module, part, below)
+        module = below
+    if isinstance(obj, torch.nn.Parameter):
+        module.register_parameter(last, obj)
+    elif isinstance(obj, torch.Tensor):
+        if last in module.__dict__:
+            delattr(module, last)
+        module._buffers.pop(last, None)
+        module.register_buffer(last, obj, persistent)
+    else:
+        setattr(module, last, obj)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from dynamo.capture import Captured
+from dynamo.compile.capture import Captured
 from dynamo.export.calling import RESERVED
 from dynamo.export.facts import ExportError
 from dynamo.export.results import Results
 from dynamo.source import Source
-from dynamo.symbolic.tracer import Tracer
-from dynamo.symbolic.values import DictValue, Lazy, ObjectValue, TensorValue, Value
+from dynamo.symbolic.attempt.tracer import Tracer
+from dynamo.symbolic.values.kinds import DictValue, Lazy, ObjectValue, TensorValue, Value
 
 
 class Flat:
@@ -35,9 +36,9 @@ class Flat:
                 node.meta["val"] = leaf
         buffers = list(self._changed_buffers())
         self.read: set[int] = set()
-        for node, v in self.tx.placeholders:
+        for node, v in self.tx.builder.placeholders:
             self._env[node] = self._input(node, v, parameters)
-        for node in self.tx.graph.nodes:
+        for node in self.tx.builder.graph.nodes:
             if node not in self._env and node.op not in ("placeholder", "output"):
                 self._copy(node)
         self.results = Results(captured, parameters, self.node_of, self._constant)
@@ -63,7 +64,7 @@ class Flat:
 
     def _copy(self, node: Node) -> None:
         if node.op == "get_attr":
-            self._env[node] = self._attribute(node, self.tx.attributes[str(node.target)])
+            self._env[node] = self._attribute(node, self.tx.builder.attributes[str(node.target)])
         else:
             made = self._env[node] = self.graph.node_copy(node, lambda n: self._env[n])
             made.meta["stack_trace"] = stack_text(node)
@@ -74,7 +75,7 @@ class Flat:
         self._attribute_of[id(obj)] = name
         self.attributes[name] = obj
         made = self.graph.get_attr(name)
-        made.meta["val"] = self.tx.mode.from_real(obj)
+        made.meta["val"] = self.tx.builder.mode.from_real(obj)
         return made
 
     def _attribute(self, node: Node, obj: Any) -> Node:
@@ -106,9 +107,11 @@ class Flat:
     def _changed_buffers(self) -> Iterator[tuple[torch.Tensor, TensorValue, str]]:
         """Buffers of modules that were given another tensor. Raises ExportError for any other change outside of the function."""
         tx = self.tx
-        owners = {id(v.obj._buffers): v for v in tx.by_id.values() if isinstance(v, ObjectValue) and isinstance(v.obj, torch.nn.Module)}
+        owners = {
+            id(v.obj._buffers): v for v in tx.identities.by_id.values() if isinstance(v, ObjectValue) and isinstance(v.obj, torch.nn.Module)
+        }
         refused: list[str] = []
-        for v in tx.mutated.values():
+        for v in tx.effects.mutated.values():
             owner = owners.get(id(getattr(v, "obj", None)))
             if isinstance(v, DictValue) and owner is not None:
                 for name, old, new in _entries(tx, v):
@@ -119,9 +122,9 @@ class Flat:
                         refused.append(where)
             else:
                 refused += _changes(tx, v)
-        refused += [name for _, name, _ in tx.global_writes.values()]
-        refused += [f"{cls.__qualname__}.{name}" for cls, name in tx.class_writes]
-        refused += [var.name for var in tx.context_writes]
+        refused += [name for _, name, _ in tx.effects.global_writes.values()]
+        refused += [f"{cls.__qualname__}.{name}" for cls, name in tx.effects.class_writes]
+        refused += [var.name for var in tx.effects.context_writes]
         if refused:
             raise ExportError(
                 f"export needs a function without side effects, this one changes {', '.join(refused)}; "
@@ -217,8 +220,6 @@ def path_text(source: Source) -> str:
 
 def stack_text(node: Node) -> str:
     """The user's lines that led to a node, as tracebacks print them."""
-    import linecache
-
     lines = []
     for place in node.meta.get("source", ("", 0, ()))[2]:
         where, _, name = place.rpartition(" ")

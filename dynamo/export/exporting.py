@@ -5,25 +5,25 @@ from __future__ import annotations
 import inspect
 import os
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch.fx import GraphModule
 
 from dynamo import _C
-from dynamo.capture import Captured, capture
-from dynamo.collector import paused
+from dynamo.compile.capture import Captured, capture
 from dynamo.errors import GraphBreakError
-from dynamo.export.calling import ExportCode, ExportedModule
+from dynamo.export.calling import ExportResult, module_of
 from dynamo.export.captured import Flat, path_text
-from dynamo.export.facts import Call, ExportError, ExportResult, Guard, Leaf, Parameter, Tree, class_name
+from dynamo.export.facts import Call, ExportError, Guard, Leaf, Parameter, Tree, class_name
 from dynamo.export.trees import take_apart
-from dynamo.guards import BuiltGuards, build, failure, guard_text
-from dynamo.symbolic.errors import BreakError
-from dynamo.symbolic.tracer import Decisions, GuardRecord
+from dynamo.guards.build import BuiltGuards, build
+from dynamo.guards.kinds import GuardRecord, failure, guard_text
+from dynamo.surroundings.collector import paused
+from dynamo.symbolic.attempt.tracer import Decisions
+from dynamo.symbolic.values.errors import BreakError
 from dynamo.trace import emit, events
 
 
@@ -87,13 +87,13 @@ def run(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op
     with paused():
         arguments = bind(f, *twins_apart(args, kwargs))
         captured = captured_frame(f, name, arguments)
-        if captured.tx.asked & ASKS_FOR_IDENTITY:
+        if captured.tx.guards.asked & ASKS_FOR_IDENTITY:
             arguments = bind(f, args, kwargs)
             captured = captured_frame(f, name, arguments)
         flat = Flat(captured, [p.name for p in arguments.parameters], arguments.leaves, arguments.paths, f)
         call = describe(captured, flat, arguments, name)
         if options.aten_graph:
-            from dynamo.export.aten import to_aten
+            from dynamo.export.aten import to_aten  # noqa: PLC0415  # the tracer of dynamo/aot, which nothing else here needs
 
             graph, attributes, call = to_aten(flat, call, arguments.leaves, options.decompositions)
         else:
@@ -197,7 +197,7 @@ def captured_frame(f: Any, name: str, arguments: Arguments) -> Captured:
 
 def describe(captured: Captured, flat: Flat, arguments: Arguments, name: str) -> Call:
     """Which facts of the arguments the graph relies on."""
-    records = list(captured.tx.guards.values())
+    records = list(captured.tx.guards.records.values())
     count = len(arguments.parameters)
     on_arguments = [r for r in records if r.source is not None and r.source.root.kind == "input" and int(r.source.root.arg) < count]
     kinds: dict[str, set[str]] = {}
@@ -216,8 +216,8 @@ def describe(captured: Captured, flat: Flat, arguments: Arguments, name: str) ->
     objects = [leaf.path for leaf in leaves if leaf.kind == "object"]
     rest = [r for r in on_arguments if r.source is not None and _leads_into(path_text(r.source), objects)]
     more = _live_check(rest, arguments) if rest else None
-    restores = bool(captured.tx.on_exit)
-    apart = "objects" if "is" in captured.tx.asked else ""
+    restores = bool(captured.tx.effects.on_exit)
+    apart = "objects" if "is" in captured.tx.guards.asked else ""
     parameters, trees = tuple(arguments.parameters), tuple(arguments.trees)
     return Call(name, parameters, trees, tuple(leaves), tuple(flat.results.rows), guards, restores_modes=restores, apart=apart, more=more)
 
@@ -233,7 +233,7 @@ def _leaf(path: str, obj: Any, i: int, flat: Flat, kinds: set[str], first: dict[
         leaf = Leaf(path, "tensor", shape=tuple(obj.shape), dtype=obj.dtype, device=str(obj.device), same_as=same if same != i else None)
         if same not in flat.read:
             return leaf
-        asked = flat.tx.asked
+        asked = flat.tx.guards.asked
         strides = tuple(obj.stride()) if asked & ASKS_FOR_STRIDES else None
         return replace(leaf, read="value", strides=strides, requires_grad=obj.requires_grad if asked & ASKS_FOR_GRADIENTS else None)
     read = "" if not kinds else "type" if kinds == {"type"} and obj is not None else "value"
@@ -263,12 +263,11 @@ def is_below(path: str, above: str) -> bool:
 def _live_check(records: list[GuardRecord], arguments: Arguments) -> Callable[[dict[str, Any]], str]:
     """Guards on objects that have no form as data, checked as compiled code checks them."""
     built: BuiltGuards = build(records, [], _C.GlobalState())
-    tree = _C.GuardTree(("root", None, (), built.tree.children)) if hasattr(built.tree, "children") else built.tree
     names = [p.name for p in arguments.parameters]
 
     def check(given: dict[str, Any]) -> str:
         inputs = tuple(given[n] for n in names)
-        found = tree.explain(inputs)
+        found = built.tree.explain(inputs)
         if found is None or built.records[found[0]].kind == "state":
             return ""
         record = built.records[found[0]]
@@ -279,54 +278,3 @@ def _live_check(records: list[GuardRecord], arguments: Arguments) -> Callable[[d
 
 
 # ---- the module ---------------------------------------------------------------------------------------------
-
-
-def module_of(graph: Any, attributes: dict[str, Any], call: Call, root: Any) -> GraphModule:
-    """The graph with its attributes. Parameters and buffers have the names and the order that they have in the exported module, shared ones
-    all of their names; other tensors of the program are no part of the state.
-    """
-    module = root if isinstance(root, torch.nn.Module) else getattr(root, "__self__", None)
-    owned = list(_tensors_of(module)) if isinstance(module, torch.nn.Module) else []
-    holder = torch.nn.Module()
-    for name, obj in (*((n, t) for n, t, _ in owned), *attributes.items()):
-        put(holder, name, obj)
-    graph._codegen = ExportCode(call)
-    gm = ExportedModule(holder, graph, class_name="GraphModule")
-    for table in (gm._modules, gm._parameters, gm._buffers):
-        table.clear()
-    for name, t, persistent in owned:
-        put(gm, name, t, persistent)
-    names = {name for name, _, _ in owned}
-    for name, obj in attributes.items():
-        if name not in names:
-            put(gm, name, obj, persistent=False)
-    gm.train(module.training if isinstance(module, torch.nn.Module) else True)
-    return gm
-
-
-def _tensors_of(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
-    """(name, tensor, whether it is part of the state) of every parameter and buffer, with all names of those that are shared."""
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        for name, t in (*part._parameters.items(), *part._buffers.items()):
-            if t is not None:
-                yield f"{prefix}.{name}" if prefix else name, t, name not in part._non_persistent_buffers_set
-
-
-def put(module: torch.nn.Module, name: str, obj: Any, persistent: bool = True) -> None:
-    """Set the attribute that `name` (dotted) says, making modules on the way."""
-    *owners, last = name.split(".")
-    for part in owners:
-        below = getattr(module, part, None)
-        if not isinstance(below, torch.nn.Module):
-            below = torch.nn.Module()
-            setattr(module, part, below)
-        module = below
-    if isinstance(obj, torch.nn.Parameter):
-        module.register_parameter(last, obj)
-    elif isinstance(obj, torch.Tensor):
-        if last in module.__dict__:
-            delattr(module, last)
-        module._buffers.pop(last, None)
-        module.register_buffer(last, obj, persistent)
-    else:
-        setattr(module, last, obj)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch.fx import GraphModule
 
 from dynamo.errors import CompileError
 
@@ -173,20 +172,3 @@ class Call:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Call:
         return self
-
-
-class ExportResult(NamedTuple):
-    """The graph, called as the function was, and the facts it relies on."""
-
-    graph_module: GraphModule
-    guards: list[Guard]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.graph_module(*args, **kwargs)
-
-    @property
-    def call(self) -> Call:
-        """How the graph is called, as data."""
-        from dynamo.export.calling import call_of
-
-        return call_of(self.graph_module)

@@ -13,10 +13,12 @@ import torch
 import torch.utils._pytree as pytree
 from torch.fx import Graph, Node
 
-from dynamo.export.calling import call_of
-from dynamo.export.facts import At, Call, ExportError, ExportResult, Group, Tree
+from dynamo.aot.facts import attribute
+from dynamo.export.calling import ExportResult, call_of, inspect_signature
+from dynamo.export.facts import At, Call, ExportError, Group, Tree
 from dynamo.export.trees import KINDS, build
 from dynamo.fake import FakeTensor
+from dynamo.ops.facts import facts_of
 
 aten = torch.ops.aten
 
@@ -27,8 +29,8 @@ def to_exported_program(exported: Any) -> Any:
     Raises ExportError where torch's form has no room: arguments or results of classes that `torch.utils._pytree` doesn't know, results
     that are made from other objects of the arguments than tensors, written parameters.
     """
-    from torch.export import exported_program as programs
-    from torch.export import graph_signature as signatures
+    from torch.export import exported_program as programs  # noqa: PLC0415  # loads torch.export, and with it torch's own compiler
+    from torch.export import graph_signature as signatures  # noqa: PLC0415  # loads torch.export, and with it torch's own compiler
 
     gm = exported.graph_module if isinstance(exported, ExportResult) else exported
     call = call_of(gm)
@@ -107,9 +109,7 @@ class _Lifted:
                 self._copy(node, env)
 
     def _lift(self, gm: Any, name: str, kept: dict[str, Any]) -> Node:
-        tensor = gm
-        for part in name.split("."):
-            tensor = getattr(tensor, part)
+        tensor = attribute(gm, name)
         flat = name.replace(".", "_")
         if isinstance(tensor, torch.nn.Parameter):
             prefix, kind, persistent = "p", "PARAMETER", None
@@ -133,7 +133,7 @@ class _Lifted:
                 env[old] = value
             env[node] = value
             return
-        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
+        if isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).writes:
             raise ExportError(f"torch.export has no form for {node.target}, which changes an argument's shape [DD094]")
         made = env[node] = self.graph.node_copy(node, lambda n: env[n])
         val = node.meta.get("val")
@@ -198,8 +198,6 @@ def _filled(tree: Tree, call: Call) -> Any:
 
 
 def _given(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    from dynamo.export.calling import inspect_signature
-
     bound = inspect_signature(call.parameters).bind(*args, **kwargs)
     bound.apply_defaults()
     return dict(bound.arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import keyword
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -166,8 +167,6 @@ def call_from_json(data: dict[str, Any], classes: Classes) -> Call:
 
 
 def _name(name: Any) -> str:
-    import keyword
-
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
         raise LoadError(f"the file has {name!r:.60} in place of a name [EXP003]")
     return name

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from dynamo.capture import Captured
+from dynamo.compile.capture import Captured
 from dynamo.export.facts import Constant, ExportError, Given, Made, Output, Row
 from dynamo.export.trees import KINDS, kind_of
 from dynamo.source import Source
-from dynamo.symbolic.errors import NotConstant
-from dynamo.symbolic.values import (
+from dynamo.symbolic.values.errors import NotConstant
+from dynamo.symbolic.values.kinds import (
     BuiltinValue,
     ClassValue,
     Const,
@@ -32,7 +32,7 @@ from dynamo.symbolic.values import (
     Value,
 )
 
-_STEPS = {"attr": "attr", "inst_attr": "attr", "dict_item": "item", "list_item": "item", "tuple_item": "item"}
+_STEPS = {"attr": "attr", "dict_item": "item", "list_item": "item", "tuple_item": "item"}
 
 
 class Results:

@@ -19,11 +19,11 @@ from typing import IO, Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from dynamo.aot.facts import attribute
 from dynamo.export import vocabulary
-from dynamo.export.calling import RESERVED, ExportedModule, call_of
+from dynamo.export.calling import RESERVED, ExportedModule, ExportResult, call_of, module_of, put
 from dynamo.export.captured import stack_text
-from dynamo.export.exporting import module_of, put
-from dynamo.export.facts import ExportResult, Guard, LoadError, SaveError, VocabularyError
+from dynamo.export.facts import Guard, LoadError, SaveError, VocabularyError
 from dynamo.export.records import Classes, call_from_json, call_to_json
 from dynamo.export.values import TAGS, from_json, to_json
 from dynamo.fake import FakeTensor
@@ -135,7 +135,7 @@ def _document(exported: ExportResult | GraphModule) -> tuple[str, list[torch.Unt
     bodies: dict[str, Any] = {}
     for node in gm.graph.nodes:
         if node.op == "get_attr" and str(node.target) not in known:
-            value = _attribute(gm, str(node.target))
+            value = attribute(gm, str(node.target))
             if isinstance(value, torch.Tensor):
                 attributes.append({"name": str(node.target), "tensor": tensors.add(value, str(node.target)), "plain": True})
             elif isinstance(value, GraphModule):
@@ -155,12 +155,6 @@ def _document(exported: ExportResult | GraphModule) -> tuple[str, list[torch.Unt
         "training": gm.training,
     }
     return json.dumps(document, indent=None, separators=(",", ":"), allow_nan=False), tensors.storages
-
-
-def _attribute(module: Any, path: str) -> Any:
-    for part in path.split("."):
-        module = getattr(module, part)
-    return module
 
 
 def _nodes(gm: GraphModule, outer: set[str] | None) -> list[dict[str, Any]]:
@@ -294,7 +288,7 @@ def _target(op: Any, target: Any, operators: Sequence[str], holder: torch.nn.Mod
             return vocabulary.checked_method(target)
         case "get_attr" if holder is not None:
             path = _path(target)
-            value = _attribute(holder, path)
+            value = attribute(holder, path)
             if not isinstance(value, torch.Tensor | GraphModule):
                 raise LoadError(f"the file is damaged: {path} is no tensor [EXP003]")
             return path
@@ -341,5 +335,7 @@ def _index(i: Any, rows: Sequence[Any]) -> int:
         raise LoadError(f"the file has {i!r:.60} in place of a number below {len(rows)} [EXP003]")
     return i
 
+
+ExportedModule.reduced = staticmethod(lambda gm: (from_bytes, (to_bytes(gm),)))
 
 __all__ = ["ExportedModule", "Guard", "load", "save"]

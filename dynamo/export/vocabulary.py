@@ -17,9 +17,9 @@ from typing import Any
 import torch
 import torch.utils.checkpoint  # loads what the helper of that name needs
 
-from dynamo import graph_helpers
 from dynamo.aot.decompose import words
 from dynamo.export.facts import SaveError, VocabularyError
+from dynamo.graph import helpers as graph_helpers
 
 _C_SPACES = ("_VariableFunctions", "_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
 _PYTHON_SPACES = ("torch.nn.functional", "torch.functional", "torch.linalg", "torch.fft", "torch.special", "torch.sparse", "torch")

@@ -118,6 +118,25 @@ def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
 
+def _fits(is_floating: bool = False, operands: int = 1) -> Check:
+    """In place, the result must fit the type of what is written. `is_floating`: of integers too, the result is no integer."""
+
+    def check(x: Tensor, *others: Any, **_: Any) -> None:
+        kind = x.dtype
+        for other in others[:operands]:
+            kind = torch.promote_types(kind, torch.result_type(x, other))
+        if is_floating and not (kind.is_floating_point or kind.is_complex):
+            kind = torch.get_default_dtype()
+        require(torch.can_cast(kind, x.dtype), f"result type {kind} can't be cast to the desired output type {x.dtype}")
+
+    return check
+
+
+def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> None:
+    divisor = args[6] if len(args) > 6 else divisor_override
+    require(divisor != 0, "divisor must be not zero")
+
+
 def _filled(position: int) -> Check:
     def check(*args: Any, dtype: torch.dtype | None = None, **_: Any) -> None:
         given = next((a for a in args if isinstance(a, Tensor)), None)
@@ -184,4 +203,11 @@ CHECKS: dict[Any, Check] = {
     aten.scalar_tensor.default: _filled(0),
     aten.index_fill.int_Scalar: _filled(3),
     aten.index_fill_.int_Scalar: _filled(3),
+    **dict.fromkeys((aten.add_.Tensor, aten.add_.Scalar, aten.sub_.Tensor, aten.sub_.Scalar), _fits()),
+    **dict.fromkeys((aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar), _fits()),
+    **dict.fromkeys((aten.div_.Tensor, aten.div_.Scalar), _fits(is_floating=True)),
+    aten.addcmul_.default: _fits(operands=2),
+    aten.addcdiv_.default: _fits(operands=2),
+    aten.avg_pool3d.default: _avg_pool3d,
+    aten.logit_.default: _fits(is_floating=True, operands=0),
 }

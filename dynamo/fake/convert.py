@@ -24,10 +24,13 @@ class _Answer(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.ops.aten._unsafe_view.default:
+        if func in _ANSWERED:
             return self.fake
         # the device question; passing it on to the subclass would make torch import torch.distributed.tensor
         return META if is_phantom(self.fake.fake_device) else self.fake.fake_device
+
+
+_ANSWERED = frozenset({torch.ops.aten._unsafe_view.default, torch.ops.aten.alias.default})
 
 
 class Converter:
@@ -44,22 +47,24 @@ class Converter:
         known = self._fakes.get(id(t))
         if known is not None:
             return known[1]
-        fake = self._make(t, t.is_leaf if leaf is None else leaf)
+        fake = self._make(t, _is_leaf(t) if leaf is None else leaf)
         self._fakes[id(t)] = (t, fake)
         return fake
 
     def _make(self, t: torch.Tensor, leaf: bool) -> FakeTensor:
         refuse_unusual(t)
         is_phantom(t.device)
-        with _modes_off():
+        with modes_off():
             if t.is_inference():
                 with _inference(True):
-                    return FakeTensor(self._meta_of(t), t.device)
+                    return FakeTensor(self._meta_of(t), t.device, t.requires_grad)
             with _inference(False):
                 meta = self._meta_of(t)
                 if leaf and t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
-                    with torch.no_grad():
+                    with torch.no_grad(), _Answer(FakeTensor(meta, t.device)):
                         view = torch.ops.aten.alias.default(FakeTensor(meta, t.device))
+                    # as the tensor itself was made: a write through a view from under no_grad makes its history unreadable
+                    torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
                     return view.requires_grad_()
                 if leaf or not t.requires_grad:
                     return FakeTensor(meta, t.device, t.requires_grad)
@@ -92,7 +97,7 @@ class Converter:
 _NOTHING = contextlib.nullcontext()
 
 
-def _modes_off() -> contextlib.AbstractContextManager[Any]:
+def modes_off() -> contextlib.AbstractContextManager[Any]:
     if torch._C._len_torch_dispatch_stack() or torch._ops._len_torch_dispatch_stack_pre_dispatch():
         return torch.utils._python_dispatch._disable_current_modes()
     return _NOTHING
@@ -100,6 +105,15 @@ def _modes_off() -> contextlib.AbstractContextManager[Any]:
 
 def _inference(wanted: bool) -> contextlib.AbstractContextManager[Any]:
     return torch.inference_mode(wanted) if torch.is_inference_mode_enabled() != wanted else _NOTHING
+
+
+def _is_leaf(t: torch.Tensor) -> bool:
+    """Whether `t` is a leaf. A view made under `no_grad` of a tensor that was written since has a history that can't be read:
+    what eager raises for it depends on the operator, so that it is refused here."""
+    try:
+        return t.is_leaf
+    except RuntimeError as e:
+        raise Unsupported("a view made under no_grad whose base was written since") from e
 
 
 def refuse_unusual(t: torch.Tensor) -> None:

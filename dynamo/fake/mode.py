@@ -16,13 +16,11 @@ from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import RULES, Rule
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
+from dynamo.ops.facts import facts_of, is_composite
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
 Special = Callable[["FakeMode | None", Any, tuple[Any, ...], dict[str, Any]], Any]
-
-# values are asked for through these tags; the ops in _SHAPE_BY_VALUE carry the tag but only sometimes mean it
-_VALUE_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 
 
 @dataclass(slots=True)
@@ -279,33 +277,18 @@ def call_meta(func: Any, metas: list[Any], named: dict[str, Any]) -> Any:
 def _make_plan(func: Any) -> Plan:
     if not isinstance(func, OpOverload):
         return Plan(_refuse, None, (), False, False, False)
-    special = _SPECIAL.get(func)
-    if special is None and any(tag in func.tags for tag in _VALUE_TAGS):
+    special, facts = _SPECIAL.get(func), facts_of(func)  # those with a special form only sometimes need values, whatever their tags say
+    if special is None and facts.needs_values:
         special = _refuse
-    if special is None and _is_composite(func):
+    if special is None and _arrives_whole(func):
         special = _decompose
-    writes: list[int | str] = []
-    names = set()
-    for i, arg in enumerate(func._schema.arguments):
-        names.add(arg.name)
-        if arg.alias_info is not None and arg.alias_info.is_write:
-            writes.append(arg.name if arg.kwarg_only else i)
-    return Plan(
-        special,
-        RULES.get(func),
-        tuple(writes),
-        "device" in names,
-        "generator" in names,
-        func in _MIXES_DEVICES,
-        CHECKS.get(func),
-    )
+    names = {a.name for a in func._schema.arguments}
+    return Plan(special, RULES.get(func), facts.writes, "device" in names, "generator" in names, facts.mixes_devices, CHECKS.get(func))
 
 
-def _is_composite(func: Any) -> bool:
+def _arrives_whole(func: Any) -> bool:
     """Composite ops arrive undecomposed under inference mode."""
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
-    name = func.name()
-    return has(name, "CompositeImplicitAutograd") and not has(name, "Meta")
+    return is_composite(func) and not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "Meta")
 
 
 def _decompose(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -376,22 +359,6 @@ _SPECIAL: dict[Any, Special] = {
     aten._pin_memory.default: _itself,
 }
 
-# index tensors may stay on the CPU, copies cross devices, set_ takes what it is given
-_MIXES_DEVICES = frozenset(
-    {
-        aten.index.Tensor,
-        aten.index_put.default,
-        aten.index_put_.default,
-        aten._index_put_impl_.default,
-        aten._unsafe_index.Tensor,
-        aten._unsafe_index_put.default,
-        aten.copy_.default,
-        aten.copy.default,
-        aten._foreach_copy_.default,
-        aten._to_copy.default,
-        aten.set_.source_Tensor,
-        aten.set_.source_Storage,
-        aten.set_.source_Storage_storage_offset,
-    }
-)
+FakeTensor.run = staticmethod(run)
+
 __all__ = ["FakeError", "FakeMode", "call_meta", "real_device", "run"]

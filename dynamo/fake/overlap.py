@@ -13,41 +13,28 @@ from typing import Any
 
 import torch
 
-from dynamo.op_effects import words
+from dynamo.ops.facts import facts_of
 
 Tensor = torch.Tensor
 
-# Write into a copy of their first operand, which may be the target itself; of the others they read other elements than the one they write.
-_UPDATES = words(
-    """index_add index_copy index_put _index_put_impl scatter scatter_add scatter_reduce index_reduce masked_scatter put
-    addmm addmv addr baddbmm addbmm"""
-)
-# Read other elements than the one they write: no memory in common with what they read, not even all of it.
-_ALONE = words(
-    """gather take cat stack index_select linalg_cross cross
-    mm bmm mv dot sum mean prod amax amin max min any all argmax argmin"""
-)
 # Searching for a common element stops after so many steps; what has not been ruled out by then counts as common.
 _STEPS = 500
 
 
 def check_overlap(func: Any, written: Sequence[Any], read: Sequence[Any]) -> None:
     """Raises where the memory written to is met again. `written` and `read` are arguments: tensors, lists of them, or anything."""
-    if torch.Tag.inplace_view in func.tags:
+    facts = facts_of(func)
+    if facts.reshapes_in_place or facts.base.startswith("_fused_"):
         return
-    name = func._schema.name.rpartition("::")[2]
-    if name.startswith("_fused_"):
-        return
-    if name.startswith("_foreach_"):
+    if facts.base.startswith("_foreach_"):
         for items in zip(*(a for a in (*written, *read) if isinstance(a, (list, tuple))), strict=False):
             _check(items[: len(written)], items[len(written) :], False)
         return
     targets, operands = list(tensors(written)), list(tensors(read))
-    base = name.rstrip("_")
-    if base in _UPDATES and base == name:  # with `out=`: in place, the first operand is the target
+    if facts.updates and 0 not in facts.writes:  # with `out=`: in place, the first operand is the target
         _check(targets, operands[:1], False)
         operands = operands[1:]
-    _check(targets, operands, base in _ALONE or base in _UPDATES)
+    _check(targets, operands, facts.alone or facts.updates)
 
 
 def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> None:

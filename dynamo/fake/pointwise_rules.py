@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, dense, iterate, like, promote
+from dynamo.ops.facts import facts_of, overloads
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -200,21 +201,16 @@ def _guarded(name: str, rule: Rule) -> Rule:
     return rule
 
 
-def _overloads(name: str) -> list[Any]:
-    packet = getattr(aten, name, None)
-    return [getattr(packet, o) for o in packet.overloads()] if packet is not None else []
-
-
 def _is_functional(op: Any) -> bool:
-    return not op._schema.is_mutable and len(op._schema.returns) == 1
+    return not facts_of(op).writes and len(op._schema.returns) == 1
 
 
 def _family_rows(name: str, count: int, dtype_of: DtypeOf) -> dict[Any, Rule]:
     rows: dict[Any, Rule] = {}
-    for op in _overloads(name):
+    for op in overloads(name):
         if _is_functional(op) and len(op._schema.arguments) >= count and not _is_mode(op):
             rows[op] = _guarded(name, _op(count, dtype_of))
-    for op in _overloads(name + "_"):
+    for op in overloads(name + "_"):
         rows[op] = _in_place(count, dtype_of)
     return rows
 
@@ -229,7 +225,7 @@ def _rows() -> dict[Any, Rule]:
         for name in names.split():
             rows.update(_family_rows(name, count, dtype_of))
     for name, count in _BACKWARD.items():
-        for op in _overloads(name):
+        for op in overloads(name):
             if _is_functional(op):
                 rows[op] = _guarded(name, _op(count, _same))
     rows.update(
@@ -257,7 +253,7 @@ def _rows() -> dict[Any, Rule]:
             aten.native_dropout.default: _native_dropout,
             aten.bernoulli.p: _drawn_like,
             aten.bernoulli.default: _drawn_like,
-            **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default), _drawn_anew),
+            **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default, aten._standard_gamma.default), _drawn_anew),
             **dict.fromkeys((aten._dirichlet_grad.default, aten._standard_gamma_grad.default), _drawn_anew),
             aten.native_dropout_backward.default: _native_dropout_backward,
         }

@@ -7,7 +7,8 @@ storage, so autograd's view tracking and every aliasing question work as for rea
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -53,6 +54,8 @@ class FakeTensor(torch.Tensor):
     fake_device: torch.device
     _constant: tuple[torch.Tensor, int] | None = None
 
+    run: ClassVar[Callable[[Any, Any, Any, Any], Any]]  # how operators of fakes run: `mode.py`, which knows it, gives it
+
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @staticmethod
@@ -66,9 +69,7 @@ class FakeTensor(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        from dynamo.fake.mode import run
-
-        return run(None, func, args, kwargs or {})
+        return FakeTensor.run(None, func, args, kwargs or {})
 
     def __init__(self, *_: Any, **__: Any) -> None:
         """Takes what `__new__` took; there is nothing left to set."""

@@ -1,31 +1,49 @@
-"""Importing this module fills the handler tables."""
+"""Importing this module fills the handler tables; `ABOVE` is what a tracer needs of the layers above it."""
 
 from __future__ import annotations
 
-from dynamo.symbolic import (  # noqa: F401  # imported for their rows
+from dynamo.symbolic.attempt.tracer import Above
+from dynamo.symbolic.interp import (  # noqa: F401  # imported for their rows
+    frame_opcodes,
+    generators,
+)
+from dynamo.symbolic.interp.loop import run
+from dynamo.symbolic.protocols import (  # noqa: F401  # imported for their rows
+    containers,
+    graph_arguments,
+    rows,
+)
+from dynamo.symbolic.protocols.wrap import wrap
+from dynamo.symbolic.python import (  # noqa: F401  # imported for their rows
     builtin_functions,
     builtin_types,
-    containers,
     context_rows,
     dicts,
     exception_groups,
     exception_rows,
-    frame_opcodes,
     functools_rows,
-    generators,
     iterators,
     itertools_rows,
     lists,
     number_rows,
-    numpy_arrays,
-    numpy_rows,
     operator_rows,
-    policy,
-    rows,
     sets,
     stdlib_rows,
     strings,
-    torch_functions,
     tuples,
     warning_rows,
 )
+from dynamo.symbolic.torch import (  # noqa: F401  # imported for their rows
+    autograd,
+    folds,
+    modes,
+    modules,
+    numpy_arrays,
+    numpy_rows,
+    policy,
+    profiling,
+    regions,
+    tensors,
+)
+
+ABOVE = Above(wrap=wrap, run=run, policy=policy)

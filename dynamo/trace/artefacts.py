@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from dynamo.trace import codec
 from dynamo.trace import events as ev
 from dynamo.trace.model import Compile, Place, Run, short
 from dynamo.trace.readable import layout
+from dynamo.trace.rows import lines_of
 from dynamo.trace.stages import BY_NAME, STAGES
 
 # Stages that decisions name, where the pipeline does several things in one step.
@@ -77,18 +79,6 @@ def decision_lines(found: Iterable[ev.Decided]) -> Iterator[str]:
         yield f"{head}  {d.what}" + (f": {d.reason}" if d.reason else "")
 
 
-def decision_json(d: ev.Decided) -> dict[str, Any]:
-    return {
-        "number": d.number,
-        "compile_id": d.compile_id,
-        "graph_id": d.graph_id,
-        "stage": d.stage,
-        "what": d.what,
-        "taken": d.taken,
-        "reason": d.reason,
-    }
-
-
 def as_json(artefact: Artefact) -> dict[str, Any]:
     return {
         "stage": artefact.stage,
@@ -123,8 +113,8 @@ def stage_json(run: Run, stage: str, graph: str = "") -> dict[str, Any]:
         "stage": stage,
         "about": BY_NAME[stage].doc,
         "artefacts": [as_json(a) for a in artefacts(run, stage, graph)],
-        "decisions": [decision_json(d) for d in decisions(run, stage, graph)],
-        "times": [{"compile_id": t.compile_id, "start": t.start, "seconds": t.seconds} for t in timed(run, stage, graph)],
+        "decisions": [codec.fields(d) for d in decisions(run, stage, graph)],
+        "times": [codec.fields(t) for t in timed(run, stage, graph)],
     }
 
 
@@ -134,6 +124,8 @@ def stage_json(run: Run, stage: str, graph: str = "") -> dict[str, Any]:
 def _of_compile(run: Run, item: Compile) -> list[Artefact]:
     order = {s.name: i for i, s in enumerate(STAGES)}
     found = [_graph(g) for g in item.graphs] + [_code(c) for c in item.code] + [_lowering(e) for e in item.lowered]
+    found += [_cache(c) for c in item.cache]
+    found += [_steps(item, graph_id) for graph_id in dict.fromkeys(s.graph_id for s in item.steps)]
     if item.guards:
         found.append(Artefact(f"{item.id} guards", "guards", item.id, "", "guards", "text", _guards(run, item)))
     found.sort(key=lambda a: order.get(a.stage, len(order)))
@@ -172,6 +164,17 @@ def _lowering(e: ev.GraphLowered) -> Artefact:
     text = "".join(f"{op:<{width}}  {how}\n" for op, how in e.how.items())
     graph_id = e.graph_id if e.graph_id.endswith(".bw") else f"{e.graph_id}.fw"
     return Artefact(f"lower {e.graph_id} how", "lower", e.compile_id, graph_id, "how operators are lowered", "text", text)
+
+
+def _cache(e: ev.CacheLooked) -> Artefact:
+    text = f"{e.outcome}: {e.reason}\n" if e.reason else f"{e.outcome}\n"
+    text += f"key {e.key}\n" if e.key else ""
+    return Artefact(f"cache {e.compile_id}", "cache", e.compile_id, "", f"cache on disk: {e.outcome}", "text", text)
+
+
+def _steps(item: Compile, graph_id: str) -> Artefact:
+    text = "".join(f"{line.removeprefix('schedule: ')}\n" for s in item.steps if s.graph_id == graph_id for line in lines_of(s))
+    return Artefact(f"schedule {graph_id} steps", "schedule", item.id, graph_id, "steps in order", "text", text)
 
 
 def _guards(run: Run, item: Compile) -> str:

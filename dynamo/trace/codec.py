@@ -39,6 +39,13 @@ def encode(event: Event) -> dict[str, Json]:
     return out
 
 
+def fields(event: Event) -> dict[str, Json]:
+    """The event as JSON for a report, where its place says what it is: without kind and time."""
+    out = encode(event)
+    del out["kind"], out["t"]
+    return out
+
+
 def decode(value: Json) -> Event:
     """The event of one JSON object. Unknown fields are ignored: a newer version may add some."""
     if not isinstance(value, dict):
@@ -57,19 +64,70 @@ def _field_names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls))
 
 
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
+@functools.cache
+def _container_names(cls: typing.Any) -> tuple[str, ...]:
+    """Fields that are no scalars."""
+    hints = typing.get_type_hints(cls)
+    return tuple(f.name for f in dataclasses.fields(cls) if hints[f.name] not in _SCALARS)
+
+
 def _plain(value: Json) -> Json:
+    if type(value) in _ATOMS:
+        return value
     if isinstance(value, (tuple, list)):
-        return [_plain(v) for v in value]
+        return list(value) if _ATOMS.issuperset(map(type, value)) else [_plain(v) for v in value]
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
+        out = dict(vars(value))
+        for name in _container_names(type(value)):
+            out[name] = _plain(out[name])
+        return out
     return value
 
 
 def _build(cls: type, value: Json, where: str) -> object:
     if not isinstance(value, dict):
         raise Malformed(f"{where}: expected an object, got {type(value).__name__}")
+    quick = _quick(cls)
+    found = list(map(value.get, quick.names))
+    if tuple(map(type, found)) in quick.types:
+        try:
+            for position, convert in quick.converted:
+                found[position] = convert(found[position], where)
+        except Malformed:
+            return _build_slowly(cls, value, where)  # says which field it is
+        made: object = object.__new__(cls)
+        made.__dict__.update(zip(quick.names, found, strict=True))
+        return made
+    return _build_slowly(cls, value, where)
+
+
+class _Quick(typing.NamedTuple):
+    """How an object with every field of its type is made in a few calls: a large record has a million fields.
+
+    types: the JSON types its values then have. converted: the places of those that are no scalars.
+    """
+
+    names: tuple[str, ...]
+    types: frozenset[tuple[type, ...]]
+    converted: tuple[tuple[int, Decode], ...]
+
+
+@functools.cache
+def _quick(cls: type) -> _Quick:
+    hints = typing.get_type_hints(cls)
+    fields = [(f.name, hints[f.name]) for f in dataclasses.fields(cls)]
+    types = tuple(hint if hint in _SCALARS else list if typing.get_origin(hint) is tuple else dict for _, hint in fields)
+    converted = tuple((i, decoder) for i, (name, _, decoder) in enumerate(_plan(cls)) if types[i] in (list, dict))
+    return _Quick(tuple(name for name, _ in fields), frozenset([types]), converted)
+
+
+def _build_slowly(cls: type, value: Json, where: str) -> object:
+    """Field by field: some are missing or of a type that needs a look."""
     arguments = {}
     for name, required, decoder in _plan(cls):
         if name in value:
@@ -92,7 +150,7 @@ def _plan(cls: type) -> tuple[tuple[str, bool, Decode], ...]:
 
 def _decoder(hint: typing.Any) -> Decode:
     if hint in _SCALARS:
-        return functools.partial(_scalar, hint)
+        return _SCALAR_DECODERS[hint]
     origin = typing.get_origin(hint)
     if origin is tuple:
         return functools.partial(_sequence, _decoder(typing.get_args(hint)[0]))
@@ -124,6 +182,14 @@ def _scalar(hint: typing.Any, value: Json, where: str) -> Json:
 def _sequence(item: Decode, value: Json, where: str) -> tuple[Json, ...]:
     if not isinstance(value, list):
         raise Malformed(f"{where}: expected a list, got {type(value).__name__}")
+    if not value:
+        return ()
+    if item in _PLAIN and set(map(type, value)) == {_PLAIN[item]}:
+        return tuple(value)
+    try:
+        return tuple([item(v, where) for v in value])
+    except Malformed:
+        pass  # names are made only for what is wrong
     return tuple(item(v, f"{where}[{i}]") for i, v in enumerate(value))
 
 
@@ -141,3 +207,8 @@ def _union(options: tuple[Decode, ...], value: Json, where: str) -> Json:
         except Malformed as e:
             problem = e
     raise problem or Malformed(f"{where}: no type fits")
+
+
+_SCALAR_DECODERS: dict[typing.Any, Decode] = {hint: functools.partial(_scalar, hint) for hint in _SCALARS}
+# Decoders of lists whose members need no look when all are of one type.
+_PLAIN: dict[Decode, type] = {_SCALAR_DECODERS[hint]: hint for hint in (str, int)}

@@ -32,15 +32,33 @@ class RunStarted(Event):
 
 @dataclass(frozen=True)
 class RunEnded(Event):
-    """exit: 0 ok, otherwise the script's own code; error: its last exception as one line, or ''."""
+    """exit: 0 ok, otherwise the script's own code; error: its last exception as one line, or '', raised at `file` and `line`."""
 
     exit: int
     error: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class ProcessStarted(Event):
+    """A process that the script started, directly or not, has something to tell. rank: -1 without one.
+
+    `key` is what its compile ids begin with in the record of the run, for example `r1.` or `p4711.`.
+    """
+
+    pid: int
+    rank: int = -1
+    argv: tuple[str, ...] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True)
 class CompileStarted(Event):
-    """`compile_id` reads `frame/recompile`, for example `2/1`. `parent` is the compile whose break led here ('' for a root)."""
+    """`compile_id` reads `frame/recompile`, for example `2/1`. `parent` is the compile whose break led here ('' for a root).
+
+    The rest of a function begins at line `resumes`; `stack` has the user's expression for each item of the stack it gets ('' unknown).
+    """
 
     compile_id: str
     name: str
@@ -48,15 +66,23 @@ class CompileStarted(Event):
     line: int
     parent: str = ""
     is_resume: bool = False
+    resumes: int = 0
+    stack: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CompileEnded(Event):
-    """outcome: ok (one graph, returns), break (ends in a graph break), empty (no tensor ops), skipped, error."""
+    """outcome: ok (one graph, returns), break (ends in a graph break), empty (no tensor ops), skipped, error.
+
+    After a break `detail` says at what, `id`, `file` and `line` why and where: also where the program raised, which is no graph break.
+    """
 
     compile_id: str
     outcome: str
     detail: str = ""
+    id: str = ""
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -145,7 +171,10 @@ class CacheLooked(Event):
 
 @dataclass(frozen=True)
 class GuardInstalled(Event):
-    """`source` as Python text over the inputs (`L['x'].shape`), `check` in words (`size (3, 4)`), and the user line that read the value."""
+    """`source` as Python text over the inputs (`L['x'].shape`), `check` in words (`size (3, 4)`), and the user line that read the value.
+
+    `ns` is the mean time of one check in nanoseconds; -1.0 where it was not measured (option `guard_times`).
+    """
 
     compile_id: str
     guard_id: int
@@ -153,6 +182,7 @@ class GuardInstalled(Event):
     check: str
     file: str
     line: int
+    ns: float = -1.0
 
 
 @dataclass(frozen=True)
@@ -173,8 +203,35 @@ class GraphBroke(Event):
 
 
 @dataclass(frozen=True)
+class Change:
+    """One fact that a compiled entry relies on and a call had otherwise.
+
+    `kind` is a row of dynamo/guards/kinds.py, or `gone`: the object itself has died, and its entry with it. `aspect` says which fact of the
+    kind: of a tensor `dtype`, `size`, `stride`, `rank`, `requires_grad`, of the global state the name of the mode, else ''; `dim` goes with
+    sizes and strides, else it is -1. `at` is the place of the value as a user writes it (`self.step`, `STEP`, `group['rate']`), and `root`
+    where it begins: `argument`, `closure`, `global`, `object` or `mode`. `file` and `line` are the user line that read it.
+    """
+
+    guard_id: int
+    kind: str
+    aspect: str
+    dim: int
+    source: str
+    at: str
+    root: str
+    expected: str
+    seen: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Recompiled(Event):
-    """A call that fitted no entry of an already compiled code. `failures` has one line per existing entry."""
+    """A call that fitted no entry of an already compiled code. `failures` has one line per existing entry.
+
+    `changes` is all that keeps the call from the entry it is nearest to, while somebody looks. `caller` and `caller_line` are the user line
+    that made the call.
+    """
 
     compile_id: str
     frame: str
@@ -184,6 +241,9 @@ class Recompiled(Event):
     source: str = ""
     file: str = ""
     line: int = 0
+    changes: tuple[Change, ...] = ()
+    caller: str = ""
+    caller_line: int = 0
 
 
 @dataclass(frozen=True)

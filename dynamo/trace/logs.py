@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dynamo.trace import events as ev
 from dynamo.trace.events import Event
-from dynamo.trace.lines import id_of, lines_of
+from dynamo.trace.rows import id_of, lines_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ LOGS: tuple[Log, ...] = (
     Log("graph_code", "graphs as they were captured", lambda e: isinstance(e, ev.GraphCaptured) and e.stage == "capture"),
     Log("graph_breaks", "where graphs broke and why", _kind(ev.GraphBroke)),
     Log("guards", "what compiled code relies on", _kind(ev.GuardInstalled)),
-    Log("recompiles", "why a compiled function was compiled again", _kind(ev.Recompiled, ev.LimitHit)),
+    Log("recompiles", "why a compiled function was compiled again, or could not be", _kind(ev.Recompiled, ev.LimitHit, ev.FrozenMiss)),
+    Log("cache", "what the cache on disk had, and why not", _kind(ev.CacheLooked)),
     Log("aot", "joint, forward and backward ATen graphs", _graph(".aot", ".fw", ".bw")),
     Log("aot_joint_graph", "the joint forward and backward graph", _graph(".aot")),
     Log("aot_graphs", "the forward and the backward graph", _graph(".fw", ".bw")),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import linecache
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from dynamo.trace import events as ev
 from dynamo.trace.events import Event
+from dynamo.trace.names import beginning
+from dynamo.trace.rows import ROWS
 
 Place = tuple[str, int]
 CAPTURE = "capture"
@@ -55,6 +56,11 @@ class Compile:
     line: int = 0
     parent: str = ""
     is_resume: bool = False
+    resumes: int = 0
+    stack: tuple[str, ...] = ()
+    broke_id: str = ""
+    broke_file: str = ""
+    broke_line: int = 0
     started: float = 0.0
     ended: float | None = None
     outcome: str = ""
@@ -70,6 +76,11 @@ class Compile:
     decisions: list[ev.Decided] = field(default_factory=list)
     steps: list[ev.StepScheduled] = field(default_factory=list)
     announced: bool = False
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the cache on disk had what the backend makes."""
+        return any(c.outcome == "hit" for c in self.cache)
 
     @property
     def seconds(self) -> float:
@@ -107,7 +118,12 @@ class Run:
         self.versions: dict[str, str] = {}
         self.engine = "dynamo"
         self.exit: int | None = None
+        self.live = True  # a stored record without an end is cut off, not running
         self.error = ""
+        self.processes: list[ev.ProcessStarted] = []
+        self.error_file = ""
+        self.error_line = 0
+        self.ended_at = 0.0
         self.frames: list[Frame] = []
         self.compiles: dict[str, Compile] = {}
         self.recompiles: list[ev.Recompiled] = []
@@ -123,11 +139,40 @@ class Run:
             self.add(event)
 
     def add(self, event: Event) -> None:
-        _TAKERS[type(event)](self, event)
+        ROWS[type(event)].take(self, event)
+
+    def begin(self, e: ev.RunStarted) -> None:
+        self.argv, self.cwd, self.versions, self.engine = e.argv, e.cwd, e.versions, e.engine
+
+    def end(self, e: ev.RunEnded) -> None:
+        self.exit, self.error, self.ended_at = e.exit, e.error, e.t
+        if e.file:
+            self.error_file, self.error_line = e.file, e.line
+
+    def begin_compile(self, e: ev.CompileStarted) -> None:
+        item = self.compile_of(e.compile_id)
+        item.name, item.file, item.line, item.parent, item.is_resume = e.name, e.file, e.line, e.parent, e.is_resume
+        item.resumes, item.stack = e.resumes, e.stack
+        item.started, item.announced = e.t, True
+        frame = self.frame_of(e.compile_id)
+        if frame.name == "?":
+            frame.name, frame.file, frame.line = e.name, e.file, e.line
+
+    def end_compile(self, e: ev.CompileEnded) -> None:
+        item = self.compile_of(e.compile_id)
+        item.outcome, item.detail, item.ended = e.outcome, e.detail, e.t
+        item.broke_id, item.broke_file, item.broke_line = e.id, e.file, e.line
+
+    def recompile(self, e: ev.Recompiled) -> None:
+        self.recompiles.append(e)
+        self.compile_of(e.compile_id).recompile = e
+
+    def read_source(self, e: ev.SourceRead) -> None:
+        self.sources[e.file] = e.text.splitlines()
 
     @property
     def running(self) -> bool:
-        return self.exit is None
+        return self.live and self.exit is None
 
     @property
     def script(self) -> str:
@@ -217,69 +262,6 @@ class Run:
         return lines[place[1] - 1] if 0 < place[1] <= len(lines) else ""
 
 
-def _run_started(run: Run, e: ev.RunStarted) -> None:
-    run.argv, run.cwd, run.versions, run.engine = e.argv, e.cwd, e.versions, e.engine
-
-
-def _run_ended(run: Run, e: ev.RunEnded) -> None:
-    run.exit, run.error = e.exit, e.error
-
-
-def _compile_started(run: Run, e: ev.CompileStarted) -> None:
-    item = run.compile_of(e.compile_id)
-    item.name, item.file, item.line, item.parent, item.is_resume = e.name, e.file, e.line, e.parent, e.is_resume
-    item.started, item.announced = e.t, True
-    frame = run.frame_of(e.compile_id)
-    if frame.name == "?":
-        frame.name, frame.file, frame.line = e.name, e.file, e.line
-
-
-def _compile_ended(run: Run, e: ev.CompileEnded) -> None:
-    item = run.compile_of(e.compile_id)
-    item.outcome, item.detail, item.ended = e.outcome, e.detail, e.t
-
-
-def _recompiled(run: Run, e: ev.Recompiled) -> None:
-    run.recompiles.append(e)
-    run.compile_of(e.compile_id).recompile = e
-
-
-def _source_read(run: Run, e: ev.SourceRead) -> None:
-    run.sources[e.file] = e.text.splitlines()
-
-
-def _to_compile(name: str) -> Callable[[Run, Any], None]:
-    return lambda run, e: getattr(run.compile_of(e.compile_id), name).append(e)
-
-
-def _to_run(name: str) -> Callable[[Run, Any], None]:
-    return lambda run, e: getattr(run, name).append(e)
-
-
-_TAKERS: dict[type[Event], Callable[[Run, Any], None]] = {
-    ev.RunStarted: _run_started,
-    ev.RunEnded: _run_ended,
-    ev.CompileStarted: _compile_started,
-    ev.CompileEnded: _compile_ended,
-    ev.StageTimed: _to_compile("stages"),
-    ev.GraphCaptured: _to_compile("graphs"),
-    ev.CodeGenerated: _to_compile("code"),
-    ev.CacheLooked: _to_compile("cache"),
-    ev.GraphLowered: _to_compile("lowered"),
-    ev.GuardInstalled: _to_compile("guards"),
-    ev.GraphBroke: _to_compile("breaks"),
-    ev.Recompiled: _recompiled,
-    ev.LimitHit: _to_run("limits"),
-    ev.FrameSkipped: _to_run("skipped"),
-    ev.FrozenMiss: _to_run("frozen"),
-    ev.Decided: _to_compile("decisions"),
-    ev.StepScheduled: _to_compile("steps"),
-    ev.Note: _to_run("notes"),
-    ev.InternalError: _to_run("internal_errors"),
-    ev.SourceRead: _source_read,
-}
-
-
 @dataclass(frozen=True)
 class Item:
     """One row of the tree run > frame > compile > graph. `key` is unique in the run; `parent` is '' for the root."""
@@ -295,24 +277,53 @@ class Item:
 
 
 def items(run: Run) -> list[Item]:
-    """The tree in order, parents before children. The plain form prints it, the TUI shows it."""
+    """The tree in order, parents before children. The plain form prints it, the TUI shows it.
+
+    Below the run are its frames, then each process that it started with the frames of that.
+    """
     worst = max((run.status(f) for f in run.frames), key=lambda s: s.severity, default=STATUSES["empty"])
-    root = Item("run", "", 0, short(run.script) or "run", _run_status(run, worst), place=(run.script_file, 1))
-    rows = [root]
+    rows = [Item("run", "", 0, short(run.script) or "run", _run_status(run, worst), place=(run.script_file, 1))]
+    own = {process.key: [f for f in run.frames if process_key(f.id) == process.key] for process in run.processes}
     for frame in run.frames:
-        key = f"frame {frame.id}"
-        title = f"{shown_name(frame.name)} {short(frame.file)}:{frame.line}" if frame.file else shown_name(frame.name)
-        rows.append(Item(key, "run", 1, title, run.status(frame), _first_id(frame), place=(frame.file, frame.line)))
-        for item in frame.compiles:
-            title = f"{item.id} {item.seconds:.3f} s" + (" resumed" if item.is_resume else "")
-            here = (item.file, item.line)
-            rows.append(Item(f"compile {item.id}", key, 2, title, run.status(item), item.id, place=here))
-            for graph in item.graphs:
-                stage = "" if graph.stage == CAPTURE else f" {graph.stage}"
-                title = f"graph {graph.graph_id} {plural(graph.ops, 'op')}{stage}"
-                gkey = f"graph {graph.stage} {graph.graph_id}"
-                rows.append(Item(gkey, f"compile {item.id}", 3, title, STATUSES["ok"], item.id, graph.graph_id, here))
+        if process_key(frame.id) not in own:
+            rows += _frame_items(run, frame, "run", 1)
+    for process in run.processes:
+        frames = own[process.key]
+        status = max((run.status(f) for f in frames), key=lambda s: s.severity, default=STATUSES["empty"])
+        key = f"process {process.key}"
+        title = process_title(process) + (f" {short(process.argv[0])}" if process.argv and process.argv[0] != "-c" else "")
+        rows.append(Item(key, "run", 1, title, status, _first_id(frames[0]) if frames else ""))
+        for frame in frames:
+            rows += _frame_items(run, frame, key, 2)
     return rows
+
+
+def _frame_items(run: Run, frame: Frame, parent: str, depth: int) -> list[Item]:
+    """A frame with its compiles and their graphs."""
+    key = f"frame {frame.id}"
+    title = f"{shown_name(frame.name)} {short(frame.file)}:{frame.line}" if frame.file else shown_name(frame.name)
+    rows = [Item(key, parent, depth, title, run.status(frame), _first_id(frame), place=(frame.file, frame.line))]
+    for item in frame.compiles:
+        title = f"{item.id} {item.seconds:.3f} s" + (" resumed" if item.is_resume else "") + (" cached" if item.is_cached else "")
+        here = (item.file, item.line)
+        rows.append(Item(f"compile {item.id}", key, depth + 1, title, run.status(item), item.id, place=here))
+        for graph in item.graphs:
+            stage = "" if graph.stage == CAPTURE else f" {graph.stage}"
+            title = f"graph {graph.graph_id} {plural(graph.ops, 'op')}{stage}"
+            gkey = f"graph {graph.stage} {graph.graph_id}"
+            rows.append(Item(gkey, f"compile {item.id}", depth + 2, title, STATUSES["ok"], item.id, graph.graph_id, here))
+    return rows
+
+
+def process_key(frame_id: str) -> str:
+    """What ids of a process begin with; '' for the script's own."""
+    head, dot, _ = frame_id.rpartition(".")
+    return head + dot
+
+
+def process_title(process: ev.ProcessStarted) -> str:
+    """Rank and process id, as far as there are."""
+    return f"rank {process.rank} (pid {process.pid})" if process.rank >= 0 else f"pid {process.pid}"
 
 
 def _first_id(frame: Frame) -> str:
@@ -332,8 +343,8 @@ def script_file(argv: tuple[str, ...], cwd: str) -> str:
 
 def shown_name(name: str) -> str:
     """Name of a frame for people: the part of a function after a break is named after the function."""
-    base, resumed, _ = name.partition("__resume_at_")
-    return f"{base} (resumed)" if resumed else name
+    whole = beginning(name)
+    return f"{whole} (resumed)" if whole != name else name
 
 
 def short(file: str) -> str:
@@ -343,7 +354,3 @@ def short(file: str) -> str:
 
 def plural(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
-def places_of(graph: ev.GraphCaptured) -> set[Place]:
-    return {(n.file, n.line) for n in graph.nodes if n.file}

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -169,39 +169,83 @@ class Record:
     problems: list[str] = field(default_factory=list)
 
 
-def load(path: Path | str) -> Record:
-    """Open a record as far as it is readable."""
+def load(path: Path | str, leave_out: Collection[str] = ()) -> Record:
+    """Open a record as far as it is readable. Events of kinds in `leave_out` are counted, not parsed.
+
+    Raises RecordError where there is no record.
+    """
     folder = Path(path)
     if not folder.exists():
         raise RecordError(f"{folder}: no such record")
     if not is_record(folder):
-        raise RecordError(f"{folder}: not a record: it has no {EVENTS}; write one with `dynamo-debug trace SCRIPT -o DIR`")
+        raise RecordError(f"{folder}: not a record: it has no {EVENTS}; write one with `dynamo-debug trace -o DIR SCRIPT`")
     record = Record(folder)
-    ended: int | None = None
     try:
-        lines = (folder / EVENTS).read_bytes().split(b"\n")
+        with open(folder / EVENTS, "rb") as lines:
+            _Reader(record, leave_out).read(lines)
     except OSError as e:
         raise RecordError(f"{folder / EVENTS}: cannot be read: {e.strerror}") from e
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    return record
+
+
+class _Reader:
+    """Fills a record line by line."""
+
+    def __init__(self, record: Record, leave_out: Collection[str]) -> None:
+        self._record = record
+        self._skipped = tuple(f'{{"kind":"{kind}",'.encode() for kind in leave_out)
+        self._count = 0
+        self._garbage: list[int] = []
+        self._ended: object = None
+
+    def read(self, lines: Iterable[bytes]) -> None:
+        problems = self._record.problems
+        for number, line in enumerate(lines, 1):
+            if self._skipped and line.startswith(self._skipped) and line.endswith(b"}\n"):
+                self._count += 1
+            elif line.strip():
+                self._line(number, line)
+        if self._garbage:
+            first, others = self._garbage[0], len(self._garbage) - 1
+            more = f", nor {'are' if others > 1 else 'is'} {others} more" if others else ""
+            problems.append(f"{EVENTS} line {first} is not JSON{more}: left out")
+        self._check_end()
+
+    def _line(self, number: int, line: bytes) -> None:
         where = f"{EVENTS} line {number}"
         try:
             value = json.loads(line)
         except ValueError:
-            record.problems.append(f"{where}: not JSON; the line is left out")
-            continue
+            if line.endswith(b"\n"):
+                self._garbage.append(number)
+            return  # the rest of a line that was cut off is no damage of its own
         kind = value.get("kind") if isinstance(value, dict) else None
         if number == 1 and kind != "header":
-            record.problems.append(f"{where}: no header; read as schema {SCHEMA}")
+            self._record.problems.append(f"{where}: no header; read as schema {SCHEMA}")
         if kind == "header":
-            _check_header(value, record)
+            _check_header(value, self._record)
         elif kind == "end":
-            ended = value.get("events")
+            self._ended = value.get("events")
         else:
-            _read_event(value, where, record)
-    _check_end(ended, record)
-    return record
+            self._event(value, where)
+
+    def _event(self, value: Any, where: str) -> None:
+        if isinstance(value, dict):
+            for name, part in value.items():
+                if type(part) is dict and len(part) == 1 and "artifact" in part:
+                    value[name] = _text_of(part["artifact"], f"{where}: {name}", self._record)
+        try:
+            self._record.events.append(codec.decode(value))
+            self._count += 1
+        except codec.Malformed as e:
+            self._record.problems.append(f"{where}: {e}; the event is left out")
+
+    def _check_end(self) -> None:
+        problems = self._record.problems
+        if self._ended is None:
+            problems.append(f"no end line: the record was cut off after {self._count} events")
+        elif self._ended != self._count:
+            problems.append(f"{self._ended} events were written, {self._count} could be read")
 
 
 def _check_header(value: dict[str, Any], record: Record) -> None:
@@ -209,24 +253,6 @@ def _check_header(value: dict[str, Any], record: Record) -> None:
         raise RecordError(f"{record.path}: not a record of dynamo-debug: format is {value.get('format')!r}")
     if value.get("schema") != SCHEMA:
         record.problems.append(f"schema {value.get('schema')!r} was written by another version; this one reads schema {SCHEMA}")
-
-
-def _check_end(ended: object, record: Record) -> None:
-    if ended is None:
-        record.problems.append(f"no end line: the record was cut off after {len(record.events)} events")
-    elif ended != len(record.events):
-        record.problems.append(f"{ended} events were written, {len(record.events)} could be read")
-
-
-def _read_event(value: Any, where: str, record: Record) -> None:
-    if isinstance(value, dict):
-        for name, part in value.items():
-            if isinstance(part, dict) and set(part) == {"artifact"}:
-                value[name] = _text_of(part["artifact"], f"{where}: {name}", record)
-    try:
-        record.events.append(codec.decode(value))
-    except codec.Malformed as e:
-        record.problems.append(f"{where}: {e}; the event is left out")
 
 
 def _text_of(sha: object, where: str, record: Record) -> str:
@@ -238,6 +264,7 @@ def _text_of(sha: object, where: str, record: Record) -> str:
     except OSError:
         record.problems.append(f"{where}: artifact {sha[:12]} is missing")
         return "<text missing from the record>"
-    if hashlib.sha256(data).hexdigest() != sha:
-        record.problems.append(f"{where}: artifact {sha[:12]} is damaged; its text is shown as found")
-    return data.decode("utf-8", "surrogatepass" if hashlib.sha256(data).hexdigest() == sha else "replace")
+    if hashlib.sha256(data).hexdigest() == sha:
+        return data.decode("utf-8", "surrogatepass")
+    record.problems.append(f"{where}: artifact {sha[:12]} is damaged; its text is shown as found")
+    return data.decode("utf-8", "replace")

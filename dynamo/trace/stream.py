@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import IO
 
 from dynamo.trace import codec
@@ -25,9 +26,11 @@ class StreamWriter:
         os.set_inheritable(fd, False)
 
     def __call__(self, event: Event) -> None:
+        if os.getpid() != self._pid:
+            return  # before the lock: another thread may have held it when the child was forked
         data = (json.dumps(codec.encode(event), separators=(",", ":")) + "\n").encode()
         with self._lock:
-            if self._fd < 0 or os.getpid() != self._pid:
+            if self._fd < 0:
                 return
             view = memoryview(data)
             while view:
@@ -38,7 +41,7 @@ class StreamWriter:
                     return
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock if os.getpid() == self._pid else nullcontext():
             if self._fd >= 0:
                 os.close(self._fd)
             self._fd = -1

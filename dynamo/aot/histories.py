@@ -1,0 +1,62 @@
+"""What the results of one graph share of what autograd saved: which of them can't be differentiated after another one was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+
+def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
+    """Per result, those that autograd can't differentiate any more once it has differentiated this one without keeping the graph.
+
+    In eager these are the results behind which is an operation that has saved a tensor and was passed on the way.
+    """
+    saving = [_saving(end.grad_fn) for end in ends]
+    return tuple(sum(1 << j for j, other in enumerate(saving) if not own.isdisjoint(other)) for own in saving)
+
+
+def _saving(start: Any) -> set[Any]:
+    """The nodes of autograd that have saved tensors, from here to the leaves."""
+    seen, todo = {start}, [start]
+    while todo:
+        for node, _ in todo.pop().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                todo.append(node)
+    with _disable_current_modes(), _Unpacking():
+        return {node for node in seen if node is not None and _has_saved(node)}
+
+
+class _Unpacking(TorchDispatchMode):
+    """Autograd makes a saved tensor that is a result anew when it is looked at. That it is there says enough."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """As in `FakeMode`."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> torch.Tensor:
+        return torch.empty(0)
+
+
+def _has_saved(node: Any) -> bool:
+    if hasattr(node, "_raw_saved_tensors"):  # of an `autograd.Function`
+        return len(node._raw_saved_tensors) > 0
+    kind: Any = type(node)
+    for name in _saved_names(kind):
+        try:
+            if getattr(node, name) is not None:
+                return True
+        except RuntimeError:  # it was written to since
+            return True
+    return False
+
+
+@cache
+def _saved_names(kind: Any) -> tuple[str, ...]:
+    """The attributes with saved tensors; other numbers that a node keeps aren't freed."""
+    return tuple(name.removeprefix("_raw") for name in dir(kind) if name.startswith("_raw_saved_"))

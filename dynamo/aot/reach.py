@@ -1,0 +1,61 @@
+"""Which gradients of a graph are computed from which of its results, and where zeros in place of one may be seen.
+
+Bits of a mask are differentiable results, in the order of the tangents.
+"""
+
+from __future__ import annotations
+
+from torch.fx import Node
+
+from dynamo.aot.joint import Joint
+from dynamo.ops.facts import known_facts
+
+
+def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Per gradient the tangents it is computed from; per tangent those it meets where zeros in its place may have become NaN.
+
+    Where a gradient doesn't arrive the backward gets zeros, and eager adds nothing. Infinity times zero is NaN.
+    """
+    count = len(joint.tangents)
+    everything = (1 << count) - 1
+    if count < 2:
+        return (everything,) * len(joint.wanted), (0,) * count
+    bits = _bits(joint)
+    ends = [n for n in joint.grads if n is not None]
+    meets = {n: bits[n] for n in ends}
+    for node in reversed(joint.graph.nodes):
+        if others := meets.get(node):
+            for argument in node.all_input_nodes:
+                meets[argument] = meets.get(argument, 0) | others
+    doubts = [0] * count
+    for mask, others in {(bits[n], o & ~bits[n]) for n, o in meets.items() if bits[n] and o & ~bits[n] and not _keeps_zeros(n, bits)}:
+        for i in range(count):
+            if mask >> i & 1:
+                doubts[i] |= others
+    return tuple(bits[g] or everything if g is not None else everything for g in joint.grads), tuple(doubts)
+
+
+def _bits(joint: Joint) -> dict[Node, int]:
+    """The tangents each node is computed from."""
+    bits = {tangent: 1 << i for i, tangent in enumerate(joint.tangents)}
+    for node in joint.graph.nodes:
+        if node not in bits:
+            mask = 0
+            for argument in node.all_input_nodes:
+                mask |= bits[argument]
+            bits[node] = mask
+    return bits
+
+
+def _keeps_zeros(node: Node, bits: dict[Node, int]) -> bool:
+    if node.op != "call_function":
+        return True
+    facts = known_facts(node.target)
+    if facts is None:
+        return False
+    if facts.adds:
+        return all(bits[n] for n in node.all_input_nodes)
+    if facts.scales:
+        return len(node.all_input_nodes) == 1 and not isinstance(node.args[1], Node)
+    zeros = [i for i, argument in enumerate(node.args) if isinstance(argument, Node) and bits[argument]]
+    return zeros == [0] and (facts.views or facts.keeps_zeros)

@@ -1,0 +1,93 @@
+"""What a program writes about its compiles while it runs: debug trees and logs, switched by options and environment variables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Hashable
+from pathlib import Path
+
+from dynamo import config
+from dynamo.trace import store
+from dynamo.trace.events import Event
+
+Listener = Callable[[Event], None]
+
+_active: dict[str, tuple[Hashable, Listener]] = {}
+
+
+def attach() -> None:
+    """Make the listeners fit the options. Called before every compile: the options may be set by the program at any time."""
+    for name, wanted in (("tree", _tree_key()), ("trace", _trace_key()), ("logs", _logs_key())):
+        known, listener = _active.get(name, (None, None))
+        if wanted == known:
+            continue
+        if listener is not None:
+            _listeners().remove(listener)
+            del _active[name]
+        if wanted is not None:
+            made = _MAKERS[name]()
+            _active[name] = (wanted, made)
+            _listeners().append(made)
+
+
+def _listeners() -> list[Listener]:
+    """Those of the process: a session within it passes its events on."""
+    return store.of_process().listeners
+
+
+def debug_root() -> Path:
+    """`$TORCH_COMPILE_DEBUG_DIR`, or the current folder."""
+    return Path(config.debug_dir or ".").absolute()
+
+
+def cache_root() -> Path:
+    """Where `TORCHINDUCTOR_TRACE` puts its folders."""
+    base = config.cache_dir or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dynamo-debug")
+    return Path(base).absolute() / "debug"
+
+
+# A key says what a listener was made for. A forked child gets its own: one run is one process.
+
+
+def _tree_key() -> Hashable:
+    return (os.getpid(), config.debug_dir) if config.compile_debug else None
+
+
+def _trace_key() -> Hashable:
+    return (os.getpid(), config.cache_dir) if config.inductor_trace else None
+
+
+def _logs_key() -> Hashable:
+    return _logs() or None
+
+
+def _logs() -> str:
+    from dynamo.trace import logs  # noqa: PLC0415  # only where an option asks for files or logs
+
+    return str(config.logs) or logs.known(os.environ.get("TORCH_LOGS", ""))
+
+
+def _new_tree() -> Listener:
+    from dynamo.trace import tree  # noqa: PLC0415  # only where an option asks for files or logs
+
+    return tree.TreeWriter(debug_root() / "torch_compile_debug" / tree.run_name(), _say)
+
+
+def _new_trace() -> Listener:
+    from dynamo.trace import tree  # noqa: PLC0415  # only where an option asks for files or logs
+
+    return tree.TreeWriter(None, _say, cache_root())
+
+
+def _new_logs() -> Listener:
+    from dynamo.trace import logs  # noqa: PLC0415  # only where an option asks for files or logs
+
+    return logs.LogWriter(_logs())
+
+
+_MAKERS: dict[str, Callable[[], Listener]] = {"tree": _new_tree, "trace": _new_trace, "logs": _new_logs}
+
+
+def _say(line: str) -> None:
+    print(f"dynamo: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,89 @@
+"""Functions of ours that captured graphs call: effects and regions that torch has no plain function for.
+
+Each is an ordinary callable, so a graph that has one still runs, prints and pickles like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from dynamo import marks
+from dynamo.fake import standins
+from dynamo.surroundings.modes import enter_inference_mode, exit_inference_mode
+
+
+def set_data(t: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+    """`t.data = new`."""
+    t.data = new
+    return t
+
+
+def applying(cls: Any) -> Callable[..., Any]:
+    """A function for `cls.apply` that graphs can print by name; `function` is the class."""
+
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        return cls.apply(*args, **kwargs)
+
+    apply.__name__ = apply.__qualname__ = cls.__name__
+    apply.function = cls  # type: ignore[attr-defined]  # functions take attributes
+    return apply
+
+
+def calling(obj: Any, name: str) -> Callable[..., Any]:
+    """A function for a callable object that graphs couldn't print; `function` is the object."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return obj(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.function = obj  # type: ignore[attr-defined]  # functions take attributes
+    return call
+
+
+# torch wraps `checkpoint` so that calling it loads torch's own compiler; the function itself is below that.
+_checkpoint: Callable[..., Any] = getattr(torch.utils.checkpoint.checkpoint, "__wrapped__", torch.utils.checkpoint.checkpoint)
+
+
+# Where a checkpoint can't be captured, the recomputation runs in eager, so the forward pass must too.
+marks.mark_disabled(_checkpoint)
+
+
+def checkpoint(body: Callable[..., Any], options: dict[str, Any], given: int, *tensors: Any) -> Any:
+    """Run `body(*tensors)` so that its inner values are computed again in the backward pass.
+
+    `options` go to `torch.utils.checkpoint.checkpoint`. The first `given` tensors are the arguments of the user's call; the rest
+    were read by the function from outside and stay outside: re-entrant checkpoints track arguments only, and what is an
+    argument may not be changed in place.
+    """
+    outside = tensors[given:]
+
+    def run(*args: Any) -> Any:
+        return body(*args, *outside)
+
+    with standins.without_compiler():
+        return _checkpoint(run, *tensors[:given], **options)
+
+
+def _spare_the_compiler() -> None:
+    """The recomputation asks torch's own compiler not to trace it, which would load that compiler in the backward pass."""
+    module: Any = torch.utils.checkpoint
+    run = getattr(module, "_run_fn_with_dynamo_disabled", None)
+    if run is not None:
+        standins.undecorate(run)
+    hook = getattr(module, "_recomputation_hook", None)
+    if hook is not None:
+
+        def init(self: Any, *args: Any) -> None:
+            with standins.without_compiler():
+                hook.__init__(self, *args)
+
+        module._recomputation_hook = type(hook.__name__, (hook,), {"__init__": init})
+
+
+_spare_the_compiler()
+for _fn in (enter_inference_mode, exit_inference_mode, set_data, checkpoint):
+    torch.fx.node.has_side_effect(_fn)

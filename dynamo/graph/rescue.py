@@ -1,0 +1,137 @@
+"""When a compiled graph raises, the frame is run again from its beginning as plain Python: errors are then those of the program.
+
+A graph runs all operators of a frame before any of the frame's effects on Python objects is replayed, and a compiled graph writes to its
+inputs only once nothing in it can fail any more. So when it raises, nothing has happened yet, and the original code can start over: it
+raises what eager raises, where eager does, with what was written before; an `except` of the program catches it. The entry hands over by
+`Tail(rescue, ...)`, which costs a call that does not fail nothing.
+
+Random numbers that the graph has drawn are drawn again from the state the entry started with. Graphs that write to tensors of the
+caller as they go (backends that run the captured graph itself) get the old values back first.
+
+If plain Python raises nothing at all, the failure was the compiler's own: the result is right, and the error is counted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+import torch
+
+from dynamo import _C, config, internal_errors
+from dynamo.ops.facts import acts, can_run_again, is_random, may_raise
+from dynamo.skipped import user_place
+
+# Attribute of what a backend returns: it has written to none of its inputs when it raises.
+KEEPS_INPUTS = "keeps_inputs_on_error"
+# Message of the checks that stand for branches whose other side raises: see dynamo/symbolic/interp/refusals.py.
+TAKES_OTHER_SIDE = "a branch that raises is taken"
+
+
+class Generators:
+    """Torch's default generator and those of the program that a graph holds: their states before a run, put back for another one."""
+
+    def __init__(self, held: Iterable[Any]) -> None:
+        self.every = (torch.default_generator, *(g for g in held if isinstance(g, torch.Generator)))
+
+    def states(self) -> list[torch.Tensor]:
+        return [g.get_state() for g in self.every]
+
+    def put_back(self, states: list[torch.Tensor]) -> None:
+        for generator, state in zip(self.every, states, strict=True):
+            generator.set_state(state)
+
+
+class Rescue:
+    """Runs the original code of an entry. Called as (error, states of the generators or None, *frame inputs)."""
+
+    def __init__(self, code: types.CodeType, globals: dict[str, Any], compile_id: str, generators: Generators) -> None:
+        self.code, self.globals, self.compile_id, self.generators = code, globals, compile_id, generators
+
+    def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
+        if random_states is not None:
+            self.generators.put_back(random_states)
+        fn, args, kwargs = plain_call(self.code, self.globals, inputs)
+        with Watch() as watch:
+            result = _C.disabled_call(fn, args, kwargs)
+        if not watch.raised and TAKES_OTHER_SIDE not in str(error):
+            if not config.suppress_errors:
+                raise error
+            code = self.code
+            place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+            internal_errors.report("DD095", error, place, self.compile_id, *user_place())
+        return result
+
+
+def plain_call(
+    code: types.CodeType, globals: dict[str, Any], inputs: Sequence[Any]
+) -> tuple[types.FunctionType, tuple[Any, ...], dict[str, Any] | None]:
+    """From frame inputs (argument slots in CPython's order, then closure cells) back to a function and its arguments."""
+    slots = len(inputs) - len(code.co_freevars)
+    fn = types.FunctionType(code, globals, code.co_name, None, tuple(inputs[slots:]) or None)
+    positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    args, kwargs = tuple(inputs[:positional]), dict(zip(code.co_varnames[positional:named], inputs[positional:named], strict=True))
+    rest = named
+    if code.co_flags & inspect.CO_VARARGS:
+        args += tuple(inputs[rest])
+        rest += 1
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        kwargs.update(inputs[rest])
+    return fn, args, kwargs or None
+
+
+# What operators raise: others are how Python ends its loops and looks for attributes.
+_OF_OPERATORS = (RuntimeError, IndexError, ValueError, TypeError, ArithmeticError, AssertionError)
+
+
+class Watch:
+    """Context: notes whether any Python frame sees an exception that an operator may have raised, also one that is caught there."""
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __enter__(self) -> Self:
+        self.before = sys.gettrace()
+        sys.settrace(self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(self.before)
+
+    def _note(self, frame: types.FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        frame.f_trace_lines = False
+        if event == "exception" and issubclass(arg[0], _OF_OPERATORS):
+            self.raised = True
+        return self._note
+
+
+def undoing(graph_fn: Callable[..., Any], positions: Sequence[int], held: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """A graph that gives tensors their old values back when it raises: arguments at `positions`, and tensors it holds."""
+
+    def run(*args: Any) -> Any:
+        kept = [(t, t.detach().clone()) for t in (*(args[i] for i in positions), *held)]
+        try:
+            return graph_fn(*args)
+        except Exception:
+            for tensor, old in kept:
+                tensor.detach().copy_(old)
+            raise
+
+    return run
+
+
+def draws(ran: Iterable[Any]) -> bool:
+    """Do operators that ran while tracing take random numbers?"""
+    return any(map(is_random, ran))
+
+
+def can_fail(ran: Iterable[Any]) -> bool:
+    """May one of the operators that ran while tracing refuse values?"""
+    return any(may_raise(op) for op in ran)
+
+
+def can_start_over(ran: Iterable[Any]) -> bool:
+    return all(can_run_again(op) for op in ran if acts(op))

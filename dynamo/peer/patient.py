@@ -1,0 +1,122 @@
+"""Torch's own compiler as the one that is debugged, through its public interface: backends see graphs, `torch.compile` compiles them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynamo.peer.script_adapter import AfterImport
+
+_CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+Run = Callable[..., Any]
+# (id, backend that was asked for, options of the call, graph, is it a backward graph) -> what runs in the place of the compiled graph
+Take = Callable[[str, str, dict[str, Any], Any, bool], Run]
+
+
+def stand_between_when_torch_loads(take: Callable[[], Take], after: str, backend: str = "") -> None:
+    """Hand every graph of `torch.compile` to a function instead of its backend, as soon as the program imports torch.
+
+    `after` is `dynamo` (graphs as captured) or `aot` (ATen graphs, forward and backward). `backend` replaces the one it asks for.
+    """
+    if "torch" in sys.modules:
+        stand_between(take(), after, backend)
+    else:
+        sys.meta_path.insert(0, AfterImport("torch", lambda: stand_between(take(), after, backend)))
+
+
+def stand_between(take: Take, after: str, backend: str = "") -> None:
+    """The same, now."""
+    torch = sys.modules["torch"]
+    original = torch.compile
+
+    @functools.wraps(original)
+    def watched(model: Any = None, **asked: Any) -> Any:
+        if model is None:
+            return functools.partial(watched, **asked)
+        wanted = backend or asked.get("backend") or "inductor"
+        asked.pop("backend", None)
+        options = {k: asked.pop(k) for k in ("mode", "options") if asked.get(k) is not None}
+        name = wanted if isinstance(wanted, str) else f"{wanted.__module__}:{getattr(wanted, '__qualname__', wanted)}"
+        between = functools.partial(_captured if after == "dynamo" else _ahead_of_time, take, name, options)
+        return original(model, backend=between, **asked)
+
+    vars(torch)["compile"] = watched
+
+
+def _captured(take: Take, name: str, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
+    _note_sources(gm)
+    return take(_graph_id(), name, options, gm, False)
+
+
+def _ahead_of_time(take: Take, name: str, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
+    graph_id = _graph_id()
+
+    def one(is_backward: bool, gm: Any, inputs: Sequence[Any]) -> Run:
+        _note_sources(gm)
+        return take(graph_id, name, options, gm, is_backward)
+
+    return _of("torch._dynamo.backends.common").aot_autograd(
+        fw_compiler=functools.partial(one, False),
+        bw_compiler=functools.partial(one, True),
+        inference_compiler=functools.partial(one, False),
+        decompositions=_of("torch._inductor.decomposition").select_decomp_table,
+        partition_fn=_of("torch._functorch.partitioners").min_cut_rematerialization_partition,
+    )(gm, inputs)
+
+
+def _of(name: str) -> Any:
+    """A module of torch's compiler, which is loaded when it is at work and not before."""
+    return importlib.import_module(name)
+
+
+def _graph_id() -> str:
+    found = _of("torch._guards").CompileContext.current_compile_id()
+    return "" if found is None else f"{found.frame_id}/{found.frame_compile_id}"
+
+
+def _note_sources(gm: Any) -> None:
+    """The user's line of a node, where our own graphs have it."""
+    for node in gm.graph.nodes:
+        places = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
+        if places and "source" not in node.meta:
+            node.meta["source"] = (places[-1][0], int(places[-1][1]))
+
+
+def compiled(module: Any, backend: str, options: dict[str, Any]) -> Run:
+    """`torch.compile` of a module, with nothing left of what was compiled before. It compiles when it is first called."""
+    torch = sys.modules["torch"]
+    torch.compiler.reset()
+    return inspect.unwrap(torch.compile)(module, backend=backend, dynamic=False, **options)
+
+
+def changed_options() -> dict[str, Any]:
+    """Options of torch's compiler that do not have their default, by full name; those that JSON can hold."""
+    found = {}
+    for name in _CONFIGS:
+        module: Any = sys.modules.get(name)
+        for key, value in module._get_dict(skip_default=True).items() if module is not None else ():
+            # what torch has patched for a while counts as set, though it has its default again
+            if isinstance(value, (bool, int, float, str)) and value != module._config[key].default:
+                found[f"{name}.{key}"] = value
+    return found
+
+
+def set_options(options: dict[str, Any]) -> None:
+    """Set what `changed_options` found. Raises AttributeError for an option that the installed torch does not have."""
+
+    for path, value in options.items():
+        home = next((c for c in _CONFIGS if path.startswith(c + ".")), "")
+        if not home:
+            raise AttributeError(f"no option of torch's compiler: {path}")
+        owner = _of(home)
+        *inner, last = path.removeprefix(home + ".").split(".")
+        for part in inner:
+            owner = getattr(owner, part)
+        setattr(owner, last, value)

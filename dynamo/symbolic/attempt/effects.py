@@ -1,0 +1,69 @@
+"""What a trace leaves for the entry to do besides the graph: changes of objects that existed before the frame, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from dynamo.symbolic.values.kinds import Value
+
+Filter = tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]
+
+
+@dataclass
+class WarningScope:
+    """A `catch_warnings` that was entered at a root step, with the filters set in it."""
+
+    manager: Value
+    born: int
+    filters: list[Filter]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a warning is said to come from: a traced frame, or (`above` > 0) one that many frames above the root."""
+
+    file: str
+    line: int
+    globals: dict[str, Any]
+    above: int = 0
+
+
+@dataclass(frozen=True)
+class Warned:
+    """One call of `warnings.warn`. `early`: no operation came before it."""
+
+    message: Value
+    category: type[Warning]
+    place: Place
+    filters: tuple[Filter, ...]
+    early: bool
+
+
+class Effects:
+    """Replayed by the entry in the order of these fields, but for `on_exit`."""
+
+    def __init__(self) -> None:
+        self.warned: list[Warned] = []  # warnings that the entry gives
+        self.warning_scopes: list[WarningScope] = []  # entered now, innermost last
+        self.mutated: dict[int, Value] = {}  # by id
+        self.grads_dropped: set[int] = set()  # tensors (by id of their value) whose gradient was dropped before the first op
+        self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
+        self.context_writes: dict[ContextVar[Any], Value] = {}
+        self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
+        self.on_exit: list[Callable[[], None]] = []  # restores real global modes when the attempt ends, last first
+
+    def touch(self, v: Value) -> None:
+        """See `Tracer.touch`."""
+        if (getattr(v, "obj", None) is not None or v.source is not None) and id(v) not in self.mutated:
+            self.mutated[id(v)] = v
+
+    def set_global(self, globals_: dict[str, Any], name: str, v: Value | None) -> None:
+        """None deletes."""
+        self.global_writes[(id(globals_), name)] = (globals_, name, v)
+
+    def replayed(self) -> bool:
+        """Whether the entry has changes to replay."""
+        return bool(self.mutated or self.global_writes or self.class_writes or self.context_writes)

@@ -1,0 +1,1 @@
+"""The interpreter: the loop over the instructions of a frame, a row per opcode, generators."""

@@ -1,0 +1,595 @@
+"""Operators and protocols over values: arithmetic, comparison, truth, length, items, iteration.
+
+Each follows CPython's own order: special methods of Python classes are inlined, constants are computed, tensors become graph
+nodes, containers have rows in `registry.METHODS` under the slot wrapper that CPython would call.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dynamo.inspection import is_library
+from dynamo.symbolic.protocols.attributes import MISSING, class_function, getattr_, tx_call
+from dynamo.symbolic.protocols.changing import computed, of_number
+from dynamo.symbolic.protocols.choices import ChoiceValue, operands, tensor_of_choice
+from dynamo.symbolic.protocols.tensor_numbers import arithmetic, negative
+from dynamo.symbolic.protocols.wrap import SCALARS
+from dynamo.symbolic.values.errors import Raised
+from dynamo.symbolic.values.kinds import (
+    ENDED,
+    FALSE,
+    NOT_IMPLEMENTED,
+    TRUE,
+    BuiltinValue,
+    ClassValue,
+    Const,
+    ExceptionValue,
+    IterValue,
+    Lazy,
+    ListValue,
+    NumberValue,
+    ObjectValue,
+    OpaqueValue,
+    TensorValue,
+    TracingState,
+    TupleValue,
+    Value,
+)
+from dynamo.symbolic.values.numpy_types import NUMBERS
+from dynamo.symbolic.values.slots import fill, slots
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.attempt.tracer import Tracer
+
+# symbol -> (special method, reflected method, in-place method or '', function on real objects, in-place function)
+_BINARY: dict[str, tuple[str, str, Callable[..., Any], Callable[..., Any]]] = {
+    "+": ("__add__", "__radd__", operator.add, operator.iadd),
+    "-": ("__sub__", "__rsub__", operator.sub, operator.isub),
+    "*": ("__mul__", "__rmul__", operator.mul, operator.imul),
+    "/": ("__truediv__", "__rtruediv__", operator.truediv, operator.itruediv),
+    "//": ("__floordiv__", "__rfloordiv__", operator.floordiv, operator.ifloordiv),
+    "%": ("__mod__", "__rmod__", operator.mod, operator.imod),
+    "**": ("__pow__", "__rpow__", operator.pow, operator.ipow),
+    "@": ("__matmul__", "__rmatmul__", operator.matmul, operator.imatmul),
+    "<<": ("__lshift__", "__rlshift__", operator.lshift, operator.ilshift),
+    ">>": ("__rshift__", "__rrshift__", operator.rshift, operator.irshift),
+    "&": ("__and__", "__rand__", operator.and_, operator.iand),
+    "|": ("__or__", "__ror__", operator.or_, operator.ior),
+    "^": ("__xor__", "__rxor__", operator.xor, operator.ixor),
+}
+_COMPARE: dict[str, tuple[str, str, Callable[..., Any]]] = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}
+_UNARY: dict[str, tuple[str, Callable[..., Any], str]] = {
+    "UNARY_NEGATIVE": ("__neg__", operator.neg, "-"),
+    "UNARY_POSITIVE": ("__pos__", operator.pos, "+"),
+    "UNARY_INVERT": ("__invert__", operator.invert, "~"),
+}
+
+
+def special(tx: Tracer, v: Value, name: str, *args: Value) -> Value | None:
+    """Call the special method of v's class; None when the class has none (or sets it to None)."""
+    raw = tx.lookup(v.cls, name)
+    if raw is MISSING or raw is None:
+        return None
+    if isinstance(raw, types.FunctionType):
+        return tx_call(tx, class_function(tx, raw), [v, *args])
+    return tx_call(tx, BuiltinValue(raw) if not isinstance(raw, staticmethod) else tx.wrap(raw.__func__, None), [v, *args])
+
+
+def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
+    """`a symbol b`, in-place when the symbol ends in `=`."""
+    inplace = symbol.endswith("=")
+    name, rname, fn, ifn = _BINARY[symbol.rstrip("=")]
+    if tx.has_choices and (isinstance(a, ChoiceValue) or isinstance(b, ChoiceValue)):
+        a, b = operands(tx, symbol, a, b)
+    if isinstance(a, NumberValue) or isinstance(b, NumberValue):
+        computed = arithmetic(tx, symbol, a, b)
+        if computed is not None:
+            return computed
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+        if _tensor_operands(a, b) and not _overridden(tx, a, b, name, rname, *(["__i" + name[2:]] if inplace else [])):
+            return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
+    if isinstance(a, Const) and isinstance(b, Const):
+        return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, fn, a, b)
+    if inplace:
+        result = special(tx, a, "__i" + name[2:], b)
+        if result is not None and result is not NOT_IMPLEMENTED:
+            return result
+    result = _dispatch(tx, name, rname, a, b)
+    if result is not None:
+        return result
+    shown = symbol if symbol != "**" else "** or pow()"
+    raise tx.throw(TypeError, f"unsupported operand type(s) for {shown}: '{a.cls.__name__}' and '{b.cls.__name__}'")
+
+
+def _tensor_operands(a: Value, b: Value) -> bool:
+    """Whether torch's own operator handles the pair (a Python class may define the reflected method instead)."""
+    other = b if isinstance(a, TensorValue) else a
+    return isinstance(other, TensorValue | Const | NumberValue) or _is_number_member(other)
+
+
+def _overridden(tx: Tracer, a: Value, b: Value, *names: str) -> bool:
+    """Whether the program has put a method of its own into torch's class for one of these operators."""
+    found = [tx.lookup(v.cls, name) for v in (a, b) if isinstance(v, TensorValue) for name in names if name]
+    return any(isinstance(raw, types.FunctionType) and not is_library(raw.__module__) for raw in found)
+
+
+def _is_number_member(v: Value) -> bool:
+    """A member of an IntEnum and the like: a number to C code."""
+    return isinstance(v, ObjectValue) and v.obj is not None and isinstance(v.obj, int | float)
+
+
+def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | None:
+    """CPython's binary dispatch; None when both sides answer NotImplemented."""
+    order = [(a, name, b), (b, rname, a)]
+    if a.cls is not b.cls and issubclass(b.cls, a.cls) and tx.lookup(b.cls, rname) is not tx.lookup(a.cls, rname):
+        order.reverse()
+    if a.cls is b.cls and name != rname:
+        order = order[:1]
+    for v, method, other in order:
+        result = special(tx, v, method, other)
+        if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
+            return result
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, OpaqueValue) or isinstance(b, OpaqueValue):
+        raise tx.break_("DD006", f"{name} of {a.describe()} and {b.describe()}")
+    if isinstance(a, ListValue | TupleValue) and name == "__add__":
+        return None
+    return None
+
+
+def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
+    if tx.has_numbers and (found := computed(tx, fn, args)) is not None:
+        return found
+    values = [a.value for a in args]
+    if any(a.cls in NUMBERS for a in args):
+        return fold_numpy(tx, fn, values)
+    try:
+        return tx.wrap(fn(*values), None)
+    except Exception as e:  # the program's own arithmetic error
+        raise tx.throw(type(e), *e.args) from e
+
+
+def fold_numpy(tx: Tracer, fn: Callable[..., Any], values: list[Any]) -> Value:
+    """Arithmetic on NumPy's numbers; where that warns, each call of the program does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            found = fn(*values)
+        except Warning as e:
+            raise tx.break_("DD009", f"{fn.__name__}: {e}", cause=e) from e
+        except Exception as e:  # the program's own arithmetic error
+            raise tx.throw(type(e), *e.args) from e
+    if type(found) not in SCALARS:
+        raise tx.break_("DD006", f"{fn.__name__} gives a {type(found).__name__}")
+    return tx.wrap(found, None)
+
+
+def _deferred(tx: Tracer, symbol: str, fn: Callable[..., Any], a: Const, b: Const) -> Value | None:
+    """`n + 1` of an int that came in: computed again by the entry, and guarded only if something depends on its value.
+
+    So a counter that is carried through resume functions doesn't make each of its values a variant.
+    """
+    if a.cls is not int or b.cls is not int or a.guarded or a.source is None or not b.guarded:
+        return None
+    is_counted = a.source.kind == "call"  # a counter that was counted up: what it is used for depends on little of it
+    if symbol not in ("+", "-") and not (is_counted and symbol in ("*", "%", "//", "&") and b.value):
+        return None
+    return type(a)(fn(a.peek(), b.value), a.source.step("call", _add(fn, symbol, b.value)), tx)
+
+
+@functools.cache
+def _add(fn: Callable[..., Any], symbol: str, n: int) -> Callable[[Any], Any]:
+    def add(x: Any) -> Any:
+        return fn(x, n)
+
+    add.__name__ = f"{symbol}{n}"
+    return of_number(add)
+
+
+def unary(tx: Tracer, op: str, v: Value) -> Value:
+    name, fn, symbol = _UNARY[op]
+    if isinstance(v, ChoiceValue) and v.is_tensor:
+        v = tensor_of_choice(tx, v)
+    if isinstance(v, TensorValue):
+        return tx.call_function(fn, [v], {})
+    if isinstance(v, Const):
+        return _fold(tx, fn, v)
+    if isinstance(v, NumberValue) and symbol == "-" and (negated := negative(tx, v)) is not None:
+        return negated
+    result = special(tx, v, name)
+    if result is None:
+        raise tx.throw(TypeError, f"bad operand type for unary {symbol}: '{v.cls.__name__}'")
+    return result
+
+
+def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
+    name, rname, fn = _COMPARE[symbol]
+    if tx.has_choices and (isinstance(a, ChoiceValue) or isinstance(b, ChoiceValue)):
+        a, b = operands(tx, symbol, a, b)
+    if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+        other = b if isinstance(a, TensorValue) else a
+        if isinstance(other, TensorValue | NumberValue) or (
+            isinstance(other, Const) and other.value is not None and not isinstance(other.value, str)
+        ):
+            return tx.call_function(fn, [a, b], {})
+        if symbol in ("==", "!=") and not isinstance(other, OpaqueValue):
+            return TRUE if symbol == "!=" else FALSE
+    if isinstance(a, Const) and isinstance(b, Const):
+        return _fold(tx, fn, a, b)
+    if isinstance(a, NumberValue) or isinstance(b, NumberValue):
+        computed = arithmetic(tx, symbol, a, b)
+        if computed is not None:
+            return computed
+    order = [(a, name, b), (b, rname, a)]
+    if a.cls is not b.cls and issubclass(b.cls, a.cls):
+        order.reverse()
+    for v, method, other in order:
+        result = special(tx, v, method, other)
+        if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
+            return result
+    if symbol == "==":
+        return TRUE if is_(tx, a, b) else FALSE
+    if symbol == "!=":
+        return FALSE if is_(tx, a, b) else TRUE
+    raise tx.throw(TypeError, f"'{symbol}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'")
+
+
+def equal(tx: Tracer, a: Value, b: Value) -> bool:
+    """Identity or ==, as containers compare."""
+    if _is_one(a, b) or truth(tx, compare(tx, "==", a, b)):
+        return True
+    tx.rely_on_apart(a, b)
+    return False
+
+
+def is_(tx: Tracer, a: Value, b: Value) -> bool:
+    """`a is b`."""
+    if isinstance(a, TensorValue) and isinstance(b, TensorValue):
+        tx.guards.asked.add("is in torch" if tx.frames[-1].internal else "is")
+    if _is_one(a, b):
+        return True
+    tx.rely_on_apart(a, b)
+    return False
+
+
+def _is_one(a: Value, b: Value) -> bool:
+    for v in (a, b):
+        if isinstance(v, ChoiceValue):
+            raise v.tx.restart_plainly()
+    if a is b:
+        return True
+    if isinstance(a, Const) and isinstance(b, Const):
+        if a.cls is not b.cls:
+            return False
+        if a.cls in (int, str, float, bytes, complex, range):
+            return bool(a.value == b.value)
+        return a.value is b.value
+    if isinstance(a, ClassValue) and isinstance(b, ClassValue):
+        return a.obj is b.obj
+    x, y = getattr(a, "obj", None), getattr(b, "obj", None)
+    return x is not None and x is y and not isinstance(a, Const)
+
+
+def truth(tx: Tracer, v: Value) -> bool:
+    """bool(v)."""
+    result: bool = slots(v).truth(tx, v)
+    return result
+
+
+def _constant_truth(tx: Tracer, v: Const) -> bool:
+    return bool((computed(tx, bool, [v]) or v).value) if tx.has_numbers else bool(v.value)
+
+
+def _object_truth(tx: Tracer, v: Value) -> bool:
+    for name in ("__bool__", "__len__"):
+        raw = tx.lookup(v.cls, name)
+        if raw is not MISSING and raw is not None:
+            result = special(tx, v, name)
+            assert result is not None
+            return truth(tx, result)
+    return True
+
+
+def len_(tx: Tracer, v: Value) -> Value:
+    """len(v)."""
+    result: Value = slots(v).len(tx, v)
+    return result
+
+
+def _constant_len(tx: Tracer, v: Const) -> Value:
+    return _fold(tx, len, v)
+
+
+def _object_len(tx: Tracer, v: Value) -> Value:
+    result = special(tx, v, "__len__")
+    if result is None:
+        raise tx.throw(TypeError, f"object of type '{v.cls.__name__}' has no len()")
+    return result
+
+
+def getitem(tx: Tracer, owner: Value, key: Value) -> Value:
+    """owner[key]."""
+    result: Value = slots(owner).getitem(tx, owner, key)
+    return result
+
+
+def _constant_getitem(tx: Tracer, owner: Const, key: Value) -> Value:
+    known = tx.try_python(key)
+    if known is None:
+        raise tx.break_("DD010", key.describe())
+    return _fold(tx, operator.getitem, owner, Const(known[0]))
+
+
+def _object_getitem(tx: Tracer, owner: Value, key: Value) -> Value:
+    if owner.cls.__module__ == "typing":  # Optional[...] in annotations and casts
+        known = tx.try_python(owner, key)
+        if known is not None:
+            return tx.wrap(known[0][known[1]], None)
+    result = special(tx, owner, "__getitem__", key)
+    if result is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object is not subscriptable")
+    return result
+
+
+def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
+    """`list[int]`, `MyEnum["name"]`, `Generic[T]`."""
+    known = tx.try_python(key)
+    if known is None:
+        raise tx.break_("DD010", key.describe())
+    try:
+        return tx.wrap(owner.obj[known[0]], None)  # type: ignore[index]  # a class that is not subscriptable raises the program's error
+    except (TypeError, KeyError) as e:
+        raise tx.throw(type(e), *e.args) from e
+
+
+def setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
+    """owner[key] = v."""
+    slots(owner).setitem(tx, owner, key, v)
+
+
+def _object_setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
+    if special(tx, owner, "__setitem__", key, v) is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object does not support item assignment")
+
+
+def delitem(tx: Tracer, owner: Value, key: Value) -> None:
+    if special(tx, owner, "__delitem__", key) is None:
+        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object doesn't support item deletion")
+
+
+def _no_container() -> str:
+    try:
+        0 in None  # type: ignore[operator]  # noqa: B015  # the complaint is the point
+    except TypeError as e:
+        return str(e).replace("NoneType", "{}")
+    raise AssertionError
+
+
+_NO_CONTAINER = _no_container()
+
+
+def contains(tx: Tracer, owner: Value, v: Value) -> bool:
+    """`v in owner`."""
+    result: bool = slots(owner).contains(tx, owner, v)
+    return result
+
+
+def _constant_contains(tx: Tracer, owner: Const, v: Value) -> bool:
+    known = tx.try_python(v)
+    if known is not None:
+        return bool(_fold(tx, operator.contains, owner, Const(known[0])).value)  # type: ignore[attr-defined]  # a bool constant
+    if isinstance(owner.value, str):
+        raise tx.throw(TypeError, f"'in <string>' requires string as left operand, not {v.cls.__name__}")
+    return False
+
+
+def _object_contains(tx: Tracer, owner: Value, v: Value) -> bool:
+    result = special(tx, owner, "__contains__", v)
+    if result is not None:
+        return truth(tx, result)
+    if all(tx.lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
+        raise tx.throw(TypeError, _NO_CONTAINER.format(owner.cls.__name__))
+    it = iter_(tx, owner)
+    while (x := next_(tx, it)) is not None:
+        if equal(tx, x, v):
+            return True
+    return False
+
+
+# ---- iteration --------------------------------------------------------------------------------------------
+
+
+def sequence_iter(tx: Tracer, cls: type, items: Callable[[], list[Value | Lazy]], owner: Value, start: int = 0) -> IterValue:
+    """An iterator over a sequence that may change while it is iterated: reads by index, like CPython's."""
+    state = [start]
+
+    def step() -> Value:
+        now = items()
+        if state[0] >= len(now):
+            state[0] = ENDED
+            raise StopIteration
+        state[0] += 1
+        return tx.item(now, state[0] - 1)
+
+    return IterValue(tx, cls, step, lambda: ("sequence", [owner, state[0]]))
+
+
+LIST_ITERATOR: type = [].__iter__().__class__
+
+
+def list_iter(tx: Tracer, values: list[Value], cls: type = LIST_ITERATOR) -> IterValue:
+    """An iterator over values that exist already."""
+    rest = list(reversed(values))
+
+    def step() -> Value:
+        if not rest:
+            raise StopIteration
+        return rest.pop()
+
+    return IterValue(tx, cls, step, lambda: ("values", list(reversed(rest))))
+
+
+def iter_(tx: Tracer, v: Value) -> Value:
+    """iter(v)."""
+    result: Value = slots(v).iter(tx, v)
+    return result
+
+
+def _own_iter(tx: Tracer, v: TracingState) -> Value:
+    return v
+
+
+def _class_iter(tx: Tracer, v: ClassValue) -> Value:
+    return list_iter(tx, _class_members(tx, v))
+
+
+def _object_iter(tx: Tracer, v: Value) -> Value:
+    result = special(tx, v, "__iter__")
+    if result is not None:
+        return result
+    if tx.lookup(v.cls, "__getitem__") is not MISSING:
+        return _getitem_iter(tx, v)
+    raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not iterable")
+
+
+def _constant_iter(tx: Tracer, v: Const) -> IterValue:
+    """Over a string or a range: one value at a time, as ranges can be long."""
+    try:
+        real = iter(v.value)
+    except TypeError as e:
+        raise tx.throw(TypeError, str(e)) from e
+    taken = [0]
+
+    def step() -> Value:
+        x = next(real)
+        taken[0] += 1
+        return tx.wrap(x, None)
+
+    return IterValue(tx, type(real), step, lambda: ("sequence", [v, taken[0]]))
+
+
+def _class_members(tx: Tracer, v: ClassValue) -> list[Value]:
+    try:
+        return [tx.wrap(x, None) for x in v.obj]  # type: ignore[attr-defined]  # enums iterate over their members
+    except TypeError as e:
+        raise tx.throw(TypeError, str(e)) from e
+
+
+def _getitem_iter(tx: Tracer, v: Value) -> IterValue:
+    """The old sequence protocol: __getitem__ with 0, 1, ... until IndexError."""
+    state = [0]
+
+    def step() -> Value:
+        try:
+            x = getitem(tx, v, Const(state[0]))
+        except Raised as e:
+            if issubclass(e.value.cls, IndexError | StopIteration):
+                raise StopIteration from None
+            raise
+        state[0] += 1
+        return x
+
+    return IterValue(tx, type(iter(_Sequence())), step)
+
+
+class _Sequence:
+    def __getitem__(self, i: int) -> int:
+        raise IndexError
+
+
+def next_(tx: Tracer, it: Value) -> Value | None:
+    """next(it), or None at the end."""
+    if isinstance(it, IterValue):
+        try:
+            return it.next()
+        except StopIteration:
+            return None
+        except Raised as e:
+            if issubclass(e.value.cls, StopIteration):  # a callback of the iterator ended it
+                return None
+            raise
+    step = slots(it).next
+    if step is not None:
+        found: Value | None = step(tx, it)
+        return found
+    if isinstance(it, OpaqueValue):
+        unseen = tx.break_("DD007", it.describe())
+        unseen.consequence = it.source is not None and it.source.root.label.startswith(("L['___stack", "L['.0'"))
+        raise unseen
+    try:
+        result = special(tx, it, "__next__")
+    except Raised as e:
+        if issubclass(e.value.cls, StopIteration):
+            return None
+        raise
+    if result is None:
+        raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+    return result
+
+
+def send(tx: Tracer, it: Value, v: Value) -> tuple[bool, Value]:
+    """One step of `yield from`: (finished, value)."""
+    resume = slots(it).send
+    if resume is not None:
+        outcome: tuple[bool, Value] = resume(tx, it, v)
+        return outcome
+    if isinstance(v, Const) and v.value is None:
+        try:
+            x = special(tx, it, "__next__") if not isinstance(it, TracingState) else next_(tx, it)
+        except Raised as e:
+            if issubclass(e.value.cls, StopIteration) and isinstance(e.value, ExceptionValue):
+                return True, e.value.args[0] if e.value.args else Const(None)
+            raise
+        return (True, Const(None)) if x is None else (False, x)
+    return False, tx_call(tx, getattr_(tx, it, "send"), [v])
+
+
+def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None) -> list[Value]:
+    """list(v) as values; stops after `limit` items."""
+    if isinstance(v, ListValue | TupleValue) and tx.lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
+        return tx.items(v.items)
+    out: list[Value] = []
+    it = iter_(tx, v)
+    while limit is None or len(out) < limit:
+        x = next_(tx, it)
+        if x is None:
+            break
+        out.append(x)
+        if len(out) > MAX_UNROLL:
+            raise tx.break_("DD020", f"more than {MAX_UNROLL} steps over {v.describe()}")
+    return out
+
+
+MAX_UNROLL = 100_000
+
+
+fill(
+    Value,
+    truth=_object_truth,
+    len=_object_len,
+    getitem=_object_getitem,
+    setitem=_object_setitem,
+    contains=_object_contains,
+    iter=_object_iter,
+)
+fill(
+    Const,
+    truth=_constant_truth,
+    len=_constant_len,
+    getitem=_constant_getitem,
+    contains=_constant_contains,
+    iter=_constant_iter,
+)
+fill(ClassValue, getitem=_class_getitem, iter=_class_iter)
+fill(TracingState, iter=_own_iter)

@@ -1,0 +1,1 @@
+"""Rows for plain Python: what its functions, types and standard library do with values."""

@@ -1,0 +1,152 @@
+"""functools: partial, reduce, caches, cmp_to_key."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dynamo.source import const_source
+from dynamo.symbolic.protocols.attributes import getattr_, tx_call
+from dynamo.symbolic.protocols.registry import code_row, getset, nested_code
+from dynamo.symbolic.protocols.rows import inlined, on_class, on_function, on_method
+from dynamo.symbolic.protocols.tables import dict_set
+from dynamo.symbolic.python import polyfills
+from dynamo.symbolic.values.kinds import NONE, ClassValue, Const, DictValue, FunctionValue, MethodValue, PartialValue, Value
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.attempt.tracer import Tracer
+
+
+@on_class(functools.partial, "func *args **")
+def _partial(tx: Tracer, cls: type, fn: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    if isinstance(fn, PartialValue):
+        return PartialValue(cls, fn.fn, [*fn.args, *args], {**fn.kwargs, **kwargs})
+    return PartialValue(cls, fn, args, kwargs)
+
+
+@getset(functools.partial.func)
+def _func(tx: Tracer, self: PartialValue) -> Value:
+    return self.fn
+
+
+@getset(functools.partial.args)
+def _args(tx: Tracer, self: PartialValue) -> Value:
+    return tx.make_tuple(self.args)
+
+
+@getset(functools.partial.keywords)
+def _keywords(tx: Tracer, self: PartialValue) -> Value:
+    d = DictValue()
+    for k, v in self.kwargs.items():
+        dict_set(tx, d, Const(k), v)
+    return d
+
+
+@on_method(functools.partial, "__call__", "*args **", PartialValue)
+def _call_partial(tx: Tracer, self: PartialValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    return tx_call(tx, self, args, kwargs)
+
+
+@on_function(functools.reduce, "function iterable initial?")
+def _reduce(tx: Tracer, fn: Value, iterable: Value, initial: Value | None) -> Value:
+    return inlined(tx, polyfills.reduce, [fn, iterable, *([initial] if initial is not None else [])])
+
+
+# ---- caches -----------------------------------------------------------------------------------------------
+
+_CACHED: Any = functools._lru_cache_wrapper
+
+
+@on_method(_CACHED, "__call__", "*args **")
+def _call_cached(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The function behind the cache: a cache of a pure function makes no difference, and filling it is not an effect to replay."""
+    obj = getattr(self, "obj", None)
+    inner = getattr(obj, "__wrapped__", None)
+    if inner is None:
+        raise tx.break_("DD005", self.describe())
+    return tx_call(tx, tx.wrap(inner, const_source(inner, getattr(inner, "__qualname__", "cached"))), args, kwargs)
+
+
+@on_method(_CACHED, "__get__", "instance owner?")
+def _bind_cached(tx: Tracer, self: Value, instance: Value, owner: Value | None) -> Value:
+    return self if isinstance(instance, Const) and instance.value is None else MethodValue(self, instance)
+
+
+# ---- cmp_to_key -------------------------------------------------------------------------------------------
+
+
+class _Compared:
+    """The class of the keys that cmp_to_key makes, with the comparison as an attribute."""
+
+    __slots__ = ("mycmp", "obj")
+
+    mycmp: Any
+    obj: Any
+
+    def __lt__(self, other: _Compared) -> Any:
+        return self.mycmp(self.obj, other.obj) < 0
+
+    def __gt__(self, other: _Compared) -> Any:
+        return self.mycmp(self.obj, other.obj) > 0
+
+    def __eq__(self, other: object) -> Any:
+        return self.mycmp(self.obj, other.obj) == 0  # type: ignore[attr-defined]  # another key
+
+    def __le__(self, other: _Compared) -> Any:
+        return self.mycmp(self.obj, other.obj) <= 0
+
+    def __ge__(self, other: _Compared) -> Any:
+        return self.mycmp(self.obj, other.obj) >= 0
+
+    __hash__ = None  # type: ignore[assignment]  # as in functools
+
+
+def _make_key(mycmp: Any, obj: Any) -> _Compared:
+    key = _Compared()
+    key.mycmp = mycmp
+    key.obj = obj
+    return key
+
+
+_KEY_MAKER: Any = _make_key
+
+
+@on_function(functools.cmp_to_key, "| mycmp")
+def _cmp_to_key(tx: Tracer, mycmp: Value) -> Value:
+    return PartialValue(functools.partial, FunctionValue(_KEY_MAKER), [mycmp], {})
+
+
+# ---- singledispatch ---------------------------------------------------------------------------------------
+
+
+@code_row(nested_code(functools.singledispatch.__code__, "wrapper"))
+def _singledispatch(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """The implementation for the class of the first argument; the registry is taken as unchanging."""
+    dispatch = getattr(fn.obj, "dispatch", None)
+    if dispatch is None or not args:
+        return None
+    chosen = dispatch(args[0].cls)
+    return tx_call(tx, tx.wrap(chosen, const_source(chosen, getattr(chosen, "__qualname__", "dispatched"))), args, kwargs)
+
+
+@code_row(nested_code(functools.singledispatch.__code__, "dispatch"))
+def _dispatch(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    if fn.obj is None or len(args) != 1 or not isinstance(args[0], ClassValue):
+        return None
+    chosen = fn.obj(args[0].obj)
+    return tx.wrap(chosen, const_source(chosen, getattr(chosen, "__qualname__", "dispatched")))
+
+
+@on_function(functools.singledispatchmethod.__get__, "| self obj cls?")
+def _bind_dispatched(tx: Tracer, self: Value, obj: Value, cls: Value | None) -> Value:
+    """The method for an instance, without the cache of weak references that newer versions keep."""
+    dispatch = getattr_(tx, getattr_(tx, self, "dispatcher"), "dispatch")
+    return PartialValue(functools.partial, FunctionValue(_DISPATCHED), [dispatch, obj, cls if cls is not None else NONE], {})
+
+
+_DISPATCHED: Any = polyfills.call_dispatched
+
+
+@on_function(functools.total_ordering, "cls")
+def _total_ordering(tx: Tracer, cls: Value) -> Value:
+    raise tx.break_("DD019", "total_ordering")

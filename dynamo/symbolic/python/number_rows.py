@@ -1,0 +1,228 @@
+"""int, float, complex, bool, bytes: constructors, arithmetic of constants, math, and the numeric builtins."""
+
+from __future__ import annotations
+
+import cmath
+import math
+import types
+from typing import TYPE_CHECKING, Any
+
+from dynamo.symbolic.protocols.attributes import MISSING
+from dynamo.symbolic.protocols.calls import call, fold
+from dynamo.symbolic.protocols.changing import computed
+from dynamo.symbolic.protocols.operators import binary, special, truth, unpack_iterable
+from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, pure
+from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
+from dynamo.symbolic.python import polyfills
+from dynamo.symbolic.values.kinds import NOT_IMPLEMENTED, BuiltinValue, Const, ObjectValue, TensorValue, Value
+
+if TYPE_CHECKING:
+    from dynamo.symbolic.attempt.tracer import Tracer
+
+SCALAR_TYPES = (int, float, complex, bool, str, bytes, type(None), range, type(Ellipsis), type(NotImplemented))
+_BINARY = frozenset(
+    "add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul radd rsub rmul rtruediv rfloordiv rmod rdivmod rpow"  # noqa: SIM905
+    " rlshift rrshift rand ror rxor eq ne lt le gt ge".split()
+)
+
+
+_METHOD_KINDS = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
+
+
+def _binary_row(raw: Any) -> Any:
+    def row(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Constants are computed; anything unknown is left to the other operand, as C types do."""
+        if any(isinstance(a, TensorValue) for a in args):
+            return NOT_IMPLEMENTED
+        result = fold(tx, raw, [self, *args], kwargs)
+        return NOT_IMPLEMENTED if result is None else result
+
+    return row
+
+
+for _cls in SCALAR_TYPES:
+    for _name, _raw in vars(_cls).items():
+        if isinstance(_raw, types.WrapperDescriptorType) and _name.strip("_") in _BINARY and _raw is not str.__mod__:
+            METHODS.add(_raw)(_binary_row(_raw))
+        elif isinstance(_raw, _METHOD_KINDS):
+            pure(_raw)
+
+pure(
+    *(
+        getattr(_cls, _name)
+        for _cls in (int, float, str, bytes)
+        for _name in ("from_bytes", "fromhex", "maketrans", "from_number")
+        if hasattr(_cls, _name)
+    )
+)
+pure(chr, ord, bin, hex, oct)
+pure(*(f for f in vars(math).values() if callable(f)), *(f for f in vars(cmath).values() if callable(f)))
+
+
+# ---- constructors -----------------------------------------------------------------------------------------
+
+
+def _need_value(tx: Tracer, what: str, v: Value) -> None:
+    if isinstance(v, TensorValue):
+        raise tx.break_("DD003", f"{what}({v.describe()})")
+
+
+def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -> Value:
+    """cls(*args) of constants, or through the first of the Python special methods that the argument has."""
+    if len(args) == 1 and isinstance(args[0], TensorValue) and cls in (int, float, complex):
+        found = special(tx, args[0], names[0])  # a tensor made of numbers that the trace has seen is known
+        assert found is not None
+        return found
+    for a in args:
+        _need_value(tx, cls.__name__, a)
+    if tx.has_numbers and cls in (int, float) and (made := computed(tx, cls, args)) is not None:
+        return made
+    if (args and isinstance(args[0], ObjectValue) and args[0].obj is None) or (args and tx.try_python(args[0]) is None):
+        for name in names:
+            if tx.lookup(args[0].cls, name) is not MISSING:
+                found = special(tx, args[0], name)
+                assert found is not None
+                result = fold(tx, cls, [found], {})
+                if result is not None:
+                    return result
+        return _refuse(tx, cls, args[0])
+    if any(cls is not base and issubclass(cls, base) for base in (int, float, complex, bytes)) and cls is not bool:
+        raise tx.break_("DD005", f"{cls.__name__}()")
+    folded = fold(tx, cls, args, {})
+    if folded is None:
+        raise tx.break_("DD005", f"{cls.__name__}({args[0].describe() if args else ''})")
+    return folded
+
+
+def _refuse(tx: Tracer, cls: type, v: Value) -> Value:
+    if isinstance(v, ObjectValue):
+        wanted = {
+            "int": "int() argument must be a string, a bytes-like object or a real number",
+            "float": "float() argument must be a string or a real number",
+            "complex": "complex() first argument must be a string or a number",
+        }.get(cls.__name__)
+        if wanted is not None:
+            raise tx.throw(TypeError, f"{wanted}, not '{v.cls.__name__}'")
+    raise tx.break_("DD005", f"{cls.__name__}({v.describe()})")
+
+
+@on_class(int, "x? | base?")
+def _make_int(tx: Tracer, cls: type, x: Value | None, base: Value | None) -> Value:
+    return _convert(tx, cls, ("__int__", "__index__", "__trunc__"), [v for v in (x, base) if v is not None])
+
+
+@on_class(float, "x?")
+def _make_float(tx: Tracer, cls: type, x: Value | None) -> Value:
+    return _convert(tx, cls, ("__float__", "__index__"), [x] if x is not None else [])
+
+
+@on_class(complex, "| real? imag?")
+def _make_complex(tx: Tracer, cls: type, real: Value | None, imag: Value | None) -> Value:
+    return _convert(tx, cls, ("__complex__", "__float__", "__index__"), [v for v in (real, imag) if v is not None])
+
+
+@on_class(bool, "x?")
+def _make_bool(tx: Tracer, cls: type, x: Value | None) -> Value:
+    return tx.wrap(x is not None and truth(tx, x), None)
+
+
+@on_class(bytes, "| source? encoding? errors?")
+def _make_bytes(tx: Tracer, cls: type, source: Value | None, encoding: Value | None, errors: Value | None) -> Value:
+    args = [v for v in (source, encoding, errors) if v is not None]
+    if source is not None and tx.try_python(source) is None:
+        args[0] = tx.make_list(unpack_iterable(tx, source))
+    return _convert(tx, cls, ("__bytes__",), args)
+
+
+def to_float(tx: Tracer, v: Value) -> float:
+    made = _make_float(tx, float, v)
+    return float(tx.as_python(made))
+
+
+# ---- builtins ---------------------------------------------------------------------------------------------
+
+
+@on_function(abs, "x")
+def _abs(tx: Tracer, x: Value) -> Value:
+    return _through(tx, abs, "__abs__", x, "bad operand type for abs(): '{}'")
+
+
+def _through(tx: Tracer, fn: Any, name: str, x: Value, complaint: str, *more: Value) -> Value:
+    if isinstance(x, Const):
+        found = (computed(tx, fn, [x, *more]) if tx.has_numbers else None) or fold(tx, fn, [x, *more], {})
+        assert found is not None
+        return found
+    if isinstance(x, TensorValue) and fn is abs:
+        return tx.call_function(fn, [x], {})
+    result = special(tx, x, name, *more)
+    if result is None:
+        raise tx.throw(TypeError, complaint.format(x.cls.__name__))
+    return result
+
+
+@on_function(round, "| number ndigits?")
+def _round(tx: Tracer, x: Value, ndigits: Value | None) -> Value:
+    more = [] if ndigits is None else [ndigits]
+    return _through(tx, round, "__round__", x, "type {} doesn't define __round__ method", *more)
+
+
+@on_function(divmod, "x y")
+def _divmod(tx: Tracer, x: Value, y: Value) -> Value:
+    if isinstance(x, Const) and isinstance(y, Const):
+        found = fold(tx, divmod, [x, y], {})
+        assert found is not None
+        return found
+    for v, name, other in ((x, "__divmod__", y), (y, "__rdivmod__", x)):
+        result = special(tx, v, name, other)
+        if result is not None and result is not NOT_IMPLEMENTED:
+            return result
+    raise tx.throw(TypeError, f"unsupported operand type(s) for divmod(): '{x.cls.__name__}' and '{y.cls.__name__}'")
+
+
+@on_function(pow, "| base exp mod?")
+def _pow(tx: Tracer, base: Value, exp: Value, mod: Value | None) -> Value:
+    if mod is None or (isinstance(mod, Const) and mod.value is None):
+        return binary(tx, "**", base, exp)
+    folded = fold(tx, pow, [base, exp, mod], {})
+    if folded is None:
+        raise tx.break_("DD005", "pow() with three arguments")
+    return folded
+
+
+# ---- math -------------------------------------------------------------------------------------------------
+
+
+def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
+    def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        for a in args:
+            _need_value(tx, f"math.{fn.__name__}", a)
+        if tx.has_numbers and not kwargs and (made := computed(tx, fn, args)) is not None:
+            return made
+        if args and tx.try_python(args[0]) is None:
+            if fn in _POLYFILLS:
+                return inlined(tx, _POLYFILLS[fn], args, kwargs)
+            for name in protocol:
+                if tx.lookup(args[0].cls, name) is not MISSING:
+                    found = special(tx, args[0], name)
+                    assert found is not None
+                    return found if name != "__float__" else call(tx, BuiltinValue(fn), [found, *args[1:]], kwargs)
+            known = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]] if tx.lookup(args[0].cls, "__iter__") is not MISSING else args
+            args = list(known)
+        folded = fold(tx, fn, args, kwargs)
+        if folded is None:
+            if fn in _POLYFILLS:
+                return inlined(tx, _POLYFILLS[fn], args, kwargs)
+            raise tx.break_("DD005", f"math.{fn.__name__}")
+        return folded
+
+    FUNCTIONS.add(fn)(row)
+
+
+_PROTOCOLS: dict[Any, tuple[str, ...]] = {
+    math.floor: ("__floor__", "__float__"),
+    math.ceil: ("__ceil__", "__float__"),
+    math.trunc: ("__trunc__",),
+}
+_POLYFILLS: dict[Any, Any] = {math.prod: polyfills.prod}
+for _fn in [f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)]:
+    _math_row(_fn, _PROTOCOLS.get(_fn, ("__float__",)))
