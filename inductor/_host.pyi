@@ -1,11 +1,23 @@
-"""The C host program (`inductor/csrc/host.c`)."""
+"""Interface of the C host program (`inductor/csrc`)."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, final
 
+# A step is one of
+#   (KERNEL, address, release[, work])                          run a kernel, without the interpreter lock if `release`
+#   (CALL, function, args, slots of the results, single)        Refs and Builds in `args` stand for tensors; slot -1 drops a result
+#   (EMPTY, slot, sizes, strides, dtype number[, huge])         a new tensor; `huge` are bytes worth huge pages, or 0
+#   (VIEW, slot, slot of the base, sizes, strides, offset)
+#   (DROP, slot)                                                nothing reads it again
+#   (CHECK,)                                                    fail here if something was refused: what follows is seen by others
+# A layout is (sizes, strides, dtype number, bytes of an element, number of elements or 0 where there are gaps between them).
+
+@final
 class Program:
     """Steps over numbered slots; call it with the list of inputs."""
 
+    lays_out_inputs: bool
+    is_below_autograd: bool
     def __init__(
         self,
         n_slots: int,
@@ -18,37 +30,54 @@ class Program:
         temp_slots: tuple[int, ...],
         temp_offsets: tuple[int, ...],
         arena_slots: tuple[int, ...],
-        expected_strides: tuple[tuple[int, ...] | None, ...],
-        make_arena: Any,
-        restride: Any,
-        keep: Any,
+        expected: tuple[tuple[Any, ...] | None, ...],
+        arena_bytes: int,
+        make_base: Callable[[int], Any],
+        make_views: Callable[[Any], tuple[Any, ...]],
+        restride: Callable[[int, Any], Any],
+        owns_inputs: bool,
+        keep: object,
+        /,
     ) -> None: ...
-    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]: ...
+    def __call__(self, inputs: Sequence[Any], /) -> tuple[Any, ...]: ...
 
+@final
 class Ref:
     """Stands for the tensor of a slot in the arguments of a call."""
 
-    def __init__(self, slot: int) -> None: ...
+    def __init__(self, slot: int, /) -> None: ...
 
+@final
 class Build:
     """Stands for a list or tuple that has Refs inside."""
 
-    def __init__(self, items: tuple[Any, ...], is_list: bool) -> None: ...
+    def __init__(self, items: tuple[Any, ...], is_list: bool, /) -> None: ...
 
-def set_team_work(work: tuple[int, ...]) -> None:
+def set_team_work(work: tuple[int, ...], /) -> None:
     """Work from which on a kernel is shared among a team of 0, 1, 2, ... 256 threads."""
 
-def configure(handle_offset: int, *addresses_then_guard: Any) -> None:
-    """Set the addresses of libtorch functions."""
+def configure(
+    handle_offset: int,
+    data_ptr: int,
+    strides: int,
+    empty_strided: int,
+    reinterpret: int,
+    delete_object: int,
+    wrap: int,
+    threads: int,
+    guard: Callable[[], Any],
+    /,
+) -> None:
+    """Where a tensor object has its handle, the addresses of libtorch functions, and what makes the context that calls run in."""
 
-def data_ptr(tensor: Any) -> int:
+def data_ptr(tensor: Any, /) -> int:
     """Data pointer of a tensor, read as programs read it."""
 
-def fingerprint(tensors: tuple[Any, ...], sizes: tuple[int, ...]) -> bytes:
+def fingerprint(tensors: tuple[Any, ...], sizes: tuple[int, ...], /) -> bytes:
     """16 bytes that tell the contents of tensors apart; `sizes` are bytes of each."""
 
 def keep_freed_memory() -> None:
     """Raise the threshold from which on glibc gives freed memory back to the kernel, to 64 MB."""
 
-def object_word(obj: object, offset: int) -> int:
+def object_word(obj: object, offset: int, /) -> int:
     """Eight bytes of an object at an offset."""

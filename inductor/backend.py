@@ -33,26 +33,26 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
     )
 
 
-inductor.reads_graphs_only = True  # type: ignore[attr-defined]  # see dynamo/lazy.py
+inductor.reads_graphs_only = True  # type: ignore[attr-defined]  # see dynamo/graph/lazy.py
 
 
 def prepare(gm: GraphModule) -> GraphModule:
     """Rewrites of the captured graph: those that have to come before differentiation."""
-    from inductor.passes.attention import fuse_attention
-    from inductor.passes.bags import gather_bags
+    from inductor.passes.attention import fuse_attention  # noqa: PLC0415  # not needed where the cache has the graph
+    from inductor.passes.bags import gather_bags  # noqa: PLC0415  # as above
 
     return gather_bags(fuse_attention(gm))
 
 
 def arrange(joint: Joint) -> None:
     """Layouts that forward and backward have to agree on."""
-    from inductor.passes.training_layout import arrange
+    from inductor.passes.training_layout import arrange  # noqa: PLC0415  # as above
 
     arrange(joint)
 
 
 def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:
     """One ATen graph. The C compiler may still be at work when this returns."""
-    from inductor.compile import start_graph  # lowering and its tables: not needed where the cache has the graph
+    from inductor.compile import start_graph  # noqa: PLC0415  # lowering and its tables: not needed where the cache has the graph
 
     return start_graph(gm, example_inputs, is_backward=is_backward)

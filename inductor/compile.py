@@ -7,11 +7,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch.fx import GraphModule
 
-from dynamo.collector import paused
+from dynamo import config
 from dynamo.decisions import compiling, current_compile
-from dynamo.locks import Lock
+from dynamo.faults import through
+from dynamo.surroundings.collector import paused
+from dynamo.surroundings.locks import Lock
 from dynamo.trace import emit, stage
 from dynamo.trace.events import GraphLowered, Note
 from inductor.errors import BuildError, Unsupported
@@ -20,6 +23,7 @@ from inductor.lowering.graph import lower_graph
 from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
 from inductor.report import Reporter
+from inductor.runtime import devices
 from inductor.runtime.pending import Pending
 from inductor.runtime.recipe import recipe_of
 from inductor.schedule.check import verify_plan
@@ -58,8 +62,9 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
     reporter.passes(rewritten)
     with stage("lower", graph_id):
         try:
-            target = registry.target(device_of(gm))
-            program, how = lower_graph(rewritten)
+            device = device_of(gm)
+            target = registry.target(device.type)
+            program, how = lower_graph(rewritten, str(device))
         except Unsupported as reason:
             emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
             return lambda inputs: as_tuple(gm(*inputs))
@@ -69,34 +74,38 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
     with stage("schedule", graph_id):
         plan = schedule(program, target)
     verify(program, "schedule")
-    verify_plan(plan)
+    through("check", verify_plan, plan)(plan)
     reporter.scheduled(plan)
     with stage("kernels", graph_id):
         source = target.source(plan)
     reporter.kernels(target, source, plan)
     try:
-        library = registry.runtime(target.name).start(source) if plan.kernels else None
+        library = devices.runtime(device.type).start(source) if plan.kernels else None
     except BuildError as error:
         return without_compiler(gm, graph_id, error)
-    recipe = recipe_of(plan, owns_inputs=is_backward, device=target.name)
+    recipe = recipe_of(plan, owns_inputs=is_backward, device=device.type)
     return Pending(recipe, source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
 
 
-def device_of(gm: GraphModule) -> str:
+def device_of(gm: GraphModule) -> torch.device:
     """The device of all tensors of a graph. Raises Unsupported where it is none of the targets', or tensors are on several."""
+    device: torch.device | None = None
     for node in gm.graph.nodes:
         found = node.meta.get("val")
         for val in found if isinstance(found, list | tuple) else (found,):
-            device = getattr(val, "device", None)
-            if device is not None and device.type not in registry.DEVICES:
-                raise Unsupported(f"{node.name} is on {device}, and only cpu graphs are compiled in this version")
-    return "cpu"
+            own = getattr(val, "device", None)
+            if own is None:
+                continue
+            if own.type not in devices.DEVICES:
+                raise Unsupported(f"{node.name} is on {own}, and only graphs on {' and '.join(devices.DEVICES)} are compiled")
+            if device is not None and own != device:
+                raise Unsupported(f"{node.name} is on {own} and others are on {device}: only graphs on one device are compiled")
+            device = own
+    return device or torch.device("cpu")
 
 
 def without_compiler(gm: GraphModule, graph_id: str, error: BuildError) -> Compiled:
     """Run the ATen graph itself, with a warning; with `suppress_errors` off the error is the user's."""
-    from dynamo import config
-
     if not config.suppress_errors:
         raise error
     message = f"{error}; this graph runs uncompiled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dynamo.locks import cached_property
+from dynamo.surroundings.locks import cached_property
 
 
 class Splits(Mapping[Any, Callable[..., Any]]):
@@ -13,9 +13,9 @@ class Splits(Mapping[Any, Callable[..., Any]]):
 
     @cached_property
     def table(self) -> Mapping[Any, Callable[..., Any]]:
-        from dynamo.aot.decompose import select
-        from inductor.lowering import families
-        from inductor.lowering.registry import ROWS
+        from dynamo.aot.decompose import select  # noqa: PLC0415  # the rows of every operator: not needed where the cache has the graph
+        from inductor.lowering import families  # noqa: PLC0415  # the rows of every operator: not needed where the cache has the graph
+        from inductor.lowering.registry import ROWS  # noqa: PLC0415  # the rows of every operator: not needed where the cache has the graph
 
         families.load()
         return select(native=ROWS)

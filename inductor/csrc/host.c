@@ -532,12 +532,17 @@ static PyObject *keep_freed_memory(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"configure", configure, METH_VARARGS, "Set the addresses of libtorch functions."},
-    {"data_ptr", data_ptr, METH_O, "Data pointer of a tensor, read as programs read it."},
-    {"fingerprint", (PyCFunction)(void (*)(void))fingerprint, METH_FASTCALL, "16 bytes that tell the contents of tensors apart."},
-    {"keep_freed_memory", keep_freed_memory, METH_NOARGS, "Raise the threshold from which on glibc gives freed memory back."},
-    {"object_word", object_word, METH_VARARGS, "Eight bytes of an object at an offset, for finding the handle."},
-    {"set_team_work", set_team_work, METH_O, "Work from which on a kernel is shared among a team, by number of threads."},
+    {"configure", configure, METH_VARARGS,
+     "configure(handle_offset, data_ptr, strides, empty_strided, reinterpret, delete_object, wrap, threads, guard, /)\n--\n\n"
+     "Set the addresses of libtorch functions."},
+    {"data_ptr", data_ptr, METH_O, "data_ptr(tensor, /)\n--\n\nData pointer of a tensor, read as programs read it."},
+    {"fingerprint", (PyCFunction)(void (*)(void))fingerprint, METH_FASTCALL,
+     "fingerprint(tensors, sizes, /)\n--\n\n16 bytes that tell the contents of tensors apart."},
+    {"keep_freed_memory", keep_freed_memory, METH_NOARGS,
+     "keep_freed_memory()\n--\n\nRaise the threshold from which on glibc gives freed memory back."},
+    {"object_word", object_word, METH_VARARGS, "object_word(obj, offset, /)\n--\n\nEight bytes of an object at an offset, for finding the handle."},
+    {"set_team_work", set_team_work, METH_O,
+     "set_team_work(work, /)\n--\n\nWork from which on a kernel is shared among a team, by number of threads."},
     {NULL, NULL, 0, NULL},
 };
 

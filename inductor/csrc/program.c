@@ -213,7 +213,9 @@ PyTypeObject host_ProgramType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Program",
     .tp_basicsize = sizeof(Program),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_doc = "A host program; call it with the list of inputs.",
+    .tp_doc = "Program(n_slots, inputs, steps, outputs, output_values, constants, constant_slots, temp_slots, temp_offsets, arena_slots,\n"
+              "        expected, arena_bytes, make_base, make_views, restride, owns_inputs, keep, /)\n--\n\n"
+              "A host program; call it with the list of inputs.",
     .tp_new = Program_new,
     .tp_dealloc = (destructor)Program_dealloc,
     .tp_traverse = (traverseproc)Program_traverse,
@@ -239,7 +241,7 @@ PyTypeObject host_RefType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Ref",
     .tp_basicsize = sizeof(Ref),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Stands for the tensor of a slot in the arguments of a call.",
+    .tp_doc = "Ref(slot, /)\n--\n\nStands for the tensor of a slot in the arguments of a call.",
     .tp_new = Ref_new,
 };
 
@@ -268,7 +270,7 @@ PyTypeObject host_BuildType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "inductor._host.Build",
     .tp_basicsize = sizeof(Build),
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "Stands for a list or tuple that has Refs inside.",
+    .tp_doc = "Build(items, is_list, /)\n--\n\nStands for a list or tuple that has Refs inside.",
     .tp_new = Build_new,
     .tp_dealloc = (destructor)Build_dealloc,
 };

@@ -300,5 +300,6 @@ def const(value: Dim) -> Index:
     return Index(value)
 
 
-def axis_index(name: str, extent: Dim) -> Index:
-    return of_atom(Axis(name, extent))
+def digits(index: Index, by: Dim) -> tuple[Index, Index]:
+    """(index // by, index % by)"""
+    return index // by, index % by

@@ -17,7 +17,7 @@ Beside the pointwise ops of `ops.py` there are these node kinds; `attr` is what 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -245,15 +245,40 @@ def walk(*roots: Expr) -> Iterator[Expr]:
                 stack.extend((arg, False) for arg in reversed(node.args) if arg not in seen)
 
 
-def substitute(root: Expr, mapping: Mapping[Axis, Index], memo: dict[Expr, Expr]) -> Expr:
-    """Replace axes below `root`. Reduced axes may be replaced too: a reduction then runs over the axes of the replacement."""
-    found = memo.get(root)
-    if found is not None:
-        return found
-    args = tuple(substitute(arg, mapping, memo) for arg in root.args)
-    new = rebuild(root, args, _substitute_attr(root, mapping))
-    memo[root] = new
-    return new
+Change = Callable[[Expr, tuple[Expr, ...]], Expr]
+
+
+def rewrite(roots: Iterable[Expr], change: Change, known: dict[Expr, Expr] | None = None) -> tuple[Expr, ...]:
+    """What `change` makes of each root: it is asked once per distinct node, operands first, with the node and its new operands.
+
+    `known` holds answers given beforehand, below which nothing is looked at, and gets the others; calls may share one.
+    """
+    known = {} if known is None else known
+    roots = tuple(roots)
+    stack = list(reversed(roots))  # expressions may be deeper than Python's own stack
+    while stack:
+        node = stack[-1]
+        if node in known:
+            stack.pop()
+            continue
+        args = node.args
+        missing = [a for a in args if a not in known]
+        if missing:
+            stack += reversed(missing)
+            continue
+        stack.pop()
+        known[node] = change(node, tuple([known[a] for a in args]) if args else args)
+    return tuple([known[root] for root in roots])
+
+
+def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The change of `rewrite` that changes nothing but what is below."""
+    return rebuild(node, args, node.attr)
+
+
+def moved(mapping: Mapping[Axis, Index]) -> Change:
+    """The change that replaces axes. Reduced axes may be replaced too: a reduction then runs over the axes of the replacement."""
+    return lambda node, args: rebuild(node, args, _substitute_attr(node, mapping))
 
 
 def _substitute_attr(node: Expr, mapping: Mapping[Axis, Index]) -> Any:

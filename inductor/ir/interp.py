@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from inductor.ir.affine import Axis, Div, Index
+from inductor.ir.dims import is_empty, number
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Buffer, Extern, Nest, Program, Store, View
 from inductor.ir.ops import OPS
@@ -72,7 +73,7 @@ class _NestRun:
     def __init__(self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None]) -> None:
         self.nest, self.memory, self.report = nest, memory, report
         self.axes = nest.axes + nest.reduced
-        self.shape = tuple(a.extent for a in self.axes)
+        self.shape = tuple(number(a.extent) for a in self.axes)
         self.ones = (1,) * len(self.axes)
         self.values: dict[tuple[Expr, int], torch.Tensor] = {}
 
@@ -93,7 +94,7 @@ class _NestRun:
         if axis.name.startswith("$"):
             return indirect[int(axis.name[1:])]
         at = self.axes.index(axis)
-        return torch.arange(axis.extent).view([-1 if i == at else 1 for i in range(len(self.axes))])
+        return torch.arange(number(axis.extent)).view([-1 if i == at else 1 for i in range(len(self.axes))])
 
     def load(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
         name, index = node.attr
@@ -132,9 +133,9 @@ class _NestRun:
     def compute(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
         dtype = TYPES[node.type].torch
         if node.op == "const":
-            number = const_value(node)
-            assert number is not None
-            return torch.full(self.ones, number, dtype=dtype)
+            value = const_value(node)
+            assert value is not None
+            return torch.full(self.ones, value, dtype=dtype)
         if node.op == "index":
             return self.index(node.attr, ())
         if node.op == "load":
@@ -143,11 +144,11 @@ class _NestRun:
             condition = self.value(node.args[0], mask)
             inner = condition if mask is None else condition & mask
             return torch.where(condition, self.value(node.args[1], inner), self.value(node.args[2], mask))
-        if node.op == "reduce" and any(a.extent == 0 for a in node.attr[1]):
+        if node.op == "reduce" and any(is_empty(a.extent) for a in node.attr[1]):
             mask = torch.zeros(self.ones, dtype=torch.bool)  # no point is met, so nothing may be said of what its loads find
         args = [self.value(a, mask) for a in node.args]
         if node.op == "check":
-            return self.check(args[0], node.attr, mask)
+            return self.check(args[0], number(node.attr), mask)
         if node.op == "cast":
             result = args[0].to(dtype)
         elif node.op == "reduce":
@@ -160,13 +161,13 @@ class _NestRun:
         self.check_nan(node, args, result)
         return result
 
-    def check(self, value: torch.Tensor, extent: int, mask: torch.Tensor | None) -> torch.Tensor:
-        outside = (value < 0) | (value >= extent)
+    def check(self, value: torch.Tensor, size: int, mask: torch.Tensor | None) -> torch.Tensor:
+        outside = (value < 0) | (value >= size)
         if mask is not None:
             outside, value = torch.broadcast_tensors(outside & mask, value)
         if bool(outside.any()):
-            raise IndexError(f"{self.nest.name}: index {int(value[outside][0])} is out of bounds for a dimension of size {extent}")
-        return torch.where((value < 0) | (value >= extent), 0, value)
+            raise IndexError(f"{self.nest.name}: index {int(value[outside][0])} is out of bounds for a dimension of size {size}")
+        return torch.where((value < 0) | (value >= size), 0, value)
 
     def check_nan(self, node: Expr, args: list[torch.Tensor], result: torch.Tensor) -> None:
         if not result.is_floating_point() or not bool(result.isnan().any()):
@@ -188,14 +189,14 @@ class _NestRun:
 
     def run(self) -> None:
         """Every value is computed before any is stored."""
-        if all(a.extent for a in self.nest.axes):
+        if not any(is_empty(a.extent) for a in self.nest.axes):
             for root in (root for store in self.nest.stores for root in store.roots()):
                 self.value(root)
             for store in self.nest.stores:
                 self.store(store)
 
     def store(self, store: Store) -> None:
-        points = [a.extent for a in self.nest.axes] + [1] * len(self.nest.reduced)
+        points = [number(a.extent) for a in self.nest.axes] + [1] * len(self.nest.reduced)
         value = self.value(store.value)
         at = self.index(store.index, [self.value(e) for e in store.indirect])
         at, value = at.expand(points).reshape(-1), value.expand(points).reshape(-1)

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from dynamo.locks import cached_property
-from dynamo.op_effects import may_raise
+from dynamo.ops.facts import may_raise
+from dynamo.surroundings.locks import cached_property
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Dim, Shape, numel, span
-from inductor.ir.expr import Expr, rebuild, substitute, walk
+from inductor.ir.dims import Dim, Shape, span, volume
+from inductor.ir.expr import Change, Expr, moved, rebuild, rewrite, walk
 
 BACKWARD = " (backward)"
 
@@ -71,14 +71,13 @@ class Store:
     mode: str = "set"
     indirect: tuple[Expr, ...] = ()
 
-    def substitute(self, mapping: Mapping[Axis, Index], memo: dict[Expr, Expr]) -> Store:
-        return Store(
-            self.buffer,
-            self.index.substitute(mapping),
-            substitute(self.value, mapping, memo),
-            self.mode,
-            tuple(substitute(e, mapping, memo) for e in self.indirect),
-        )
+    def rewrite(self, change: Change, known: dict[Expr, Expr]) -> Store:
+        """The store of what `ir.expr.rewrite` makes of its expressions."""
+        value, *indirect = rewrite(self.roots(), change, known)
+        return Store(self.buffer, self.index, value, self.mode, tuple(indirect))
+
+    def substitute(self, mapping: Mapping[Axis, Index], known: dict[Expr, Expr]) -> Store:
+        return replace(self.rewrite(moved(mapping), known), index=self.index.substitute(mapping))
 
     def roots(self) -> tuple[Expr, ...]:
         return (self.value, *self.indirect)
@@ -130,9 +129,14 @@ class Nest:
     def has_plain_stores(self) -> bool:
         return all(s.mode == "set" and not s.indirect for s in self.stores)
 
+    def rewrite(self, change: Change, known: dict[Expr, Expr] | None = None) -> Nest:
+        """The nest with what `ir.expr.rewrite` makes of its expressions."""
+        known = {} if known is None else known
+        return replace(self, stores=tuple(s.rewrite(change, known) for s in self.stores))
+
     def substitute(self, mapping: Mapping[Axis, Index], axes: tuple[Axis, ...]) -> Nest:
-        memo: dict[Expr, Expr] = {}
-        return replace(self, axes=axes, stores=tuple(s.substitute(mapping, memo) for s in self.stores))
+        known: dict[Expr, Expr] = {}
+        return replace(self, axes=axes, stores=tuple(s.substitute(mapping, known) for s in self.stores))
 
     @cached_property
     def _reads(self) -> frozenset[str]:
@@ -151,9 +155,9 @@ class Nest:
         return self._writes
 
     @property
-    def points(self) -> Dim:
-        """How many times the innermost expression is evaluated."""
-        return numel([a.extent for a in self.axes + self.reduced])
+    def points(self) -> int:
+        """How many times the innermost expression is evaluated; a guess where sizes are known only when the kernel runs."""
+        return volume(a.extent for a in self.axes + self.reduced)
 
 
 @dataclass(frozen=True)
@@ -244,20 +248,18 @@ class Batch:
             names = dict(zip(self.rows[0], row, strict=True))
             axes = tuple(Axis(a.name, extent) for a in self.nest.axes)
             places = {old: of_atom(new) for old, new in zip(self.nest.axes, axes, strict=True)}
-            memo: dict[Expr, Expr] = {}
-            stores = tuple(
-                Store(names[s.buffer], s.index.substitute(places), renamed(substitute(s.value, places, {}), names, memo))
-                for s in self.nest.stores
-            )
+            row_nest = self.nest.substitute(places, axes).rewrite(renamed(names))
+            stores = tuple(replace(s, buffer=names[s.buffer]) for s in row_nest.stores)
             yield Nest(f"{self.name}_{number}", axes, stores, self.origins)
 
 
-def renamed(node: Expr, names: Mapping[str, str], memo: dict[Expr, Expr]) -> Expr:
-    """The expression with loads from other buffers."""
-    if node not in memo:
-        attr = (names[node.attr[0]], node.attr[1]) if node.op == "load" else node.attr
-        memo[node] = rebuild(node, tuple(renamed(a, names, memo) for a in node.args), attr)
-    return memo[node]
+def renamed(names: Mapping[str, str]) -> Change:
+    """The change that loads from other buffers."""
+
+    def change(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        return rebuild(node, args, (names[node.attr[0]], node.attr[1]) if node.op == "load" else node.attr)
+
+    return change
 
 
 Step = Nest | Extern | Batch
@@ -285,7 +287,9 @@ class Program:
     constants: dict[str, torch.Tensor] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
+    sizes: tuple[tuple[str, int], ...] = ()  # (input, dim) of each size that kernels are told, in the order of the buffer `dims.SIZES`
     mutated: set[str] = field(default_factory=set)  # inputs that a nest stores into, after everything that reads them
+    device: str = "cpu"  # where all its tensors are
 
     def output_buffers(self) -> frozenset[str]:
         return frozenset(o.buffer for o in self.outputs if isinstance(o, View))

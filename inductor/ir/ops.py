@@ -109,5 +109,3 @@ REDUCTIONS: dict[str, int] = {
     "welford": 2,  # mean, sum of squared deviations
     "online_softmax": 2,  # max, sum of exp(x - max)
 }
-
-SCANS = ("sum", "prod")

@@ -17,7 +17,8 @@ from typing import Any
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, const, of_atom
-from inductor.ir.dims import Dim
+from inductor.ir.dims import Dim, as_dim
+from inductor.ir.dims import text as size_text
 from inductor.ir.expr import Expr, FloatBits
 from inductor.ir.nest import BACKWARD, Batch, Buffer, Extern, Nest, Origin, Program, Step, Store, View
 
@@ -38,15 +39,15 @@ def print_view(view: View) -> str:
 
 
 def _print_axes(axes: tuple[Axis, ...]) -> str:
-    return "(" + ", ".join(f"{a.name}:{a.extent}" for a in axes) + ")"
+    return "(" + ", ".join(f"{a.name}:{size_text(a.extent)}" for a in axes) + ")"
 
 
 def _print_index(index: Index, indirect: tuple[str, ...]) -> str:
-    extents = {a.name: a.extent for a in index.axes if a.name.startswith("$")}
+    lengths = {a.name: size_text(a.extent) for a in index.axes if a.name.startswith("$")}
     text = repr(index)
     if not indirect:
         return f"[{text}]"
-    bound = ", ".join(f"${k}:{extents.get(f'${k}', 1)}={name}" for k, name in enumerate(indirect))
+    bound = ", ".join(f"${k}:{lengths.get(f'${k}', 1)}={name}" for k, name in enumerate(indirect))
     return f"[{text} | {bound}]"
 
 
@@ -98,7 +99,7 @@ def print_extern(step: Extern) -> str:
 
 
 def print_batch(step: Batch) -> str:
-    rows = [f"  row {extent}: {', '.join(row)}" for row, extent in zip(step.rows, step.extents, strict=True)]
+    rows = [f"  row {size_text(extent)}: {', '.join(row)}" for row, extent in zip(step.rows, step.extents, strict=True)]
     return "\n".join(["batch", *rows, print_nest(step.nest)])
 
 
@@ -164,7 +165,7 @@ class _IndexParser:
 
 def _parse_axes(text: str) -> tuple[Axis, ...]:
     pairs = (item.strip().split(":") for item in text.strip().strip("()").split(",") if item.strip())
-    return tuple(Axis(name, int(extent)) for name, extent in pairs)
+    return tuple(Axis(name, as_dim(length)) for name, length in pairs)
 
 
 def _parse_ints(text: str) -> tuple[int, ...]:
@@ -199,8 +200,8 @@ class _NestParser:
     def scan_ahead(self, lines: list[str]) -> None:
         """Reduced axes are declared after their first use, so collect them before parsing indices."""
         for line in lines:
-            for name, extent in re.findall(r"([A-Za-z]\w*):(\d+)", line.split(" over ")[-1]) if " over " in line else ():
-                self.scope[name] = Axis(name, int(extent))
+            for name, length in re.findall(r"([A-Za-z]\w*):(\d+)", line.split(" over ")[-1]) if " over " in line else ():
+                self.scope[name] = Axis(name, as_dim(length))
 
     def index(self, text: str) -> tuple[Index, tuple[Expr, ...]]:
         body, _, bound = text.partition(" | ")

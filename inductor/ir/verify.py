@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import at_least, is_empty, text
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Batch, Buffer, Nest, Program, Store, views_of
 from inductor.ir.ops import OPS, REDUCTIONS
@@ -35,7 +36,7 @@ class _Checker:
             self.fail(f"{name}[{index}] has an indirect index that is not i64")
 
     def bounds(self, name: str, index: Index, is_masked: bool) -> None:
-        if any(a.extent == 0 for a in self.nest.axes + self.nest.reduced) or is_masked:
+        if any(is_empty(a.extent) for a in self.nest.axes + self.nest.reduced) or is_masked:
             return
         low, high = index.bounds
         if low < 0 or high >= max(self.buffers[name].size, 1):
@@ -104,8 +105,8 @@ def verify_batch(batch: Batch, buffers: dict[str, Buffer], stage: str) -> None:
     for row, extent in zip(batch.rows, batch.extents, strict=True):
         if [buffers[b].type for b in row] != [buffers[b].type for b in first]:
             checker.fail(f"row {row} has other types than row {first}")
-        if any(buffers[row[k]].size < extent for k in per_row):
-            checker.fail(f"row {row} has buffers with less than {extent} elements")
+        if not all(at_least(buffers[row[k]].size, extent) for k in per_row):
+            checker.fail(f"row {row} has buffers with less than {text(extent)} elements")
         if len(batch.rows) > 1 and {b for k, b in enumerate(row) if first[k] not in nest.writes()} & set(written):
             checker.fail(f"row {row} reads what another row writes")
     verify_nest(nest, buffers, stage)

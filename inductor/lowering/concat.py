@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Shape, as_shape
+from inductor.ir.dims import Shape, as_shape, at_least, is_one
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.pointwise import minus, number, sigmoid, times
@@ -60,7 +60,7 @@ def bounds_test(where: Sequence[Index], shape: Shape) -> Expr | None:
     test: Expr | None = None
     for position, extent in zip(where, shape, strict=True):
         low, high = position.bounds
-        for fails, op, bound in ((low < 0, "ge", 0), (high >= extent, "lt", extent)):
+        for fails, op, bound in ((low < 0, "ge", 0), (not at_least(extent, high + 1), "lt", extent)):
             if fails:
                 part = call(op, index_value(position), const(bound, "i64"))
                 test = part if test is None else call("and", test, part)
@@ -113,8 +113,8 @@ def _edge_pad(source: Callable[[Index, int], Expr], ctx: Context, x: Tensor, pad
         place: list[Index] = []
         indirect: list[Expr] = []
         for position, (before, after), extent in zip(where, pairs, x.shape, strict=True):
-            if (before <= 0 and after <= 0) or extent == 1:
-                place.append(position - before if extent > 1 else Index(0))
+            if (before <= 0 and after <= 0) or is_one(extent):
+                place.append(Index(0) if is_one(extent) else position - before)
             else:
                 indirect.append(source(position - before, extent))
                 place.append(of_atom(Axis(f"${len(indirect) - 1}", extent)))

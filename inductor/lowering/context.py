@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from dynamo.op_effects import acts, dtype_of
+from dynamo.ops.facts import acts, dtype_of, is_random
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
-from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, numel
+from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, is_one, numel
 from inductor.ir.expr import Expr, cast, const, holds, reduce, widen
 from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store
 from inductor.lowering.contract import contract
@@ -28,8 +28,8 @@ class Decline(Exception):
 class Context:
     """State of lowering one graph. `meta` is the fake value of the node being lowered."""
 
-    def __init__(self) -> None:
-        self.program = Program()
+    def __init__(self, device: str = "cpu") -> None:
+        self.program = Program(device=device)
         self.origins: tuple[Origin, ...] = ()
         self.meta: Any = None
         self._count = 0
@@ -46,7 +46,7 @@ class Context:
 
     def buffer(self, shape: Shape, dtype: torch.dtype, strides: Shape, kind: str = "temp") -> Tensor:
         name = self.fresh("b")
-        self.program.buffers[name] = Buffer(name, dtype, shape, strides, kind)
+        self.program.buffers[name] = Buffer(name, dtype, shape, strides, kind, self.program.device)
         return of_strides(name, shape, strides, dtype)
 
     def meta_strides(self, shape: Shape) -> Shape | None:
@@ -152,7 +152,7 @@ class Context:
         metas = [meta] if single else list(meta)
         outs = [self.extern_result(m) for m in metas]
         name, after = self.fresh("e"), ""
-        if torch.Tag.nondeterministic_seeded in getattr(target, "tags", ()):
+        if is_random(target):
             after, self._last_random = self._last_random, name
         elif acts(target):
             after, self._last_acting = self._last_acting, name
@@ -226,7 +226,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     out: list[Dim] = [1] * rank
     for shape in shapes:
         for position, extent in enumerate(shape, rank - len(shape)):
-            if extent != 1:
+            if not is_one(extent):
                 out[position] = extent
     return tuple(out)
 

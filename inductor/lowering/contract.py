@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from inductor.ir.expr import Expr, call, const, rebuild, walk
+from inductor.ir.expr import Expr, call, const, kept, rebuild, rewrite, walk
 
 FLOATS = frozenset({"f32", "f64"})
 
@@ -20,10 +20,7 @@ def contract(root: Expr) -> Expr:
     if not any(n.op == "mul" and n.type in FLOATS for n in nodes):
         return root
     uses = Counter(a for n in nodes for a in n.args)
-    memo: dict[Expr, Expr] = {}
-    for node in nodes:
-        memo[node] = _contracted(node, tuple(memo[a] for a in node.args), uses)
-    return memo[root]
+    return rewrite((root,), lambda node, args: _contracted(node, args, uses))[0]
 
 
 def _contracted(node: Expr, args: tuple[Expr, ...], uses: Counter[Expr]) -> Expr:
@@ -31,7 +28,7 @@ def _contracted(node: Expr, args: tuple[Expr, ...], uses: Counter[Expr]) -> Expr
         return args[k].op == "mul" and args[k].type in FLOATS and uses[node.args[k]] == 1
 
     if node.op in ("add", "sub") and all(a.op == "mul" for a in args):
-        return rebuild(node, args, node.attr)  # equal products cancel
+        return kept(node, args)  # equal products cancel
     if node.op == "add":
         for k in (0, 1):
             if product(k):
@@ -43,5 +40,5 @@ def _contracted(node: Expr, args: tuple[Expr, ...], uses: Counter[Expr]) -> Expr
             return call("fma", call("neg", args[1].args[0]), args[1].args[1], args[0])
     if node.op == "reduce" and node.attr[0] == "sum" and product(0):
         return rebuild(node, (call("fma", *args[0].args, const(-0.0, args[0].type)),), node.attr)  # printed as a step of the sum
-    return rebuild(node, args, node.attr)
+    return kept(node, args)
 

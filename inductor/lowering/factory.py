@@ -19,7 +19,7 @@ from inductor.lowering.tensor import Tensor
 
 def constant(ctx: Context, value: float) -> Tensor:
     """The node's whole result is one number."""
-    if ctx.meta.device.type != "cpu" or ctx.meta.layout != torch.strided:
+    if str(ctx.meta.device) != ctx.program.device or ctx.meta.layout != torch.strided:
         raise Decline
     dtype = ctx.meta.dtype
     type_name = types.compute(types.of_torch(dtype))

@@ -20,14 +20,15 @@ import torch
 from torch.fx import Node
 
 from dynamo.decisions import decide
+from dynamo.ops.facts import known_facts, overload
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, contiguous_strides, is_dense, numel
-from inductor.ir.expr import Expr, cast, const, load, rebuild, substitute, widen
+from inductor.ir.expr import Expr, cast, const, kept, load, moved, rewrite, widen
 from inductor.ir.nest import Batch, Nest, Origin, Store
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
 from inductor.lowering.contract import contract
-from inductor.lowering.registry import ROWS, overload
+from inductor.lowering.registry import ROWS
 from inductor.lowering.tensor import Tensor, of_strides
 
 EXAMPLE = 64  # elements of a row while its expressions are made; the loop gets its real extent afterwards
@@ -48,10 +49,10 @@ _SHARED = {("addcmul", "Tensor"), ("addcdiv", "Tensor")}  # one tensor that hold
 
 def pointwise(target: Any) -> Any:
     """The row that lowers one item of a foreach operator, or None."""
-    schema = getattr(target, "_schema", None)
-    if schema is None or not schema.name.startswith("aten::_foreach_") or schema.is_mutable:
+    facts = known_facts(target)
+    if facts is None or not facts.base.startswith("_foreach_") or facts.writes or target.namespace != "aten":
         return None
-    name, kind = schema.name.removeprefix("aten::_foreach_"), schema.overload_name or "default"
+    name, kind = facts.base.removeprefix("_foreach_"), target._overloadname
     if (name, kind) in _SHARED:
         return None
     if name in ("copy", "zero"):
@@ -107,7 +108,7 @@ class Lane(Context):
     def __init__(self) -> None:
         super().__init__()
         self.values: dict[str, Expr] = {}
-        self.memo: dict[Expr, Expr] = {}
+        self.known: dict[Expr, Expr] = {}
 
     def value(self, value: Expr, shape: Shape, dtype: torch.dtype) -> Tensor:
         """A tensor whose elements are an expression."""
@@ -120,12 +121,11 @@ class Lane(Context):
         self.values[out.buffer] = self.resolved(contract(to_storage(body(where), out.type)))
 
     def resolved(self, node: Expr) -> Expr:
-        if node not in self.memo:
-            if node.op == "load" and node.attr[0] in self.values:
-                self.memo[node] = self.values[node.attr[0]]
-            else:
-                self.memo[node] = rebuild(node, tuple(map(self.resolved, node.args)), node.attr)
-        return self.memo[node]
+        return rewrite((node,), self._resolve, self.known)[0]
+
+    def _resolve(self, node: Expr, args: tuple[Expr, ...]) -> Expr:
+        value = self.values.get(node.attr[0]) if node.op == "load" else None
+        return kept(node, args) if value is None else value
 
 
 @dataclass
@@ -308,7 +308,7 @@ class Batcher:
         wanted = types.of_torch(self.ctx.program.buffers[name].dtype)
         value = to_storage(cast(widen(lane.values[result.buffer]), types.compute(wanted)), wanted)
         loop = of_atom(Axis(LOOP.name, extent))
-        return Store(name, loop if result.ndim else ZERO, substitute(value, {LOOP: loop}, {}))
+        return Store(name, loop if result.ndim else ZERO, rewrite((value,), moved({LOOP: loop}))[0])
 
     def results(self, lane: Lane, row: Row) -> dict[Node, Tensor]:
         """Every call of the chain, lowered for one row."""

@@ -10,6 +10,9 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.utils._pytree import tree_map
 
+from dynamo.aot.facts import attribute
+from dynamo.faults import through
+from dynamo.ops.facts import known_facts
 from inductor.errors import Unsupported
 from inductor.ir import types
 from inductor.ir.affine import ZERO
@@ -39,19 +42,12 @@ def origin_of(node: Node) -> Origin:
     return Origin(name, str(source.file), int(source.line), is_backward)
 
 
-def attribute(gm: GraphModule, path: str) -> Any:
-    value: Any = gm
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
-
-
 class Walker:
     """Lowers node by node; `env` maps FX nodes to Tensors, tuples of them, or plain values."""
 
-    def __init__(self, gm: GraphModule) -> None:
+    def __init__(self, gm: GraphModule, device: str) -> None:
         self.gm = gm
-        self.ctx = Context()
+        self.ctx = Context(device)
         self.env: dict[Node, Any] = {}
         self.how: dict[str, str] = {}
         self.chain = Chain()
@@ -134,6 +130,10 @@ class Walker:
             self.env[node] = self.copy_into(node, *args)
             return
         self.check_supported(node)
+        planted: Lower | None = through("lower", None, node)
+        if self.tried(node, planted, args, kwargs):
+            self.how[node.name] = "extern"
+            return
         row = ROWS.get(node.target)
         if row is not None and supported(row, (args, kwargs), self.ctx.meta) and (row.any_dtype or not reads_marked(node)):
             for attempt in (row.lower, as_vectors(row, args), nothing_to_compute):
@@ -158,10 +158,10 @@ class Walker:
         return True
 
     def check_supported(self, node: Node) -> None:
-        schema = getattr(node.target, "_schema", None)
-        if schema is None:
+        facts = known_facts(node.target)
+        if facts is None:
             raise Unsupported(f"{node.target} at {self.ctx.origins[0]} is not an ATen operator [{Unsupported.id}]")
-        if schema.is_mutable:
+        if facts.writes:
             raise Unsupported(f"{node.target} at {self.ctx.origins[0]} changes its arguments [{Unsupported.id}]")
         if any(isinstance(size, torch.SymInt) for meta in metas_of(self.ctx.meta) for size in (*meta.shape, *meta.stride())):
             raise Unsupported(f"the result of {node.target} at {self.ctx.origins[0]} has a size that depends on data [{Unsupported.id}]")
@@ -287,7 +287,7 @@ def tensors_of(tree: Any) -> list[Tensor]:
     return []
 
 
-def lower_graph(gm: GraphModule) -> tuple[Program, dict[str, str]]:
-    """The program of an ATen graph, and how each node was lowered (native, decomposed, view or extern)."""
-    walker = Walker(gm)
+def lower_graph(gm: GraphModule, device: str = "cpu") -> tuple[Program, dict[str, str]]:
+    """The program of an ATen graph whose tensors are on one device, and how each node was lowered (native, decomposed, view or extern)."""
+    walker = Walker(gm, device)
     return walker.run(), walker.how

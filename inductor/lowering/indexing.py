@@ -14,14 +14,14 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
-from inductor.ir.dims import Dim, as_shape, contiguous_strides, numel
+from inductor.ir.dims import Dim, as_shape, contiguous_strides, numel, start_in
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
 from inductor.lowering.context import Context, Decline, broadcast_shape, loop_axes, to_storage
 from inductor.lowering.factory import constant
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor, dim
-from inductor.lowering.view import slice_start, wrap
+from inductor.lowering.view import wrap
 
 
 def checked(value: Expr, extent: Dim, wraps: bool) -> Expr:
@@ -313,7 +313,7 @@ def _slice_scatter(
     at = wrap(d, x.ndim)
     if 0 in source.shape:
         return base_copy(ctx, x)
-    begin = slice_start(start, x.shape[at])
+    begin = start_in(start, x.shape[at])
     stop = begin + (source.shape[at] - 1) * step + 1
 
     def body(where: tuple[Index, ...]) -> Expr:

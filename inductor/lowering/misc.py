@@ -150,7 +150,8 @@ def _narrow_copy(ctx: Context, x: Tensor, d: int, start: int, length: int) -> Te
 def _ldexp(ctx: Context, x: Operand, exponent: Operand) -> Tensor:
     """`x * 2**exponent`, two operators in eager."""
     kept = exponent.dtype if isinstance(exponent, Tensor) else ctx.meta.dtype
-    return ctx.map(lambda a, b: times(a, as_stored(call("exp2", b), kept)), [x, exponent], ctx.meta.dtype)
+    dtype = ctx.meta.dtype
+    return ctx.map(lambda a, b: times(as_stored(a, dtype), as_stored(call("exp2", b), kept)), [x, exponent], dtype)
 
 
 @lowers("linspace")

@@ -313,15 +313,20 @@ for _name in PREDICATES:
     add(_name, partial(_predicate, _name), "native", "pointwise")
 
 
-def binary(fn: Fn, ctx: Context, a: Operand, b: Operand, exact_numbers: bool = False) -> Tensor:
-    """Operands are converted to the result's dtype first; with `exact_numbers` numbers only to the type it is computed in."""
+def binary(fn: Fn, ctx: Context, a: Operand, b: Operand, exact_number: bool = False) -> Tensor:
+    """Operands are converted to the result's dtype first; with `exact_number` a number `b` only to the type it is computed in.
+
+    ATen's kernels take the original number where it is their second operand, and round it to the result's dtype where it is the first.
+    """
     dtype = ctx.meta.dtype
-    kept = [exact_numbers and not (isinstance(o, Tensor) and o.ndim) for o in (a, b)]
+    kept = exact_number and not (isinstance(b, Tensor) and b.ndim)
+    return ctx.map(lambda x, y: fn(as_stored(x, dtype), y if kept else as_stored(y, dtype)), [a, b], dtype)
 
-    def body(*values: Expr) -> Expr:
-        return fn(*(v if keep else as_stored(v, dtype) for v, keep in zip(values, kept, strict=True)))
 
-    return ctx.map(body, [a, b], dtype)
+def converted(fn: Fn, ctx: Context, *operands: Operand) -> Tensor:
+    """Operands are converted to the result's dtype first."""
+    dtype = ctx.meta.dtype
+    return ctx.map(lambda *values: fn(*(as_stored(v, dtype) for v in values)), operands, dtype)
 
 
 def compare(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
@@ -330,7 +335,7 @@ def compare(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
     return ctx.map(lambda x, y: fn(as_stored(x, dtype), as_stored(y, dtype)), [a, b], torch.bool, dtype)
 
 
-product = partial(binary, exact_numbers=True)
+product = partial(binary, exact_number=True)
 
 
 def float_only(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
@@ -522,7 +527,7 @@ def _clamp_max(ctx: Context, x: Tensor, high: Operand) -> Tensor:
 
 @lowers("_to_copy")
 def _to_copy(ctx: Context, x: Tensor, **options: Any) -> Tensor:
-    if ctx.meta.device.type != "cpu":
+    if str(ctx.meta.device) != ctx.program.device:
         raise Decline
     return convert(ctx, x, ctx.meta.dtype)
 
@@ -634,12 +639,12 @@ def _nan_to_num(ctx: Context, x: Tensor, nan: float | None = None, posinf: float
 
 @lowers("addcmul")
 def _addcmul(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
-    return ctx.map(lambda v, p, q: plus(v, times(times(p, q), value) if value != 1 else times(p, q)), [x, a, b], ctx.meta.dtype)
+    return converted(lambda v, p, q: plus(v, times(times(p, q), value) if value != 1 else times(p, q)), ctx, x, a, b)
 
 
 @lowers("addcdiv")
 def _addcdiv(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
-    return ctx.map(lambda v, p, q: plus(v, over(times(p, value) if value != 1 else p, q)), [x, a, b], ctx.meta.dtype)
+    return converted(lambda v, p, q: plus(v, over(times(p, value) if value != 1 else p, q)), ctx, x, a, b)
 
 
 @lowers("lerp.Scalar lerp.Tensor")
@@ -650,4 +655,6 @@ def _lerp(ctx: Context, a: Tensor, b: Tensor, weight: Operand) -> Tensor:
         from_end = minus(y, times(minus(y, x), call("sub", number(w, 1), w)))
         return call("where", call("lt", call("abs", w), number(w, 0.5)), from_start, from_end)
 
-    return ctx.map(fn, [a, b, weight], ctx.meta.dtype)
+    if not isinstance(weight, Tensor):
+        return ctx.map(fn, [a, b, weight], ctx.meta.dtype)
+    return converted(fn, ctx, a, b, weight)

@@ -8,7 +8,7 @@ from itertools import product
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import as_shape, numel
+from inductor.ir.dims import as_shape, at_least, numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
 from inductor.lowering.concat import bounds_test
@@ -62,11 +62,11 @@ class Window:
         indirect: list[Expr] = []
         for k, extent in enumerate(self.x.shape):
             low, high = place[k].bounds
-            if low >= 0 and high < extent:
+            if low >= 0 and at_least(extent, high + 1):
                 continue
             moved = index_value(place[k])
             moved = call("max", moved, const(0, "i64")) if low < 0 else moved
-            moved = call("min", moved, const(extent - 1, "i64")) if high >= extent else moved
+            moved = call("min", moved, const(extent - 1, "i64")) if not at_least(extent, high + 1) else moved
             indirect.append(moved)
             place[k] = of_atom(Axis(f"${len(indirect) - 1}", extent))
         return widen(load(self.x.buffer, self.x.type, self.x.at(place), tuple(indirect)))
@@ -82,7 +82,7 @@ class Window:
             if low < 0:
                 below = call("max", index_value(place[k] * -1), const(0, "i64"))
                 moved = call("add", moved, cast(below, "i32"))
-            if high >= extent:
+            if not at_least(extent, high + 1):
                 above = call("max", index_value(place[k] - (extent - 1)), const(0, "i64"))
                 moved = call("sub", moved, cast(above, "i32"))
             part = call("mul", moved, const(numel(spatial[k + 1 :]), "i32"))

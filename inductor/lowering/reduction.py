@@ -10,12 +10,13 @@ from typing import Any
 import torch
 
 from inductor.ir import types
+from inductor.ir.affine import ZERO
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast
 from inductor.lowering.context import Context, Decline, as_stored, normal_dims
 from inductor.lowering.pointwise import minus, number, over, plus, square, times
 from inductor.lowering.registry import add, lowers
-from inductor.lowering.tensor import Tensor
+from inductor.lowering.tensor import Tensor, dim_indices
 
 Dims = Sequence[int] | int | None
 
@@ -32,10 +33,6 @@ def chain_type(dtype: torch.dtype) -> torch.dtype:
 
 def count(x: Tensor, dims: Dims) -> int:
     return numel([x.shape[k] for k in normal_dims(dims, x.ndim)])
-
-
-def _scalar_case(ctx: Context, x: Tensor, dims: Dims) -> bool:
-    return x.ndim == 0
 
 
 def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -138,7 +135,8 @@ def _variance(
         raise Decline
     items = count(x, dim)
     divisor = max(items - (1 if correction is None else correction), 0)
-    centre, squares = moments(ctx, x, dim, dtype, chain_type(dtype))  # squares leave the range of float32 where variances do not
+    # Squares of bfloat16 values, and sums of squares, leave the range of float32 where variances and their roots do not.
+    centre, squares = moments(ctx, x, dim, dtype, torch.float64 if dtype == torch.bfloat16 else chain_type(dtype))
 
     def finish(value: Expr) -> Expr:
         variance = over(value, number(value, divisor))
@@ -151,9 +149,6 @@ def _variance(
 
 def drop_dims(dims: list[int], x: Tensor) -> Tensor:
     """Remove dims of size one."""
-    from inductor.ir.affine import ZERO
-    from inductor.lowering.tensor import dim_indices
-
     shape = tuple(n for k, n in enumerate(x.shape) if k not in dims)
     new = iter(dim_indices(shape))
     return x.remap(shape, [ZERO if k in dims else next(new) for k in range(x.ndim)])

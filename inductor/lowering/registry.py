@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.fx import Graph
+
+from dynamo.ops.facts import overload
 
 Lower = Callable[..., Any]
 
@@ -25,13 +26,6 @@ class Row:
 
 ROWS: dict[Any, Row] = {}
 MISSING: list[str] = []  # names of rows that this torch has no operator for: an older or a newer one may
-
-
-def overload(name: str) -> Any:
-    """`"add.Tensor"` -> torch.ops.aten.add.Tensor; None when this torch has no such overload."""
-    packet_name, _, overload_name = name.partition(".")
-    packet = getattr(torch.ops.aten, packet_name, None)
-    return getattr(packet, overload_name or "default", None)
 
 
 def add(names: str, lower: Lower, kind: str, family: str, any_dtype: bool = False) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from inductor.ir.affine import ZERO, Index, const
-from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, span
+from inductor.ir.affine import ZERO, Index, const, digits
+from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, span, start_in
 from inductor.lowering.context import Context, Decline, normal_dims
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor, dim_indices, of_strides
@@ -26,7 +26,7 @@ def reshape(x: Tensor, shape: Shape) -> Tensor:
     linear: Index = ZERO
     for position, stride in zip(where, contiguous_strides(shape), strict=True):
         linear = linear + position * stride
-    old = [(linear // stride) % extent for extent, stride in zip(x.shape, contiguous_strides(x.shape), strict=True)]
+    old = [digits(linear // stride, extent)[1] for extent, stride in zip(x.shape, contiguous_strides(x.shape), strict=True)]
     return x.remap(shape, old)
 
 
@@ -107,15 +107,10 @@ def slice_dim(x: Tensor, d: int, start: Dim, length: Dim, step: Dim = 1) -> Tens
     return x.remap(shape, where)
 
 
-def slice_start(start: int | None, extent: Dim) -> Dim:
-    begin = 0 if start is None else start
-    return max(0, min(begin + extent if begin < 0 else begin, extent))
-
-
 @lowers("slice.Tensor slice_copy.Tensor", "view", any_dtype=True)
 def _slice(ctx: Context, x: Tensor, d: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     at = wrap(d, x.ndim)
-    return slice_dim(x, at, slice_start(start, x.shape[at]), as_shape(ctx.meta.shape)[at], step)
+    return slice_dim(x, at, start_in(start, x.shape[at]), as_shape(ctx.meta.shape)[at], step)
 
 
 @lowers("narrow", "view", any_dtype=True)
@@ -123,7 +118,7 @@ def _narrow(ctx: Context, x: Tensor, d: int, start: int, length: int) -> Tensor:
     if not isinstance(start, int):
         raise Decline
     at = wrap(d, x.ndim)
-    return slice_dim(x, at, slice_start(start, x.shape[at]), length)
+    return slice_dim(x, at, start_in(start, x.shape[at]), length)
 
 
 @lowers("select.int select_copy.int", "view", any_dtype=True)

@@ -12,26 +12,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from inductor.passes.row import Call, Replacement, Row, Seen, aten, is_random, is_view, row
+from dynamo.ops.facts import known_facts
+from inductor.passes.row import Call, Replacement, Row, Seen, aten, row
 
 MAX_ELEMENTS = 1 << 16
-
-FACTORIES = frozenset(
-    {
-        aten.full.default,
-        aten.zeros.default,
-        aten.ones.default,
-        aten.arange.default,
-        aten.arange.start,
-        aten.arange.start_step,
-        aten.scalar_tensor.default,
-        aten.eye.default,
-        aten.eye.m,
-        aten.linspace.default,
-    }
-)
-UNIFORM = frozenset({aten.full.default, aten.zeros.default, aten.ones.default, aten.scalar_tensor.default})
-
 
 def known(tree: Any, seen: Seen) -> Any:
     """Arguments with constants in place of nodes; KeyError where one is not constant."""
@@ -42,14 +26,17 @@ def known(tree: Any, seen: Seen) -> Any:
     return tree
 
 
+def is_uniform(node: Node) -> bool:
+    facts = known_facts(node.target)
+    return facts is not None and facts.uniform
+
+
 def value_of(node: Node, seen: Seen) -> torch.Tensor | None:
     """The value, if nothing but constants decides it and it is small; remembered for those that read it."""
-    val, schema = node.meta.get("val"), getattr(node.target, "_schema", None)
+    val, facts = node.meta.get("val"), known_facts(node.target)
     if not isinstance(val, torch.Tensor) or val.device.type != "cpu" or val.numel() > MAX_ELEMENTS or val.is_quantized:
         return None
-    if schema is None or schema.is_mutable or is_random(node) or schema.name.startswith(("aten::empty", "aten::new_empty")):
-        return None
-    if node.target not in FACTORIES and not node.all_input_nodes:
+    if facts is None or facts.writes or facts.random or facts.unset or not (facts.constant or node.all_input_nodes):
         return None
     try:
         args, kwargs = known(node.args, seen), {k: known(v, seen) for k, v in node.kwargs.items()}
@@ -76,15 +63,14 @@ def as_uniform(value: torch.Tensor) -> float | int | bool | None:
 
 
 def fold(node: Node, seen: Seen) -> Replacement:
-    value = value_of(node, seen)
-    if value is None or node in seen.shown or node.target in FACTORIES or is_view(node):
+    value, facts = value_of(node, seen), known_facts(node.target)
+    if value is None or facts is None or node in seen.shown or facts.constant or facts.views:
         return None
-    if all(n.target in UNIFORM or n.op == "get_attr" for n in node.all_input_nodes) or value.numel() == 1:
+    if all(n.op == "get_attr" or is_uniform(n) for n in node.all_input_nodes) or value.numel() == 1:
         number = as_uniform(value)
         if number is not None and value.is_contiguous():
             return Call(aten.full.default, (list(value.shape), number), (("dtype", value.dtype), ("device", torch.device("cpu"))))
-    is_arithmetic = torch.Tag.pointwise in getattr(node.target, "tags", ())
-    if is_arithmetic and not any(n.op == "get_attr" for n in node.all_input_nodes):
+    if facts.pointwise and not any(n.op == "get_attr" for n in node.all_input_nodes):
         return None
     return value.clone(memory_format=torch.preserve_format)
 

@@ -15,6 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from dynamo.fake import FakeTensor
+from dynamo.ops.facts import is_pointwise
 from inductor.runtime.packed import PACKED
 
 aten = torch.ops.aten
@@ -66,11 +67,11 @@ def laid_out(val: Any) -> Any:
     return relaid(val, channels_last_strides(val.shape)) if is_image(val) else val
 
 
-def is_pointwise(node: Node) -> bool:
-    return torch.Tag.pointwise in getattr(node.target, "tags", ())
+def is_arithmetic(node: Node) -> bool:
+    return is_pointwise(node.target)
 
 
-def follow(node: Node, last: set[Node], pointwise: Callable[[Node], bool] = is_pointwise) -> None:
+def follow(node: Node, last: set[Node], pointwise: Callable[[Node], bool] = is_arithmetic) -> None:
     """Give a node the layout of its operands where one image among them is channels last, and the result is an image."""
     val, source = node.meta.get("val"), node.args[0] if node.args else None
     if node.target is operator.getitem and source in last:

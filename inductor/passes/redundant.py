@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.fx import Graph, Node
 
-from dynamo.op_effects import acts, must_run
+from dynamo.ops.facts import acts, must_run
 from inductor.passes.row import Replacement, Row, Seen, row
 
 

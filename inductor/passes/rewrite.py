@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from dynamo.aot.facts import attribute
 from dynamo.decisions import decide
+from dynamo.faults import through
 from inductor.passes import algebra, constants, redundant, views
 from inductor.passes.convolution import multiply_pixels, pack_convolutions
 from inductor.passes.layout import channels_last
@@ -53,7 +55,7 @@ def rewrite(gm: GraphModule) -> GraphModule:
 def apply_rows(node: Node, seen: Seen, attributes: dict[str, Any]) -> None:
     """Replace the node by what the first row with an answer and fuel says, and that in turn if it is a new node."""
     for _ in range(LIMIT):
-        for row in _rows_of(node.target):
+        for row in through("rewrite", _rows_of(node.target), node):
             found = row.function(node, seen)
             if found is None or found is node or is_written(found) or not decide("passes", f"{row.name} {node.name}"):
                 continue
@@ -91,13 +93,6 @@ def placed(found: Replacement, node: Node, seen: Seen, attributes: dict[str, Any
     if node in seen.constants:
         seen.constants[made] = seen.constants[node]
     return made
-
-
-def attribute(gm: GraphModule, path: str) -> Any:
-    value: Any = gm
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value
 
 
 def unchanging(graph: Graph, positions: Iterable[int]) -> frozenset[Node]:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from dynamo.ops.facts import is_view
+
 aten = torch.ops.aten
 
 
@@ -40,7 +42,7 @@ class Seen:
         while node not in self.shown:
             self.shown.add(node)
             source = node.args[0] if node.args else None
-            if not isinstance(source, Node) or not (node.target is operator.getitem or is_view(node)):
+            if not isinstance(source, Node) or not (node.target is operator.getitem or is_view(node.target)):
                 return
             node = source
 
@@ -75,16 +77,6 @@ def by_target(rows: Iterable[Row]) -> Callable[[Any], tuple[Row, ...]]:
 
 def is_shown(node: Node) -> bool:
     return any(user.op == "output" for user in node.users)
-
-
-def is_view(node: Node) -> bool:
-    """May its result share memory with its first argument? `reshape` and `contiguous` do so or copy."""
-    schema = getattr(node.target, "_schema", None)
-    return schema is not None and not schema.is_mutable and any(r.alias_info is not None for r in schema.returns)
-
-
-def is_random(node: Node) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
 
 
 def same_facts(a: Node, b: Node) -> bool:

@@ -16,7 +16,7 @@ import torch
 from torch.fx import Graph, Node
 
 from dynamo.decisions import decide
-from dynamo.op_effects import acting
+from dynamo.ops.facts import acting
 from inductor.lowering import families
 from inductor.lowering.registry import ROWS
 from inductor.passes.layout import copied, follow, is_channels_last, is_image, laid_out

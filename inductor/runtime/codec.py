@@ -64,8 +64,8 @@ def _op_name(op: torch._ops.OpOverload) -> str:
 def _op(name: str) -> Any:
     namespace, packet, overload = name.split(".")
     if namespace == "dynamo_debug":
-        import dynamo.aot.rng  # noqa: F401  # both declare operators of that namespace
-        import inductor.runtime.packed  # noqa: F401  # as above
+        import dynamo.aot.rng  # noqa: F401, PLC0415  # both declare operators of that namespace
+        import inductor.runtime.packed  # noqa: F401, PLC0415  # as above
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 

@@ -20,10 +20,9 @@ from dynamo.aot.facts import Facts
 from dynamo.trace import current, emit, is_watched, stage
 from dynamo.trace.events import CacheLooked, Decided, Event, Note, StageTimed
 from inductor.errors import BuildError
-from inductor.runtime import cache, codec, graph_key
+from inductor.runtime import cache, codec, devices, graph_key
 from inductor.runtime.graph_key import NotKept
 from inductor.runtime.pending import Pending
-from inductor.targets import registry
 
 NOT_KEPT = "DI010"
 
@@ -95,7 +94,7 @@ class Question:
 
     def start(self, recipe: Any, source: str) -> Pending:
         """The host program. A library that is gone is built again, now: there is no graph to fall back on."""
-        return Pending(recipe, source, registry.runtime(recipe.device).start(source) if recipe.kernels else None, self.compile_id, _raise)
+        return Pending(recipe, source, devices.runtime(recipe.device).start(source) if recipe.kernels else None, self.compile_id, _raise)
 
     # keeping
 
@@ -133,7 +132,7 @@ class Question:
 
     def recorded(self) -> Iterator[Any]:
         """What this compile has put into the record since the cache was asked."""
-        from dynamo.trace.codec import encode  # works out the fields of every event, for nothing when nobody watches
+        from dynamo.trace.codec import encode  # noqa: PLC0415  # works out the fields of every event, for nothing when nobody watches
 
         for event in self.store.events[self.mark :]:
             if getattr(event, "compile_id", None) == self.compile_id and not isinstance(event, StageTimed):
@@ -141,7 +140,7 @@ class Question:
 
     def replay(self, record: bytes, old_id: str, first: int) -> None:
         """Put what the first compile recorded into this record, under this compile's id and decision numbers."""
-        from dynamo.trace.codec import decode
+        from dynamo.trace.codec import decode  # noqa: PLC0415  # as above
 
         base = 0
         for row in json.loads(record):

@@ -22,9 +22,9 @@ import inductor
 from dynamo import config
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.decisions import is_limited
-from dynamo.modes import MODES
-from inductor.runtime import cache
-from inductor.targets import registry
+from dynamo.faults import is_planted
+from dynamo.surroundings.modes import MODES
+from inductor.runtime import cache, devices
 
 Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
 
@@ -32,9 +32,9 @@ Plain = Any  # None, bool, int, float, complex, str, bytes and tuples of them
 WITHOUT_EFFECT = frozenset(
     {
         "cache", "graph_cache", "cache_dir", "cache_limit", "force_disable_caches", "recompile_limit", "suppress_errors", "disable",
-        "debug_function", "verbose", "error_on_break", "verify_ir", "repro_after", "repro_level", "compile_debug", "debug_dir",
+        "debug_function", "verbose", "error_on_break", "repro_after", "repro_level", "repro_dir", "compile_debug", "debug_dir",
         "inductor_trace", "logs", "keep_freed_memory",
-        "check_surroundings",
+        "check_surroundings", "guard_times", "replay_record_enabled", "replay_record_always", "replay_record_dir",
     }
 )  # fmt: skip
 OWN_OPERATORS = frozenset({"aten", "prim", "prims", "quantized", "mkldnn"})
@@ -50,6 +50,8 @@ def bypass() -> str:
     """Why the cache must not be asked now; '' when it may."""
     if is_limited():
         return "decisions are limited or counted"
+    if is_planted():
+        return "a fault is planted"
     if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
         return "a torch mode of the program is active"
     if torch._C._functorch.maybe_current_level() is not None:
@@ -65,7 +67,8 @@ def key_of(gm: GraphModule, inputs: Sequence[Any], options: dict[str, Any]) -> s
     graph = tuple(graph_rows(gm, layouts))
     given = tuple(layouts.describe(v) if isinstance(v, torch.Tensor) else plain(v, "an input") for v in inputs)
     parts = (graph, given, layouts.shared(), modes(), configuration(), plain(options, "an option"))
-    return cache.key_of(*map(repr, parts), *versions())
+    texts = [repr(part) for part in parts]
+    return cache.key_of(*texts, *versions(texts[:2]))
 
 
 def provenance_of(gm: GraphModule) -> str:
@@ -209,9 +212,10 @@ def configuration() -> Plain:
     return tuple((row.name, repr(row.value)) for row in config.rows() if row.name not in WITHOUT_EFFECT)
 
 
-def versions() -> tuple[str, ...]:
-    """What compiles, and for what."""
-    return (*fixed_versions(), *(text for device in registry.DEVICES for text in registry.runtime(device).versions()))
+def versions(graph: Sequence[str]) -> tuple[str, ...]:
+    """What compiles, and for what: for processors, and for the devices that the text of a graph and its inputs names."""
+    named = [d for d in devices.DEVICES if d == "cpu" or any(d in text for text in graph)]
+    return (*fixed_versions(), *(text for device in named for text in devices.runtime(device).versions()))
 
 
 @functools.cache
@@ -245,4 +249,3 @@ def _files(folder: str, deep: bool = False) -> list[tuple[str, int, int]]:
 def held_paths(gm: GraphModule) -> list[str]:
     """Paths of the tensors a graph holds, in an order that its key fixes."""
     return list(dict.fromkeys(paths_of(gm).values()))
-

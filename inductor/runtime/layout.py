@@ -1,6 +1,6 @@
 """Connects the C host program to libtorch: finds the C shim's functions and where a tensor object holds its handle.
 
-Neither is promised by torch, so both are checked on real tensors; `connect` says no rather than guess.
+Neither is promised by torch, so both are checked on real tensors; `is_connected` says no rather than guess.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import ctypes
 import functools
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from dynamo.aot.runtime import below_autograd
+from inductor import _host
 
 SHIM = (
     "aoti_torch_get_data_ptr",
@@ -29,32 +29,30 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
 
 
-def _handle_offset(host: Any) -> int | None:
+def _handle_offset() -> int | None:
     """Where in the Python object the at::Tensor is: the only word that equals `_cdata` in several tensors."""
     samples = [torch.empty(3), torch.empty(2, 2, dtype=torch.int64), torch.nn.Parameter(torch.empty(1)), torch.empty(4, 4).t()]
-    offsets = [o for o in range(16, torch.Tensor.__basicsize__ - 7, 8) if all(host.object_word(s, o) == s._cdata for s in samples)]
+    offsets = [o for o in range(16, torch.Tensor.__basicsize__ - 7, 8) if all(_host.object_word(s, o) == s._cdata for s in samples)]
     return offsets[0] if len(offsets) == 1 else None
 
 
 @functools.cache
-def connect() -> Any:
-    """The configured extension module, or None when this torch cannot be read."""
-    try:
-        import inductor._host as host
-    except ImportError:
-        return None
+def is_connected() -> bool:
+    """Whether the C host program can read the tensors of this torch; from then on it is configured."""
     folder = Path(torch.__file__).parent / "lib"
     try:
         cpu, python = ctypes.CDLL(str(folder / "libtorch_cpu.so")), ctypes.CDLL(str(folder / "libtorch_python.so"))
-        addresses = [*(_address(cpu, name) for name in SHIM), _address(python, WRAP), _address(cpu, THREADS)]
+        shim = [_address(cpu, name) for name in SHIM]
+        wrap, threads = _address(python, WRAP), _address(cpu, THREADS)
     except (OSError, AttributeError):
-        return None
-    offset = _handle_offset(host)
-    if offset is None or not all(addresses):
-        return None
-    host.configure(offset, *addresses, below_autograd)
+        return False
+    offset = _handle_offset()
+    if offset is None or not all((*shim, wrap, threads)):
+        return False
+    data_ptr, strides, empty_strided, reinterpret, delete_object = shim
+    _host.configure(offset, data_ptr, strides, empty_strided, reinterpret, delete_object, wrap, threads, below_autograd)
     probe = torch.empty(8)[3:]
-    return host if host.data_ptr(probe) == probe.data_ptr() else None
+    return _host.data_ptr(probe) == probe.data_ptr()
 
 
 @functools.cache

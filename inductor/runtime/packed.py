@@ -8,14 +8,15 @@ without a trace in the tensor, so each call takes a fingerprint of their content
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from dynamo import config
+from inductor import _host
 from inductor.ir.dims import span
-from inductor.runtime.layout import connect
+from inductor.runtime.layout import is_connected
 
 Tensor = torch.Tensor
 Norm = Sequence[Tensor | None]  # weight, bias, running mean, running variance; empty: no batch norm
@@ -64,7 +65,7 @@ PACKED = torch.ops.dynamo_debug.packed_convolution.default
 
 def available() -> bool:
     """This torch can pack weights, and the user has not switched oneDNN off."""
-    return torch._C._get_mkldnn_enabled() and hasattr(torch.ops.mkldnn, "_reorder_convolution_weight") and connect() is not None
+    return torch._C._get_mkldnn_enabled() and hasattr(torch.ops.mkldnn, "_reorder_convolution_weight") and is_connected()
 
 
 class PackedConvolution:
@@ -76,7 +77,7 @@ class PackedConvolution:
         self.is_frozen = bool(config.freezing)
         self.kept: tuple[bytes, Tensor, Tensor | None] | None = None
         self.sizes: tuple[int, ...] = ()
-        self.fingerprint: Callable[[tuple[Tensor, ...], tuple[int, ...]], bytes] = connect().fingerprint
+        self.fingerprint = _host.fingerprint
         self.pointwise: Any = torch.ops.mkldnn._convolution_pointwise.default._op
 
     def __call__(

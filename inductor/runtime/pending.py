@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynamo.locks import Lock
+from dynamo.surroundings.locks import Lock
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
 from inductor.errors import BuildError
+from inductor.runtime import devices
 from inductor.runtime.pool import Job
 from inductor.runtime.recipe import Recipe
-from inductor.targets import registry
 
 Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
 
@@ -50,7 +50,7 @@ class Pending:
     def _make(self) -> Compiled:
         library = self._library
         if not isinstance(library, Job):
-            return registry.runtime(self.recipe.device).program(self.recipe, library)
+            return devices.runtime(self.recipe.device).program(self.recipe, library)
         try:
             loaded = library.result()
         except BuildError as error:
@@ -59,4 +59,4 @@ class Pending:
         finally:
             store = current()
             store.add(StageTimed(self._graph_id, "build", library.began - store.began, library.ended - library.began))
-        return registry.runtime(self.recipe.device).program(self.recipe, loaded)
+        return devices.runtime(self.recipe.device).program(self.recipe, loaded)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from dynamo.locks import busy
+from dynamo.surroundings.locks import busy
 
 T = TypeVar("T")
 

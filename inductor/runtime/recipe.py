@@ -30,6 +30,7 @@ class Recipe:
 
     `over`: results that take over the memory of a value, which the kernel that makes them is the last to read.
     `device`: the target whose kernels the library has.
+    `sizes`: (input, dim) of each size that kernels are told; at each call they are read into the first input, which no caller gives.
     `owns_inputs`: the program empties the list of inputs it is called with, and frees each after its last use.
     """
 
@@ -44,6 +45,7 @@ class Recipe:
     over: Mapping[str, str]
     owns_inputs: bool = False
     device: str = "cpu"
+    sizes: tuple[tuple[str, int], ...] = ()
 
     @property
     def kernels(self) -> int:
@@ -69,4 +71,5 @@ def recipe_of(plan: Plan, *, owns_inputs: bool = False, device: str = "cpu") -> 
         {new: old for kernel in plan.kernels for new, old in kernel.over.items()},
         owns_inputs,
         device,
+        program.sizes,
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 
-from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Dim
+from inductor.ir.affine import Axis, Index, digits, of_atom
+from inductor.ir.dims import Dim, at_least, divides, in_order, is_empty, is_known, is_one, known_equal, quotient
 from inductor.ir.nest import Nest
 
 _names = count()
@@ -40,8 +40,10 @@ def indices_of(nest: Nest) -> list[Index]:
 
 
 def _mergeable(outer: Axis, inner: Axis, indices: Sequence[Index]) -> bool:
+    if not (is_known(outer.extent) and is_known(inner.extent)):
+        return False
     for index in indices:
-        if index.coef(outer) != index.coef(inner) * inner.extent:
+        if not known_equal(index.coef(outer), index.coef(inner) * inner.extent):
             return False
         if not index.is_affine and any(not isinstance(a, Axis) and {outer, inner} & a.of.axes for a, _ in index.terms):
             return False
@@ -59,7 +61,7 @@ def _merge_pair(nest: Nest, among: Sequence[Axis], indices: Sequence[Index]) -> 
 
 def simplify(nest: Nest) -> Nest:
     """Merge loops that every access walks as one. Reduced loops merge among themselves (only neighbours, to keep positions)."""
-    if any(a.extent == 0 for a in nest.axes + nest.reduced):
+    if any(is_empty(a.extent) for a in nest.axes + nest.reduced):
         return nest
     while True:
         indices = indices_of(nest)
@@ -74,9 +76,9 @@ def simplify(nest: Nest) -> Nest:
             return nest
         outer, inner = pair
         merged = fresh_axis(outer.extent * inner.extent)
-        whole = of_atom(merged)
+        high, low = digits(of_atom(merged), inner.extent)
         axes = tuple(merged if a is outer else a for a in nest.axes if a is not inner)
-        nest = nest.substitute({outer: whole // inner.extent, inner: whole % inner.extent}, axes)
+        nest = nest.substitute({outer: high, inner: low}, axes)
 
 
 def _same_reductions(nest: Nest, outer: Axis, inner: Axis) -> bool:
@@ -103,10 +105,15 @@ class _Part:
 
 
 def _split(part: _Part, low: Dim) -> tuple[_Part, _Part] | None:
-    if part.extent % low:
+    if not divides(low, part.extent):
         return None
-    high = _Part(part.coef * low, part.extent // low, part.axis, part.scale * low)
+    high = _Part(part.coef * low, quotient(part.extent, low), part.axis, part.scale * low)
     return high, _Part(part.coef, low, part.axis, part.scale)
+
+
+def _holds(coef: Dim, extent: Dim, step: Dim) -> bool:
+    """Does a loop with this coefficient make the step on its way?"""
+    return divides(coef, step) and at_least(step, coef) and at_least(extent, quotient(step, coef) + 1)
 
 
 def align(outer: Sequence[Axis], outer_access: Index, nest_axes: Sequence[Axis], nest_access: Index) -> Alignment | None:
@@ -115,31 +122,31 @@ def align(outer: Sequence[Axis], outer_access: Index, nest_axes: Sequence[Axis],
         return None
     todo = [_Part(outer_access.coef(o), o.extent, o, 1) for o in outer]
     free = [_Part(nest_access.coef(a), a.extent, a, 1) for a in nest_axes if nest_access.coef(a) > 0]
-    if any(p.coef <= 0 for p in todo) or any(a.extent == 0 for a in (*outer, *nest_axes)):
+    if any(p.coef <= 0 for p in todo) or any(is_empty(a.extent) for a in (*outer, *nest_axes)):
         return None
     pairs: list[tuple[_Part, _Part]] = []
     while todo:
         todo.sort(key=lambda p: p.coef)
         want = todo.pop()
-        have = next((p for p in free if p.coef <= want.coef < p.coef * p.extent and want.coef % p.coef == 0), None)
+        have = next((p for p in free if _holds(p.coef, p.extent, want.coef)), None)
         if have is None:
             return None
         free.remove(have)
-        step = want.coef // have.coef
-        if step > 1 or have.extent > want.extent:
-            pieces = _split(have, step if step > 1 else want.extent)
+        step = quotient(want.coef, have.coef)
+        if is_one(step) and known_equal(have.extent, want.extent):
+            pairs.append((want, have))
+        elif not is_one(step) or at_least(have.extent, want.extent):
+            pieces = _split(have, want.extent if is_one(step) else step)
             if pieces is None:
                 return None
             free.extend(pieces)
             todo.append(want)
-        elif have.extent < want.extent:
+        else:
             pieces = _split(want, have.extent)
             if pieces is None:
                 return None
             todo.extend(pieces)
             free.append(have)
-        else:
-            pairs.append((want, have))
     return _build(outer, nest_axes, pairs)
 
 
@@ -150,7 +157,7 @@ def _build(outer: Sequence[Axis], nest_axes: Sequence[Axis], pairs: list[tuple[_
     used: dict[Axis, list[_Part]] = {}
     nest_parts: dict[Axis, list[tuple[Dim, Axis]]] = {}
     for want, have in pairs:
-        whole = want.extent == want.axis.extent
+        whole = known_equal(want.extent, want.axis.extent)
         axis = want.axis if whole else fresh_axis(want.extent, "o")
         shared.append(axis)
         if not whole:
@@ -171,13 +178,15 @@ def _build(outer: Sequence[Axis], nest_axes: Sequence[Axis], pairs: list[tuple[_
 
 def _gaps(extent: Dim, taken: list[tuple[Dim, Dim]]) -> Iterable[tuple[Dim, Dim]]:
     """Digits of the mixed-radix split of an axis that no pair took, as (scale, extent)."""
+    if any(known_equal(size, extent) for _, size in taken):
+        return
     at = 1
-    for scale, size in sorted(taken):
+    for scale, size in in_order(taken):
         if scale > at:
             yield at, scale // at
         at = scale * size
-    if at < extent:
-        yield at, extent // at
+    if not at_least(at, extent):
+        yield at, quotient(extent, at)
 
 
 Residue = list[tuple[Dim, Dim]]
@@ -188,14 +197,21 @@ def residue(index: Index, shared: Iterable[Axis]) -> Residue | None:
     if not index.is_affine:
         return None
     fixed = set(shared)
-    terms = sorted((coef, atom.extent) for atom, coef in index.terms if isinstance(atom, Axis) and atom not in fixed)
+    terms = in_order((coef, atom.extent) for atom, coef in index.terms if isinstance(atom, Axis) and atom not in fixed)
     merged: Residue = []
     for coef, extent in terms:
-        if merged and coef == merged[-1][0] * merged[-1][1]:
+        if merged and is_known(extent) and is_known(merged[-1][1]) and known_equal(coef, merged[-1][0] * merged[-1][1]):
             merged[-1] = (merged[-1][0], merged[-1][1] * extent)
         else:
             merged.append((coef, extent))
     return merged
+
+
+def covers(home: tuple[Dim, Dim], term: tuple[Dim, Dim]) -> bool:
+    """Is every value of the term one of the home's? Both are (coef, extent)."""
+    if not is_known(term[1]):
+        return home == term
+    return divides(home[0], term[0]) and at_least(home[1], quotient(term[0], home[0]) * (term[1] - 1) + 1)
 
 
 def is_local(write: Index, read: Index, shared: Sequence[Axis]) -> bool:
@@ -205,12 +221,12 @@ def is_local(write: Index, read: Index, shared: Sequence[Axis]) -> bool:
         return False
     if any(write.coef(a) != read.coef(a) for a in shared):
         return False
-    return all(any(c % cw == 0 and (c // cw) * (n - 1) < nw for cw, nw in written) for c, n in wanted) and _distinct(wanted, written)
+    return all(any(covers(home, term) for home in written) for term in wanted) and _distinct(wanted, written)
 
 
 def _distinct(wanted: Residue, written: Residue) -> bool:
     """Two wanted terms never share one written term: their sum could then leave its range."""
-    homes = [next((i for i, (cw, nw) in enumerate(written) if c % cw == 0 and (c // cw) * (n - 1) < nw), -1) for c, n in wanted]
+    homes = [next((i for i, home in enumerate(written) if covers(home, term)), -1) for term in wanted]
     return len(set(homes)) == len(homes)
 
 
@@ -226,5 +242,5 @@ def _keeps_apart(index: Index, axis: Axis) -> bool:
     step = abs(index.coef(axis))
     below = [c for a, c in index.terms if a is not axis and abs(c) < step]
     smaller = sum(abs(c) * (a.extent - 1) for a, c in index.terms if isinstance(a, Axis) and a is not axis and abs(c) < step)
-    larger = all(abs(c) >= step * axis.extent for a, c in index.terms if a is not axis and abs(c) >= step)
-    return larger and (not below or smaller < step)
+    larger = all(at_least(abs(c), step * axis.extent) for a, c in index.terms if a is not axis and abs(c) >= step)
+    return larger and (not below or at_least(step, smaller + 1))

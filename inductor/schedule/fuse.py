@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dynamo.decisions import decide, refuse
+from dynamo.faults import through
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import hint, numel
+from inductor.ir.dims import hint, is_one, volume
 from inductor.ir.nest import Extern, Nest, Opaque, Program, Step
 from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
@@ -104,7 +105,7 @@ class Fuser:
             self.own(step)
             self.before.add(step, self.producers(step))
             return
-        nest = renamed(simplify(step))
+        nest = through("group", renamed(simplify(step)), step)
         group = Group(tuple(a for a in nest.axes if a not in nest.scanned), [nest])
         self.order.append(group)
         self.own(group)
@@ -140,7 +141,7 @@ class Fuser:
     def attempt(self, first: Group, second: Group) -> Group:
         """Fuse two groups if that is legal and pays; returns the group that now holds the second's members."""
         try:
-            merged = self.fused(first, second)
+            merged = through("fuse", self.fused(first, second), first, second)
         except Refused as refusal:
             self.reasons.append((first.name, second.name, refusal.reason))
             refuse("fuse", f"{first.name} + {second.name}", refusal.reason)
@@ -213,7 +214,7 @@ def renamed(nest: Nest) -> Nest:
         axes.append(new)
     for axis in nest.reduced:
         mapping[axis] = of_atom(fresh_axis(axis.extent, "r"))
-    return nest.substitute({a: i for a, i in mapping.items() if a.extent != 1}, tuple(a for a in axes if a.extent != 1))
+    return nest.substitute({a: i for a, i in mapping.items() if not is_one(a.extent)}, tuple(a for a in axes if not is_one(a.extent)))
 
 
 class Fitter:
@@ -336,7 +337,7 @@ def check_local(outer: Sequence[Axis], members: Sequence[Nest], mutated: set[str
             if buffer in written and buffer not in own:
                 if load.args:
                     raise Refused("an indirect read needs the whole buffer")
-                if not is_local(written[buffer], index, outer):
+                if not through("local", is_local(written[buffer], index, outer), member):
                     raise Refused(f"{buffer} is read across iterations")
 
 
@@ -355,7 +356,7 @@ def filled_where_scattered(first: Group, second: Group, mutated: set[str], limit
     piece = fill.substitute(alignment.nest_map, (*outer, *inner))
     if not all(is_local(piece.stores[0].index, t, outer) for t in targets):
         raise Refused(f"{base.buffer} is scattered to across iterations")
-    iterations, points = hint(numel([a.extent for a in outer])), hint(fill.points)
+    iterations, points = volume(a.extent for a in outer), hint(fill.points)
     if points > iterations * limits.piece or (iterations < limits.few_iterations and points > limits.small_work):
         raise Refused("the pieces are too large, or too few to keep all threads busy")
     return Group(outer, [piece, scatter])
@@ -363,7 +364,7 @@ def filled_where_scattered(first: Group, second: Group, mutated: set[str], limit
 
 def check_profit(merged: Group, limits: Limits) -> None:
     """Refuse fusions that cost more parallelism or locality than they save."""
-    iterations = hint(numel([a.extent for a in merged.outer]))
+    iterations = volume(a.extent for a in merged.outer)
     if iterations < limits.few_iterations and merged.has_reduction and merged.points > limits.small_work:
         pointwise_inner = any(m.is_pointwise and m.points > limits.small_work for m in merged.members)
         if pointwise_inner:

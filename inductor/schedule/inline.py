@@ -11,10 +11,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dynamo.decisions import decide, refuse
-from dynamo.op_effects import acts
+from dynamo.faults import through
+from dynamo.ops.facts import acts
 from inductor.ir.affine import Axis, Index
-from inductor.ir.dims import Dim
-from inductor.ir.expr import Expr, rebuild, walk
+from inductor.ir.dims import Dim, at_least, is_known, is_one, known_equal, volume
+from inductor.ir.expr import Expr, kept, rewrite, walk
 from inductor.ir.expr import load as load_at
 from inductor.ir.nest import Batch, Extern, Nest, Program, Step, views_of
 from inductor.ir.ops import OPS
@@ -34,12 +35,12 @@ def invert(nest: Nest, address: Index) -> Mapping[Axis, Index] | None:
     rest, found = address - store.const, {}
     limit: Dim | None = None
     for coef, axis in digits:
-        if coef <= 0 or (limit is not None and coef * axis.extent > limit):
+        if coef <= 0 or (limit is not None and not (is_known(axis.extent) and at_least(limit, coef * axis.extent))):
             return None
         quotient = rest // coef
         found[axis] = quotient if limit is None else quotient % (limit // coef)
         limit = coef
-    live = [a for a in nest.axes if a.extent != 1]
+    live = [a for a in nest.axes if not is_one(a.extent)]
     return found if len(found) == len(live) and (limit in (None, 1)) else None
 
 
@@ -51,9 +52,7 @@ def wide_loads(nest: Nest) -> list[str]:
     """Buffers of the loads that touch about as many elements as the nest has points."""
     found = []
     for node in nest.loads():
-        reach = 1
-        for axis in node.attr[1].axes:
-            reach *= axis.extent
+        reach = volume(axis.extent for axis in node.attr[1].axes)
         if reach * 4 >= nest.points:
             found.append(node.attr[0])
     return found
@@ -139,7 +138,7 @@ class Inliner:
                 refuse("inline", what, "an indirect read needs the whole buffer")
                 continue
             value = producer.stores[0].substitute(mapping, {}).value
-            value = indirect(value, load.args, {}) if load.args else value
+            value = indirect(value, load.args) if load.args else value
             if loses_checks(producer, mapping, load.args, value):
                 refuse("inline", what, "an index would no longer be checked")
                 continue
@@ -150,7 +149,7 @@ class Inliner:
                 refuse("inline", what, "an input would be read after it is overwritten")
                 continue
             if decide("inline", what, f"computing it here costs {again}, less than storing and reading back {load.attr[0]}"):
-                replacements[load] = value
+                replacements[load] = through("inline", value, producer, nest)
                 self.inlined.add(producer.name)
         if not replacements:
             return nest
@@ -163,9 +162,7 @@ class Inliner:
 
 def with_values(nest: Nest, values: Mapping[Expr, Expr]) -> Nest:
     """The nest with expressions in place of loads."""
-    memo = dict(values)
-    stores = tuple(replace(s, value=_replace(s.value, memo), indirect=tuple(_replace(e, memo) for e in s.indirect)) for s in nest.stores)
-    return replace(nest, stores=stores)
+    return nest.rewrite(kept, dict(values))
 
 
 def is_indirect(index: Index) -> bool:
@@ -178,16 +175,15 @@ def follows_indirection(producer: Nest, mapping: Mapping[Axis, Index]) -> bool:
     return all(not e.args if e.op == "load" else e.op != "index" or not e.attr.axes & moved for e in producer.exprs())
 
 
-def indirect(node: Expr, args: tuple[Expr, ...], memo: dict[Expr, Expr]) -> Expr:
+def indirect(value: Expr, places: tuple[Expr, ...]) -> Expr:
     """A producer's expression whose loads at `$k` take their place from the indices of the load it replaces."""
-    found = memo.get(node)
-    if found is None:
+
+    def change(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op == "load" and is_indirect(node.attr[1]):
-            found = load_at(node.attr[0], node.type, node.attr[1], args)
-        else:
-            found = rebuild(node, tuple(indirect(a, args, memo) for a in node.args), node.attr)
-        memo[node] = found
-    return found
+            return load_at(node.attr[0], node.type, node.attr[1], places)
+        return kept(node, args)
+
+    return rewrite((value,), change)[0]
 
 
 def has_check(expr: Expr) -> bool:
@@ -213,9 +209,9 @@ def loses_checks(producer: Nest, mapping: Mapping[Axis, Index], args: tuple[Expr
 def is_whole(index: Index, axis: Axis) -> bool:
     """Does the index run over all places of the axis, as one loop does?"""
     if len(index.terms) != 1:
-        return axis.extent == 1
+        return is_one(axis.extent)
     (atom, coef), = index.terms
-    return isinstance(atom, Axis) and not atom.name.startswith("$") and atom.extent == axis.extent and abs(coef) == 1
+    return isinstance(atom, Axis) and not atom.name.startswith("$") and known_equal(atom.extent, axis.extent) and abs(coef) == 1
 
 
 def does_more(step: Step) -> bool:
@@ -227,13 +223,6 @@ def does_more(step: Step) -> bool:
 
 def _label(nest: Nest) -> str:
     return f"{nest.name}:{nest.origins[-1].op if nest.origins else '?'}"
-
-
-def _replace(node: Expr, memo: dict[Expr, Expr]) -> Expr:
-    found = memo.get(node)
-    if found is None:
-        found = memo[node] = rebuild(node, tuple(_replace(a, memo) for a in node.args), node.attr)
-    return found
 
 
 def inline(program: Program) -> None:

@@ -13,6 +13,8 @@ class Limits:
     piece: int  # points that stay near between filling and scattering to them
     few_results: int  # of a long reduction that is worth being split
     long_reduction: int  # elements one result may take before it is worth a second kernel
+    programs: int  # iterations that the first of two such kernels should have (0: a few parts will do)
+    columns: int  # results side by side in memory that one iteration makes
     large: int  # bytes of a temporary that is allocated alone
     large_program: int  # bytes of all temporaries from which on each is allocated alone
     align: int  # bytes that temporaries in one arena begin at multiples of

@@ -51,20 +51,28 @@ def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> 
     """For every step, those that must have run before it.
 
     Readers of an input that is overwritten come before the writer, and so does everything that may still refuse its arguments: a call
-    that raises leaves its inputs as they were. A scatter writes what another step has filled: those two
-    stay in the order of `steps`.
+    that raises leaves its inputs as they were. A scatter reads what it adds to: it stays, in the order of `steps`, behind what has filled
+    that, and so do writes to inputs among each other. Pieces of one buffer have no order: a step may write several of them, and read
+    what the writer of another piece makes.
     """
     writers: dict[str, list[int]] = {}
     earlier: list[set[int]] = [set() for _ in steps]
     refusing: set[int] = {i for i, step in enumerate(steps) if may_refuse(step)} if mutated else set()
-    last: dict[str, int] = {}
+    pieces: dict[str, list[int]] = {}  # since the last step that is ordered behind all before it, which is the first of them
+    ordered: set[str] = set()  # buffers that have such a step
     readers: dict[str, list[int]] = {}
     named: dict[str, int] = {}
     for i, step in enumerate(steps):
+        read = step.reads()
         for buffer in step.writes():
-            if buffer in last:
-                earlier[i].add(last[buffer])
-            last[buffer] = i
+            before = pieces.setdefault(buffer, [])
+            if buffer in mutated or buffer in read:
+                earlier[i].update(before)
+                ordered.add(buffer)
+                before.clear()
+            elif buffer in ordered:
+                earlier[i].add(before[0])
+            before.append(i)
             if buffer not in mutated:
                 writers.setdefault(buffer, []).append(i)
         for buffer in memory.read_by(step) & mutated:

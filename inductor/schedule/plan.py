@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from inductor.ir.dims import Dim, hint
+from inductor.ir.dims import Dim, hint, is_empty
 from inductor.ir.nest import Batch, Extern, Opaque, Program, views_of
 from inductor.schedule.domain import restart_names
 from inductor.schedule.fuse import Fuser
@@ -70,7 +70,7 @@ def schedule(program: Program, target: Maker) -> Plan:
         if isinstance(step, Extern):
             steps.append(step)
         elif isinstance(step, Batch):
-            steps += [target.batch(f"k{i}", step, program)] if any(step.extents) else []
+            steps += [target.batch(f"k{i}", step, program)] if not all(map(is_empty, step.extents)) else []
         elif all(m.points for m in step.members):
             steps.append(target.kernel(f"k{i}", with_fewer_loops(step), program, needed[i]))
         else:
@@ -85,7 +85,7 @@ def schedule(program: Program, target: Maker) -> Plan:
 
 def _empty(group: Group, name: str, program: Program, needed: frozenset[str], target: Maker) -> list[Kernel]:
     """Members without points do nothing, but a reduction over nothing still stores its start value."""
-    live = [m for m in group.members if all(a.extent for a in m.axes)]
+    live = [m for m in group.members if not any(is_empty(a.extent) for a in m.axes)]
     return [target.kernel(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()) for j, m in enumerate(live)]
 
 

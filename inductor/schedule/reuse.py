@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dynamo.decisions import decide
+from dynamo.faults import through
 from inductor.ir.affine import Axis, Index
 from inductor.ir.aliasing import held_by_others
-from inductor.ir.dims import Dim
+from inductor.ir.dims import Dim, in_order
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Extern, Nest, Program, Store
 from inductor.schedule.kernel import Kernel
@@ -44,7 +45,8 @@ def write_in_place(steps: Sequence[Kernel | Extern], program: Program) -> None:
             if program.buffers[result].kind != "temp" or result in held or writers[result] > 1:
                 continue
             others = (b for b in dying if b != result)
-            value = next((b for b in others if alike(program, outputs, result, b) and dies_where_written(step, result, b)), None)
+            fitting = (b for b in others if alike(program, outputs, result, b))
+            value = next((b for b in fitting if through("overwrite", dies_where_written(step, result, b), step)), None)
             if value is not None and decide("reuse", f"{step.name}: {result} over {value}", "nothing reads it again"):
                 dying.remove(value)
                 step.over[result] = value
@@ -108,4 +110,4 @@ def is_same_place(load: Expr, target: Index, outer: Sequence[Axis], *, in_body: 
 def footprint(index: Index, outer: Sequence[Axis]) -> tuple[Dim, list[Dim], list[tuple[Dim, Dim]]]:
     """What an affine access touches in one outer iteration, by (start, steps of the outer loops, steps and lengths of the others)."""
     inner = [(step, a.extent) for a, step in index.terms if isinstance(a, Axis) and a not in outer]
-    return index.const, [index.coef(a) for a in outer], sorted(inner)
+    return index.const, [index.coef(a) for a in outer], in_order(inner)

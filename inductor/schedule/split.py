@@ -5,26 +5,33 @@ In: nests after inlining. Out: a long reduction over few outputs becomes two nes
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Dim, contiguous_strides, hint, numel
-from inductor.ir.expr import Expr, cast, load, rebuild, reduce
+from inductor.ir.dims import Dim, at_least, contiguous_strides, divides, hint, quotient, volume
+from inductor.ir.expr import Expr, cast, kept, load, reduce
 from inductor.ir.nest import Buffer, Nest, Program, Step, Store
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import simplify
 from inductor.schedule.limits import Limits
 
+FEWEST = 4  # parts that pay for a second kernel on devices with thousands of lanes
 ASSOCIATIVE = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
 def parts_of(extent: Dim) -> Dim | None:
     """Into how many equal parts to cut a loop: near 32, an exact divisor."""
     for parts in (32, 64, 16, 24, 48, 8, 28, 20, 12, 25, 49, 7, 5, 6, 10, 9):
-        if extent % parts == 0 and extent // parts >= 8:
+        if divides(parts, extent) and at_least(extent, 8 * parts):
             return parts
     return None
+
+
+def parts_near(extent: Dim, wanted: int) -> Dim | None:
+    """Into how many equal parts to cut a loop for a device that wants so many: None where it wants few, or has to take far fewer."""
+    if wanted < FEWEST:
+        return None
+    candidates = sorted(range(wanted // 2, 2 * wanted + 1), key=lambda n: abs(n - wanted))
+    return next((n for n in candidates if divides(n, extent) and at_least(extent, 8 * n)), None)
 
 
 def split_reductions(program: Program, limits: Limits) -> None:
@@ -43,12 +50,18 @@ def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
     if node is None:  # it ran over axes of size 1 only
         return [original]
     kind, axes, _ = node.attr
-    results = hint(numel([a.extent for a in nest.axes]))
-    length = hint(numel([a.extent for a in axes]))
-    if (results > limits.few_results and not (is_column(nest, node) and results <= 256)) or length < limits.long_reduction:
+    results = volume(a.extent for a in nest.axes)
+    length = volume(a.extent for a in axes)
+    if length < limits.long_reduction:
         return [original]
     axis = max(axes, key=lambda a: hint(a.extent))
-    parts = parts_of(axis.extent)
+    if limits.programs:
+        iterations = -(-results // limits.columns) if is_column(nest, node) else results
+        parts = parts_near(axis.extent, limits.programs // iterations)
+    elif results > limits.few_results and not (is_column(nest, node) and results <= 256):
+        return [original]
+    else:
+        parts = parts_of(axis.extent)
     if parts is None or not decide("split", f"{original.name}: {kind} of {length} into {parts} parts", f"only {results} results"):
         return [original]
     return list(in_two(program, nest, node, axis, parts))
@@ -62,11 +75,11 @@ def is_column(nest: Nest, node: Expr) -> bool:
 
 def in_two(program: Program, nest: Nest, node: Expr, axis: Axis, parts: Dim) -> tuple[Nest, Nest]:
     kind, axes, _ = node.attr
-    part, rest = Axis(f"part{nest.name}", parts), Axis(f"rest{nest.name}", axis.extent // parts)
+    part, rest = Axis(f"part{nest.name}", parts), Axis(f"rest{nest.name}", quotient(axis.extent, parts))
     name = f"{nest.stores[0].buffer}_part"
     shape = (parts, *(a.extent for a in nest.axes))
     strides = contiguous_strides(shape)
-    program.buffers[name] = Buffer(name, TYPES[node.type].torch, shape, strides, "temp")
+    program.buffers[name] = Buffer(name, TYPES[node.type].torch, shape, strides, "temp", program.device)
     where = Index(0)
     for a, stride in zip((part, *nest.axes), strides, strict=True):
         where = where + of_atom(a) * stride
@@ -77,12 +90,4 @@ def in_two(program: Program, nest: Nest, node: Expr, axis: Axis, parts: Dim) -> 
     first = Nest(f"{nest.name}_part", (part, *nest.axes), (Store(name, where, reduce(kind, body, inner)),), nest.origins)
     total = "f64" if kind in ("sum", "prod") and node.type == "f32" else node.type  # few values: exact sums cost nothing
     final = cast(reduce(kind, cast(load(name, node.type, where), total), (part,)), node.type)
-    memo = {node: final}
-    second = replace(nest, stores=tuple(replace(s, value=_swap(s.value, memo)) for s in nest.stores))
-    return first, second
-
-
-def _swap(node: Expr, memo: dict[Expr, Expr]) -> Expr:
-    if node not in memo:
-        memo[node] = rebuild(node, tuple(_swap(a, memo) for a in node.args), node.attr)
-    return memo[node]
+    return first, nest.rewrite(kept, {node: final})

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, of_atom
-from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.dims import Dim, volume
 from inductor.ir.nest import Nest
 from inductor.schedule.group import Group
 
@@ -36,7 +36,7 @@ def contiguity(nest: Nest, axis: Axis) -> tuple[int, int]:
     """(elements of accesses that step by one along the axis, elements of accesses that step by more)."""
     unit = far = 0
     for index in [e.attr[1] for e in nest.loads()] + [s.index for s in nest.stores]:
-        step, reach = index.coef(axis), hint(numel([a.extent for a in index.axes]))
+        step, reach = index.coef(axis), volume(a.extent for a in index.axes)
         if step == 1:
             unit += reach
         elif step != 0 or axis in index.axes:

@@ -1,25 +1,20 @@
 """What a kind of device has to offer. Everything above (passes, lowering, schedule, verifier, interpreter) knows a target only as this.
 
-Two halves, because a graph that the cache knows is run without being compiled: `Target` makes kernels and their source, `Runtime` makes a
-source runnable. A target is a folder beside this file and a row in `registry.py`.
+Two halves, because a graph that the cache knows is run without being compiled: `Target` makes kernels and their source, `Runtime` (in
+`inductor/runtime/devices.py`) makes a source runnable. A target is a folder beside this file and a row of `ROWS` there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from inductor.ir.nest import Batch, Program
-from inductor.runtime.pool import Job
-from inductor.runtime.recipe import Recipe
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.limits import Limits
 from inductor.schedule.plan import Plan
-
-Compiled = Callable[[Sequence[Any]], tuple[Any, ...]]
-Library = Any  # what a source becomes: the target's own
 
 
 @dataclass(frozen=True)
@@ -30,19 +25,6 @@ class Text:
     suffix: str
     language: str
     code: str
-
-
-class Runtime(Protocol):
-    """Runs what was compiled."""
-
-    def versions(self) -> tuple[str, ...]:
-        """What builds, and for which machine: compiled graphs are kept for these."""
-
-    def start(self, source: str) -> Library | Job[Library]:
-        """The library of a source, or the job that builds it in the background. Raises BuildError."""
-
-    def program(self, recipe: Recipe, library: Library | None) -> Compiled:
-        """The callable of a recipe: it allocates, launches the kernels of the library and calls operators, in the recipe's order."""
 
 
 class Target(Protocol):

@@ -11,10 +11,11 @@ import subprocess
 from pathlib import Path
 
 from dynamo import config
+from dynamo.faults import through
 from inductor.errors import BuildError
 from inductor.runtime import cache, pool
 from inductor.targets.cpu import machine, mathlib
-from inductor.targets.cpu.c.comments import without_comments
+from inductor.targets.cpu.comments import without_comments
 from inductor.targets.cpu.compiler import NAMES, compiler
 
 PATIENCE = 150.0  # seconds for one compiler; a unit takes a few
@@ -77,6 +78,7 @@ def build(source: str) -> ctypes.CDLL:
 
 def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     """The library, or the job that compiles it in the background. Raises BuildError where there is no compiler."""
+    source = through("build", source, source)
     path = compiler()
     if path is None:
         wanted = os.environ.get("CC", " or ".join(NAMES))

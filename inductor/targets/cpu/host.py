@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from dynamo import config
-from dynamo.op_effects import acts
+from dynamo.ops.facts import acts, is_random
+from inductor import _host
 from inductor.ir.aliasing import held_by_others
 from inductor.ir.dims import contiguous_strides, is_dense, numel
 from inductor.ir.nest import Buffer, Extern, View, views_of
-from inductor.runtime.layout import connect, dtype_number
+from inductor.runtime.layout import dtype_number, is_connected
 from inductor.runtime.packed import PACKED, PackedConvolution
 from inductor.runtime.recipe import KernelCall, Recipe
 from inductor.targets.cpu import machine
@@ -54,9 +55,8 @@ def with_keywords(op: Any, names: Sequence[str]) -> Any:
 class HostWriter:
     """Collects slots and steps for one recipe."""
 
-    def __init__(self, recipe: Recipe, library: ctypes.CDLL | None, host: Any) -> None:
-        self.recipe, self.host = recipe, host
-        self.library = library
+    def __init__(self, recipe: Recipe, library: ctypes.CDLL | None) -> None:
+        self.recipe, self.library = recipe, library
         self.slots = dict(recipe.slots)
         self.view_slots: dict[View, int] = {}
         self.slots_of_views: dict[str, list[int]] = {}
@@ -111,9 +111,9 @@ class HostWriter:
 
     def template(self, tree: Any) -> Any:
         if isinstance(tree, View):
-            return self.host.Ref(self.slot_of(tree))
+            return _host.Ref(self.slot_of(tree))
         if isinstance(tree, (list, tuple)) and any(True for _ in views_of(tree)):
-            return self.host.Build(tuple(self.template(t) for t in tree), isinstance(tree, list))
+            return _host.Build(tuple(self.template(t) for t in tree), isinstance(tree, list))
         return tree
 
     def make(self, name: str) -> None:
@@ -136,7 +136,7 @@ class HostWriter:
         if self.writes_large(step):
             self.call_into(step)
             return
-        if torch.Tag.nondeterministic_seeded not in step.target.tags and acts(step.target):
+        if acts(step.target) and not is_random(step.target):
             self.steps.append((CHECK,))
         op = callable_of(step)
         keywords = [k for k, v in step.kwargs.items() if any(True for _ in views_of(v))]
@@ -160,7 +160,7 @@ class HostWriter:
         buffer, slot = self.recipe.buffers[out], self.slots[out]
         args = tuple(self.template(a) for a in step.args)
         self.allocate(buffer, slot)
-        self.steps.append((CALL, with_keywords(INTO[str(step.target)], ("out",)), (*args, self.host.Ref(slot)), (-1,), 1))
+        self.steps.append((CALL, with_keywords(INTO[str(step.target)], ("out",)), (*args, _host.Ref(slot)), (-1,), 1))
 
     def drop_dead(self, position: int) -> None:
         for name in self.dying.get(position, ()):
@@ -208,7 +208,7 @@ class HostWriter:
                 expected[slot] = (buffer.shape, buffer.strides, dtype_number(buffer.dtype), buffer.dtype.itemsize, dense)
         arena_slots = tuple(self.view_slots[v] for v in self.arena_views)
         over_arena = [(v, recipe.buffers[v.buffer], recipe.arena[v.buffer]) for v in self.arena_views]
-        return self.host.Program(
+        return _host.Program(
             self.n_slots,
             tuple(inputs),
             tuple(self.steps),
@@ -264,26 +264,42 @@ def kernel_addresses(library: ctypes.CDLL | None, count: int) -> list[int]:
 
 
 @functools.cache
-def keep_freed_memory(host: Any) -> None:
+def keep_freed_memory() -> None:
     """Once per process: results of several MB then lie in pages that the process already has."""
     if config.keep_freed_memory:
-        host.keep_freed_memory()
+        _host.keep_freed_memory()
 
 
 @functools.cache
-def know_teams(host: Any, threads: int) -> None:
+def know_teams(threads: int) -> None:
     """Tell the program which kernels to share out, by what a team costs: measured for the threads in use, by rule for others."""
     measured[threads] = machine.region_us(threads)
     costs = (measured.get(team, machine.assumed_region_us(team)) for team in range(LARGEST_TEAM + 1))
-    host.set_team_work(tuple(machine.team_work(team, cost) for team, cost in enumerate(costs)))
+    _host.set_team_work(tuple(machine.team_work(team, cost) for team, cost in enumerate(costs)))
+
+
+class TellsSizes:
+    """A program whose kernels are told sizes: those that the inputs of a call have."""
+
+    def __init__(self, program: Callable[[Sequence[Any]], tuple[Any, ...]], recipe: Recipe) -> None:
+        self.program = program
+        self.places = tuple((recipe.inputs.index(name) - 1, dim) for name, dim in recipe.sizes)
+
+    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        return self.program([torch.tensor([inputs[i].shape[dim] for i, dim in self.places]), *inputs])
 
 
 def make_host(recipe: Recipe, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """The callable of a recipe: the C program, or the Python one where C cannot read tensors."""
-    host = connect()
-    if host is None:
+    """The callable of a recipe."""
+    run = host_program(recipe, library)
+    return TellsSizes(run, recipe) if recipe.sizes else run
+
+
+def host_program(recipe: Recipe, library: ctypes.CDLL | None) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """The C program of a recipe, or the Python one where C cannot read tensors."""
+    if not is_connected():
         return PythonHost(recipe, library)
-    keep_freed_memory(host)
+    keep_freed_memory()
     if any(isinstance(s, KernelCall) and s.work >= machine.SERIAL_WORK for s in recipe.steps):
-        know_teams(host, torch.get_num_threads())
-    return HostWriter(recipe, library, host).run()
+        know_teams(torch.get_num_threads())
+    return HostWriter(recipe, library).run()

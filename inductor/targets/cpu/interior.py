@@ -7,13 +7,13 @@ they matter for the first and last few elements only. In the stretch between the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import hint
-from inductor.ir.expr import Expr, const, const_value, load, rebuild, substitute
+from inductor.ir.dims import number
+from inductor.ir.expr import Expr, const, const_value, kept, load
 from inductor.ir.nest import Nest
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import fresh_axis
@@ -34,23 +34,20 @@ class Interior:
 
 def interior(axis: Axis, members: Sequence[Nest], name: str) -> Interior | None:
     """The stretch worth printing apart, if there is one."""
-    extent = hint(axis.extent)
-    cuts = {0, extent}
+    length = number(axis.extent)
+    cuts = {0, length}
     for nest in members:
         for node in nest.exprs():
-            cuts.update(c for c in breaks(node, axis) if 0 < c < extent)
+            cuts.update(c for c in breaks(node, axis) if 0 < c < length)
     edges = sorted(cuts)
     start, stop = max(pairwise(edges), key=lambda p: p[1] - p[0], default=(0, 0))
-    border = extent - (stop - start)
+    border = length - (stop - start)
     if not 0 < border <= min(MAX_BORDER, (stop - start) // 2):
         return None
-    if not decide("interior", f"{name}: {start} to {stop} of {extent}"):
+    if not decide("interior", f"{name}: {start} to {stop} of {length}"):
         return None
     inner = fresh_axis(stop - start, "w")
-    memo: dict[Expr, Expr] = {}
-    mapping = {axis: of_atom(inner) + start}
-    moved = tuple(_moved(m, mapping, memo) for m in members)
-    return Interior(start, stop, inner, moved)
+    return Interior(start, stop, inner, tuple(_moved(m, {axis: of_atom(inner) + start}) for m in members))
 
 
 def breaks(node: Expr, axis: Axis) -> Iterable[int]:
@@ -71,28 +68,14 @@ def _answer(op: str, value: int, bound: int) -> bool:
     return strictly.get(op, value > bound if op == "min" else value >= bound)
 
 
-def _moved(nest: Nest, mapping: dict[Axis, Index], memo: dict[Expr, Expr]) -> Nest:
-    settled: dict[Expr, Expr] = {}
-    stores = tuple(
-        replace(
-            s,
-            index=s.index.substitute(mapping),
-            value=settle(substitute(s.value, mapping, memo), settled),
-            indirect=tuple(settle(substitute(e, mapping, memo), settled) for e in s.indirect),
-        )
-        for s in nest.stores
-    )
+def _moved(nest: Nest, mapping: dict[Axis, Index]) -> Nest:
     axes = tuple(next(iter(mapping[a].axes)) if a in mapping else a for a in nest.axes)
-    return replace(nest, axes=axes, stores=stores)
+    return nest.substitute(mapping, axes).rewrite(settle)
 
 
-def settle(node: Expr, memo: dict[Expr, Expr]) -> Expr:
+def settle(node: Expr, args: tuple[Expr, ...]) -> Expr:
     """Fold what the ranges of indices decide."""
-    found = memo.get(node)
-    if found is None:
-        args = tuple(settle(a, memo) for a in node.args)
-        found = memo[node] = _settled(node, args) or rebuild(node, args, node.attr)
-    return found
+    return _settled(node, args) or kept(node, args)
 
 
 def _bounds(node: Expr) -> tuple[int, int] | None:

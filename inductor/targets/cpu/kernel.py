@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, Index, const, of_atom
-from inductor.ir.dims import Dim, hint, numel
+from inductor.ir.dims import SIZES, Dim, at_least, hint, in_order, is_known, quotient, volume
 from inductor.ir.expr import cost
 from inductor.ir.nest import Nest, Origin, Program
 from inductor.ir.types import TYPES
-from inductor.schedule.domain import loops_apart
+from inductor.schedule.domain import covers, loops_apart
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stage, Stager, contiguity
@@ -118,9 +118,9 @@ def choose_block(group: Group) -> Axis | None:
     if not inner:
         return best
     inner_score = sum(_inner_score(group, m) for m in group.members)
-    if any(m.scanned for m in group.members) and best.extent >= 8:
+    if any(m.scanned for m in group.members) and hint(best.extent) >= 8:
         return best if scores[best] > 0 else None
-    return best if scores[best] > inner_score and best.extent >= 8 else None
+    return best if scores[best] > inner_score and hint(best.extent) >= 8 else None
 
 
 def _inner_score(group: Group, nest: Nest) -> int:
@@ -168,9 +168,10 @@ class Builder:
         reads = {b for s in stages for m in s.members for b in m.reads()} - private
         writes = {b for s in stages for m in s.members for b in m.writes()} - private
         block_size = self.block_size(tiles)
+        told = {SIZES} if any(not is_known(a.extent) for m in self.members for a in m.axes + m.reduced) else set()
         for stage in stages:
             self.choose_vector(stage)
-            if self.block is None or block_size >= self.block.extent:
+            if self.block is None or at_least(block_size, self.block.extent):
                 stage.interior = self.interior(stage, frozenset(tiles))
         return LoopKernel(
             name=self.name,
@@ -181,7 +182,7 @@ class Builder:
             tiles=tiles,
             registers=registers,
             tile_index=tile_index,
-            reads=tuple(sorted(reads - writes)),
+            reads=tuple(sorted((reads | told) - writes)),
             writes=tuple(sorted(writes)),
             work=self.work(),
             origins=self.origins(),
@@ -258,7 +259,7 @@ class Builder:
         fixed = set(self.outer)
         if not write.is_affine or not all(r.is_affine for r in reads):
             return None
-        inner = sorted(((c, a.extent) for a, c in write.terms if isinstance(a, Axis) and a not in fixed))
+        inner = in_order((c, a.extent) for a, c in write.terms if isinstance(a, Axis) and a not in fixed)
         dense: list[tuple[Dim, Dim, Dim]] = []  # coef in the buffer, extent, stride in the tile
         running = 1
         for coef, extent in inner:
@@ -271,10 +272,10 @@ class Builder:
                 assert isinstance(atom, Axis)
                 if atom in fixed:
                     continue
-                home = next(((c, n, s) for c, n, s in dense if coef % c == 0 and (coef // c) * (atom.extent - 1) < n), None)
+                home = next(((c, s) for c, n, s in dense if covers((c, n), (coef, atom.extent))), None)
                 if home is None:
                     return None
-                total = total + of_atom(atom) * (home[2] * (coef // home[0]))
+                total = total + of_atom(atom) * (home[1] * quotient(coef, home[0]))
             indices[index] = total
         return running, indices
 
@@ -314,18 +315,18 @@ class Builder:
     def block_size(self, tiles: Mapping[str, Tile]) -> Dim:
         if self.block is None:
             return 1
-        extent = hint(self.block.extent)
+        length = hint(self.block.extent)
         if self.crossing is not None:
-            return min(CROSSING_BLOCK, extent)
+            return min(CROSSING_BLOCK, length)
         inner = any(self.group.inner(m) or m.reduced for m in self.members)
         if not inner:
-            blocks = MANY_BLOCKS // numel([hint(a.extent) for a in self.outer if a is not self.block])
+            blocks = MANY_BLOCKS // volume(a.extent for a in self.outer if a is not self.block)
             if blocks < 2 or self.work() < SERIAL_WORK:
-                return extent
-            return min(max(-(-extent // (blocks * MIN_BLOCK)) * MIN_BLOCK, BLOCK), extent)
+                return length
+            return min(max(-(-length // (blocks * MIN_BLOCK)) * MIN_BLOCK, BLOCK), length)
         per_lane = sum(t.size * TYPES[t.type].size for t in tiles.values()) or 16
-        size, others = 512, numel([a.extent for a in self.outer])
+        size, others = 512, volume(a.extent for a in self.outer)
         while size > MIN_BLOCK and (size * per_lane > machine().tile_bytes or others // size < machine().least_blocks):
             size //= 2
-        return min(size, extent)
+        return min(size, length)
 

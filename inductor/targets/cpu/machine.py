@@ -20,6 +20,7 @@ from pathlib import Path
 
 import torch
 
+from inductor.runtime import cache
 from inductor.runtime.pool import cpus
 
 KB = 1024
@@ -191,8 +192,6 @@ def team_work(threads: int, cost_us: float) -> int:
 
 
 def _file() -> Path:
-    from inductor.runtime import cache
-
     return cache.root() / "machine.json"
 
 
@@ -201,8 +200,6 @@ def _identity() -> str:
 
 
 def _kept() -> dict[str, float]:
-    from inductor.runtime import cache
-
     with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
         if not cache.refusal():
             content = json.loads(_file().read_text())
@@ -211,8 +208,6 @@ def _kept() -> dict[str, float]:
 
 
 def _keep(measured: dict[str, float]) -> None:
-    from inductor.runtime import cache
-
     with contextlib.suppress(OSError):
         if not cache.refusal():
             _file().parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from inductor.ir.nest import Buffer, Extern, View
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.plan import Plan
 from inductor.targets.cpu.build import command_for
-from inductor.targets.cpu.c.comments import origin_text
+from inductor.targets.origins import origin_text
 
 HEAD = '''"""{name}: the host program as Python. `python output_code.py` builds output_code.c and runs it on random inputs."""
 

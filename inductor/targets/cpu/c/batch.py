@@ -5,13 +5,12 @@ The code has the size of one row's code, however many rows there are; threads sh
 
 from __future__ import annotations
 
-from inductor.ir.dims import hint
+from inductor.ir.dims import number
 from inductor.ir.nest import Program
 from inductor.targets.cpu.batch import BatchKernel
 from inductor.targets.cpu.c.body import Names, stores_by_buffer
-from inductor.targets.cpu.c.exprs import c_type
-from inductor.targets.cpu.c.kernel import StagePrinter, indent, team
-from inductor.targets.cpu.machine import SERIAL_WORK, WORK_PER_THREAD
+from inductor.targets.cpu.c.exprs import c_type, size_text
+from inductor.targets.cpu.c.kernel import StagePrinter, indent, whole
 
 PIECE = 8192  # elements of a row that one thread takes at a time
 
@@ -41,11 +40,11 @@ class BatchPrinter:
         """The tables, and the number of pieces."""
         kernel, pieces = self.kernel, [0]
         for extent in kernel.extents:
-            pieces.append(pieces[-1] + (-(-hint(extent) // PIECE) if kernel.outer else 1))
+            pieces.append(pieces[-1] + (-(-number(extent) // PIECE) if kernel.outer else 1))
         rows = ", ".join("{" + ", ".join(str(self.slots[b]) for b in row) + "}" for row in kernel.rows)
         return [
             f"static const int {kernel.name}_rows[][{len(kernel.rows[0])}] = {{{rows}}};",
-            f"static const long {kernel.name}_extents[] = {{{', '.join(f'{n}L' for n in kernel.extents)}}};",
+            f"static const long {kernel.name}_extents[] = {{{', '.join(map(size_text, kernel.extents))}}};",
             f"static const long {kernel.name}_first[] = {{{', '.join(f'{n}L' for n in pieces)}}}; /* piece each row begins with */",
         ], pieces[-1]
 
@@ -66,14 +65,4 @@ class BatchPrinter:
             "    }",
             "}",
         ]
-        threads = min(total, kernel.work // WORK_PER_THREAD)
-        if kernel.work < SERIAL_WORK or threads < 2:
-            whole = [f"static void {name}(char *const *p, int threads) {{ (void)threads; {name}_part(p, 0, {total}L); }}"]
-        else:
-            whole = [
-                f"static void {name}(char *const *p, int threads) {{",
-                f"    if (threads < 2) {{ {name}_part(p, 0, {total}L); return; }}",
-                *team(f"{name}_part", total, threads),
-                "}",
-            ]
-        return "\n".join([*self.row_function(), *tables, *part, *whole]) + "\n"
+        return "\n".join([*self.row_function(), *tables, *part, *whole(kernel, f"{total}L")]) + "\n"

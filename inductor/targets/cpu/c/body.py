@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import Dim, is_known, text
 from inductor.ir.expr import Expr, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
-from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text
+from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text, size_text
 from inductor.targets.cpu.c.patches import Patches
 from inductor.targets.cpu.kernel import LoopKernel
 
@@ -107,18 +108,18 @@ class BodyPrinter:
         assert node.op in OPS, node.op
         return self.let(node.type, op_text(node, texts), depth)
 
-    def check(self, value: str, depth: int, extent: int, mask: Placed | None) -> Placed:
+    def check(self, value: str, depth: int, size: Dim, mask: Placed | None) -> Placed:
         """Note an index that is out of range and continue with 0: the call raises once the kernel is done.
 
         Lanes need a select. One at a time, a branch that is never taken costs less; the empty statement keeps gcc from undoing it.
         """
-        depth = max(depth, mask[1] if mask else 0)
+        depth, limit = max(depth, mask[1] if mask else 0), f"{text(size)}UL" if is_known(size) else f"(uint64_t){size_text(size)}"
         if self.is_scalar:
             name = self.names.fresh()
             noted = f'{{ __asm__ volatile(""); bad |= {mask[0] if mask else 1}; {name} = 0; }}'
-            self.scope.lines[depth] += [f"int64_t {name} = {value};", f"if (__builtin_expect((uint64_t){name} >= {extent}UL, 0)) {noted}"]
+            self.scope.lines[depth] += [f"int64_t {name} = {value};", f"if (__builtin_expect((uint64_t){name} >= {limit}, 0)) {noted}"]
             return name, depth
-        outside, depth = self.let("bool", f"((uint64_t){value} >= {extent}UL)", depth)
+        outside, depth = self.let("bool", f"((uint64_t){value} >= {limit})", depth)
         self.scope.lines[depth].append(f"bad |= {outside}{f' & {mask[0]}' if mask else ''};")
         return self.let("i64", f"({outside} ? 0L : {value})", depth)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from dynamo.faults import through
 from inductor.ir.affine import Axis, Div, Index
+from inductor.ir.dims import Dim, is_known, text
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Nest
 from inductor.ir.types import TYPES
@@ -17,6 +19,19 @@ GROUPED_STEP = 8  # widest step between neighbours that several reads are taken 
 
 def c_type(name: str) -> str:
     return C_TYPES[name]
+
+
+def size_text(dim: Dim) -> str:
+    """A size as a C expression of type long: a number, or one that the kernel is told."""
+    return f"{text(dim)}L" if is_known(dim) else f"p_{text(dim)}"
+
+
+def product_text(factors: Sequence[int | str]) -> str:
+    """A product of numbers and C expressions, as one C expression."""
+    number, others = math.prod(f for f in factors if isinstance(f, int)), [f for f in factors if isinstance(f, str)]
+    if not others:
+        return f"{number}L"
+    return f"({' * '.join([f'{number}L', *others] if number != 1 else others)})"
 
 
 def index_text(index: Index, name: Callable[[Axis], str], opaque: tuple[Axis, frozenset[int]] | None = None) -> str:
@@ -114,7 +129,8 @@ def cast_text(value: str, source: str, target: str) -> str:
 def op_text(node: Expr, args: list[str]) -> str:
     """A pointwise op with its operands' texts filled in."""
     operand = node.args[-1].type
-    return template_of(node).format(*args, t=c_type(node.type), u=UNSIGNED.get(operand, ""), s=SUFFIX.get(operand, ""))
+    template = through("print", template_of(node), node)
+    return template.format(*args, t=c_type(node.type), u=UNSIGNED.get(operand, ""), s=SUFFIX.get(operand, ""))
 
 
 def template_of(node: Expr) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from inductor.ir.affine import Axis
-from inductor.ir.dims import hint, numel
+from inductor.ir.dims import SIZES, Dim, hint, is_known, number, volume
 from inductor.ir.expr import Expr, cost
 from inductor.ir.nest import Program, Store
 from inductor.ir.types import TYPES
 from inductor.targets.cpu.c.body import BodyPrinter, Names, Placed, Scope, stores_by_buffer
-from inductor.targets.cpu.c.comments import origin_comment
-from inductor.targets.cpu.c.exprs import c_type, far_steps, step_lines
+from inductor.targets.cpu.c.exprs import c_type, far_steps, product_text, size_text, step_lines
 from inductor.targets.cpu.c.prefetch import prefetches, row_prefetches
 from inductor.targets.cpu.c.reductions import ADD_PRODUCT, Accumulator, accumulator, is_term
+from inductor.targets.cpu.comments import origin_comment
 from inductor.targets.cpu.kernel import LoopKernel, LoopStage
 from inductor.targets.cpu.machine import SERIAL_WORK, WORK_PER_THREAD
 
@@ -82,9 +82,9 @@ class StagePrinter:
         vector = self.stage.vector
         if vector is None:
             return 1
-        extent = hint(vector.extent)
-        lanes = 64 if extent >= 512 else 32
-        while lanes > 1 and extent < 2 * lanes:
+        length = hint(vector.extent)
+        lanes = 64 if length >= 512 else 32
+        while lanes > 1 and length < 2 * lanes:
             lanes //= 2
         return lanes if lanes >= 4 else 1
 
@@ -112,7 +112,7 @@ class StagePrinter:
             return
         operand = node.args[0]
         # Positions as wide as the values keep the loop vectorised.
-        is_short = numel([hint(a.extent) for a in axes]) < 2**31 and operand.type not in ("f64", "i64")
+        is_short = all(is_known(a.extent) for a in axes) and volume(a.extent for a in axes) < 2**31 and operand.type not in ("f64", "i64")
         in_order = [a for a in self.stage.axes if a in axes] == list(axes)
         row = accumulator(kind, operand.type, "i32" if is_short else "i64", in_order=in_order)
         arrays = [self.names.fresh("acc") for _ in row.parts]
@@ -124,7 +124,7 @@ class StagePrinter:
         terms = operand.args[:2] if row.is_sum and is_term(operand) else (operand,)
         value, *factor = [self.printer.value(a) for a in terms]
         position = self.position(axes) if kind.startswith("arg") else ""
-        run = self.running[key] = Running(node, row, arrays, total, value, position)
+        self.running[key] = Running(node, row, arrays, total, value, position)
         lane = f"{self.kernel.block.name} - lo" if self.kernel.block else "l" if self.lanes > 1 else "0"
         unique = self.names.fresh("")
         update, other = (ADD_PRODUCT[operand.type], factor[0][0]) if factor else (row.update, "")
@@ -132,12 +132,11 @@ class StagePrinter:
             *arrays, y=other, x=value[0], p=f"(int32_t)({position})" if is_short else position, l=lane, l0=unique, t=c_type(operand.type)
         )
         self.scope.lines[len(self.scope.loops)].append(text)
-        del run
 
     def position(self, axes: Sequence[Axis]) -> str:
         text = "0"
         for axis in axes:
-            text = axis.name if text == "0" else f"({text}) * {axis.extent}L + {axis.name}"
+            text = axis.name if text == "0" else f"({text}) * {size_text(axis.extent)} + {axis.name}"
         return text
 
     def body(self) -> None:
@@ -157,10 +156,10 @@ class StagePrinter:
         """The loop after whose iterations lane sums move to the totals; None when the whole sum is short."""
         axes = list(self.stage.axes)
         limit = COLUMN_CHUNK if self.is_block else ROW_CHUNK
-        if numel([hint(a.extent) for a in axes]) <= 2 * limit:
+        if volume(a.extent for a in axes) <= 2 * limit:
             return None
         for depth in range(1, len(axes) + 1):
-            if numel([hint(a.extent) for a in axes[depth:]]) <= limit:
+            if volume(a.extent for a in axes[depth:]) <= limit:
                 return depth
         return len(axes)
 
@@ -191,13 +190,13 @@ class StagePrinter:
             return self.chunked_loop(axis, inner, COLUMN_CHUNK)
         if flush_here:
             inner = inner + self.flush()
-        return [f"for (long {axis.name} = 0; {axis.name} < {axis.extent}L; {axis.name}++) {{", *indent(inner), "}"]
+        return [f"for (long {axis.name} = 0; {axis.name} < {size_text(axis.extent)}; {axis.name}++) {{", *indent(inner), "}"]
 
     def chunked_loop(self, axis: Axis, inner: list[str], size: int) -> list[str]:
         start, end = self.names.fresh("from"), self.names.fresh("to")
         return [
-            f"for (long {start} = 0; {start} < {axis.extent}L; {start} += {size}) {{",
-            f"    const long {end} = {start} + {size} < {axis.extent}L ? {start} + {size} : {axis.extent}L;",
+            f"for (long {start} = 0; {start} < {size_text(axis.extent)}; {start} += {size}) {{",
+            f"    const long {end} = {start} + {size} < {size_text(axis.extent)} ? {start} + {size} : {size_text(axis.extent)};",
             f"    for (long {axis.name} = {start}; {axis.name} < {end}; {axis.name}++) {{",
             *indent(inner, 2),
             "    }",
@@ -210,11 +209,11 @@ class StagePrinter:
         name, border = axis.name, self.border
         head = [SIMD, f"for (long {name} = {start}; {name} < {stop}; {name}++) {{"]
         if border is not None and axis is border.axis:
-            head = [SIMD, f"for (long {name} = 0; {name} < {axis.extent}L; {name}++) {{"]
+            head = [SIMD, f"for (long {name} = 0; {name} < {size_text(axis.extent)}; {name}++) {{"]
         elif border is not None:
             first = 0 if border.start else border.stop
             step = f"{name} = {name} + 1 == {border.start}L ? {border.stop}L : {name} + 1"
-            head = [f"for (long {name} = {first}L; {name} < {axis.extent}L; {step}) {{"]
+            head = [f"for (long {name} = {first}L; {name} < {size_text(axis.extent)}; {step}) {{"]
         if self.only_gathers(axis):
             head = ["#pragma GCC unroll 8", head[-1], '    __asm__ volatile("");']  # the latter keeps gcc from vectorising
         return [*head, *indent(body), "}"]
@@ -226,17 +225,18 @@ class StagePrinter:
         return scattered and sum(map(cost, values)) <= GATHER_WORK
 
     def vector_loop(self, axis: Axis, body: list[str]) -> list[str]:
-        extent, lanes = hint(axis.extent), self.lanes
+        lanes = self.lanes
         if not self.running:
-            return self.plain_loop(axis, "0", f"{extent}L", body)
+            return self.plain_loop(axis, "0", size_text(axis.extent), body)
         if lanes == 1:
-            return [f"for (long {axis.name} = 0; {axis.name} < {extent}L; {axis.name}++) {{", *indent(body), "}"]
+            return [f"for (long {axis.name} = 0; {axis.name} < {size_text(axis.extent)}; {axis.name}++) {{", *indent(body), "}"]
         at = self.names.fresh("at")
-        whole, rest = extent - extent % lanes, extent % lanes
+        length = number(axis.extent)
+        whole, rest = length - length % lanes, length % lanes
         flush = self.flush() if any(r.total for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
         step = [SIMD, f"for (int l = 0; l < {lanes}; l++) {{", f"    const long {axis.name} = {at} + l;", *indent(body), "}"]
         step = prefetches(self.kernel, self.stage, axis, at, lanes) + step
-        if flush and extent > ROW_CHUNK:
+        if flush and length > ROW_CHUNK:
             block = self.names.fresh("from")
             end = f"({block} + {ROW_CHUNK} < {whole}L ? {block} + {ROW_CHUNK} : {whole}L)"
             out = [
@@ -251,7 +251,7 @@ class StagePrinter:
             out = [f"for (long {at} = 0; {at} < {whole}L; {at} += {lanes}) {{", *indent(step), "}"]
         if rest:
             out += [SIMD, f"for (int l = 0; l < {rest}; l++) {{", f"    const long {axis.name} = {whole}L + l;", *indent(body), "}"]
-        return out + ([] if not flush or extent > ROW_CHUNK else flush)
+        return out + ([] if not flush or length > ROW_CHUNK else flush)
 
     # ---- after the loops ----
 
@@ -347,17 +347,37 @@ def stage_text(kernel: LoopKernel, stage: LoopStage, names: Names, stored: dict[
     return StagePrinter(moved, inner, names, stored | stores_by_buffer(members)).text() + border
 
 
-def team(part: str, total: int, most: int) -> list[str]:
-    """A range shared among at most `most` threads of the team, which is always the whole pool.
+def factor(size: Dim) -> int | str:
+    return number(size) if is_known(size) else size_text(size)
 
-    OpenMP ends the threads that a smaller team leaves over, and a larger one starts them again: 85 us a time for 2 and 8 in turn.
+
+def blocks_of(size: Dim, block: int) -> int | str:
+    return -(-number(size) // block) if is_known(size) else f"(({size_text(size)} + {block - 1}L) / {block}L)"
+
+
+def whole(kernel: LoopKernel, total: str, told: Sequence[str] = ()) -> list[str]:
+    """The function of a kernel, which does all of what its `_part` does a range of: at once, or shared among threads of the team.
+
+    The team is always the whole pool. OpenMP ends the threads that a smaller one leaves over, and a larger one starts them again: 85 us
+    a time for 2 and 8 in turn. `told` declares the sizes that the `total` number of iterations is computed from.
     """
+    name, most = kernel.name, kernel.work // WORK_PER_THREAD
+    most = most if told else min(int(total[:-1]), most)
+    head, start = f"static void {name}(char *const *p, int threads) {{", [f"    {line}" for line in told]
+    if kernel.is_serial or kernel.work < SERIAL_WORK or most < 2:
+        if not told:
+            return [f"{head} (void)threads; {name}_part(p, 0, {total}); }}"]
+        return [head, *start, f"    (void)threads; {name}_part(p, 0, {total});", "}"]
     return [
+        head,
+        *start,
+        f"    if (threads < 2) {{ {name}_part(p, 0, {total}); return; }}",
         "#pragma omp parallel num_threads(threads)",
         "    {",
         f"        const long me = omp_get_thread_num(), team = omp_get_num_threads(), all = team < {most} ? team : {most};",
-        f"        if (me < all) {part}(p, {total}L * me / all, {total}L * (me + 1) / all);",
+        f"        if (me < all) {name}_part(p, {total} * me / all, {total} * (me + 1) / all);",
         "    }",
+        "}",
     ]
 
 
@@ -390,28 +410,29 @@ class KernelPrinter:
             f"{c_type(t.type)} t_{t.buffer}[{max(t.size, 1) * lanes}] __attribute__((aligned(64)));" for t in self.kernel.tiles.values()
         ]
 
-    def outer(self) -> tuple[int, list[str]]:
+    def outer(self) -> tuple[str, list[str]]:
         """Number of outer iterations, and the statements that find the loop values of iteration `it`."""
         kernel = self.kernel
         plain = [a for a in kernel.outer if a is not kernel.block]
         lines: list[str] = []
-        total = numel([hint(a.extent) for a in plain])
+        total = [factor(a.extent) for a in plain]
         left = "it"
         if kernel.block is not None:
-            extent, size = hint(kernel.block.extent), max(kernel.block_size, 1)
-            blocks = -(-extent // size)
-            position = "0L" if blocks == 1 else f"(it % {blocks}L) * {size}L"
-            lines += [f"const long lo = {position};", f"const long hi = lo + {size}L < {extent}L ? lo + {size}L : {extent}L;"]
-            left = left if blocks == 1 else f"(it / {blocks}L)"
-            total *= blocks
-        running = 1
+            size, stop = max(kernel.block_size, 1), size_text(kernel.block.extent)
+            blocks = blocks_of(kernel.block.extent, size)
+            count = product_text([blocks])
+            position = "0L" if blocks == 1 else f"(it % {count}) * {size}L"
+            lines += [f"const long lo = {position};", f"const long hi = lo + {size}L < {stop} ? lo + {size}L : {stop};"]
+            left = left if blocks == 1 else f"(it / {count})"
+            total.append(blocks)
+        running: list[int | str] = []
         for k, axis in enumerate(reversed(plain)):
-            text = left if running == 1 else f"{left} / {running}L"
+            text = left if product_text(running) == "1L" else f"{left} / {product_text(running)}"
             if k < len(plain) - 1:
-                text = f"({text}) % {axis.extent}L"
+                text = f"({text}) % {size_text(axis.extent)}"
             lines.append(f"const long {axis.name} = {text};")
-            running *= hint(axis.extent)
-        return total, lines
+            running.append(factor(axis.extent))
+        return product_text(total), lines
 
     def text(self) -> str:
         kernel, names = self.kernel, Names()
@@ -436,14 +457,5 @@ class KernelPrinter:
             *(["    if (bad) *(volatile int *)p[0] = 1;"] if checked else []),
             "}",
         ]
-        threads = min(total, kernel.work // WORK_PER_THREAD)
-        if kernel.is_serial or kernel.work < SERIAL_WORK or threads < 2:
-            wrapper = [f"static void {kernel.name}(char *const *p, int threads) {{ (void)threads; {kernel.name}_part(p, 0, {total}L); }}"]
-        else:
-            wrapper = [
-                f"static void {kernel.name}(char *const *p, int threads) {{",
-                f"    if (threads < 2) {{ {kernel.name}_part(p, 0, {total}L); return; }}",
-                *team(f"{kernel.name}_part", total, threads),
-                "}",
-            ]
-        return "\n".join(part + wrapper) + "\n"
+        told = [line for line in self.pointers() if f" p_{SIZES} = " in line and f"p_{SIZES}[" in total]
+        return "\n".join(part + whole(kernel, total, told)) + "\n"

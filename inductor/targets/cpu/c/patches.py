@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from inductor.ir.affine import Axis, Index
 from inductor.ir.types import TYPES
-from inductor.targets.cpu.c.exprs import c_type, index_text
+from inductor.targets.cpu.c.exprs import c_type, index_text, size_text
 from inductor.targets.cpu.kernel import LoopKernel
 
 STEP = 32  # crossing iterations per patch: two cache lines of floats
@@ -56,7 +56,7 @@ class Patches:
         crossing, size = self.kernel.crossing, self.kernel.block_size
         assert crossing is not None
         tiles = [*self.loads.values(), *self.stores.values()]
-        body = [f"const long last = first + {STEP} < {crossing.extent}L ? first + {STEP} : {crossing.extent}L;"]
+        body = [f"const long last = first + {STEP} < {size_text(crossing.extent)} ? first + {STEP} : {size_text(crossing.extent)};"]
         body += [f"{c_type(kind)} {name}[{STEP * size}] __attribute__((aligned(64)));" for name, kind in tiles]
         for (buffer, index), (name, kind) in self.loads.items():
             memory, step = self.corner(buffer, index)
@@ -66,7 +66,7 @@ class Patches:
             memory, step = self.corner(buffer, index)
             body.append(f"transpose_{TYPES[kind].size}({memory}, {step}L, {name}, {size}L, last - first, hi - lo);")
         inside = [line if line.startswith("#") else f"    {line}" for line in body]
-        return [f"for (long first = 0; first < {crossing.extent}L; first += {STEP}) {{", *inside, "}"]
+        return [f"for (long first = 0; first < {size_text(crossing.extent)}; first += {STEP}) {{", *inside, "}"]
 
     def corner(self, buffer: str, index: Index) -> tuple[str, int]:
         """Address of the first element of a patch in memory, and the block's stride there."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from inductor.ir.affine import Axis, Index, const
-from inductor.ir.dims import hint, numel
+from inductor.ir.dims import hint, volume
 from inductor.ir.expr import Expr
 from inductor.ir.types import TYPES
 from inductor.targets.cpu.c.exprs import index_text
@@ -46,12 +46,12 @@ def _streams(kernel: LoopKernel, stage: LoopStage, vector: Axis) -> Iterator[tup
 
 
 def is_stream(load: Expr) -> bool:
-    return numel([hint(a.extent) for a in load.attr[1].axes]) * TYPES[load.type].size >= machine().stream_bytes
+    return volume(a.extent for a in load.attr[1].axes) * TYPES[load.type].size >= machine().stream_bytes
 
 
 def row_prefetches(kernel: LoopKernel, stage: LoopStage) -> list[str]:
     """Statements before the loops of a stage: one per row of large memory from which the loops then take elements in any order."""
-    points = numel([hint(a.extent) for a in stage.axes]) * (kernel.block_size if kernel.block is not None else 1)
+    points = volume(a.extent for a in stage.axes) * (kernel.block_size if kernel.block is not None else 1)
     lines = []
     for load in (e for m in stage.members for e in m.loads()):
         chosen = _chosen(load, kernel)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from inductor.targets.cpu.batch import BatchKernel
-from inductor.targets.cpu.c.comments import COMMENT
+from inductor.targets.cpu.comments import COMMENT
 from inductor.targets.cpu.kernel import LoopKernel
 
 _POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)

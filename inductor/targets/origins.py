@@ -1,13 +1,10 @@
-"""Which user lines a loop came from, as a comment: `/* model.py:12 relu; model.py:13 softmax */`."""
+"""Which user lines a loop came from, as text: `model.py:12 relu; model.py:13 softmax`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from inductor.ir.nest import BACKWARD, Origin
-
-COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def origin_text(origins: Iterable[Origin]) -> str:
@@ -21,14 +18,3 @@ def origin_text(origins: Iterable[Origin]) -> str:
         if name not in names:
             names.append(name)
     return "; ".join(form.replace("%s", ", ".join(names)) for form, names in by_line.items())
-
-
-def origin_comment(origins: Iterable[Origin]) -> list[str]:
-    """The comment as lines of C: one, or none where nothing is known."""
-    text = "".join(c if c.isprintable() else "?" for c in origin_text(origins)).replace("*/", "* /").replace("/*", "/ *")
-    return [f"/* {text} */"] if text else []
-
-
-def without_comments(source: str) -> str:
-    """What the C compiler sees: the same loops of other lines need no other library."""
-    return COMMENT.sub("", source)

@@ -1,0 +1,336 @@
+"""Triton statements for expressions over a tile, each value once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import Dim
+from inductor.ir.expr import Expr, const_value, holds
+from inductor.ir.nest import Origin, Store
+from inductor.ir.ops import OPS
+from inductor.ir.types import TYPES, is_half
+from inductor.targets.triton.comments import origin_line
+from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
+from inductor.targets.triton.ops import HELPERS, TRITON_TYPES
+from inductor.targets.triton.reductions import SCAN_COMBINE, Reduction, reduction
+from inductor.targets.triton.space import Space, Unprintable
+
+ATOMIC = frozenset({"f32", "f64", "i32", "i64"})
+FIRST = {"argmax": ("largest", "most"), "argmin": ("smallest", "least")}  # what finds the value: of integers, of floats
+State = tuple[str, tuple[Axis, ...], Expr]  # of a reduction: kind, axes, operand
+
+
+@dataclass(frozen=True)
+class Place:
+    """An axis in a tile: `block` elements of it, of which some may lie behind its end."""
+
+    axis: Axis
+    block: Dim
+    is_padded: bool
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A condition under which a value is wanted."""
+
+    text: str
+    axes: frozenset[Axis]
+
+
+@dataclass
+class Lines:
+    """Code under construction, with what it knows. `outer` is around it: what does not vary inside goes there."""
+
+    outer: Lines | None = None
+    column: Axis | None = None
+    lines: list[str] = field(default_factory=list)
+    known: dict[tuple[Expr, str], str] = field(default_factory=dict)
+    comment: tuple[Origin, ...] = ()
+
+
+class Body:
+    """Prints the values of one kernel. `at` is where they go now."""
+
+    def __init__(self, space: Space, rank: int, places: Mapping[Axis, Place], names: Mapping[str, str], fast: frozenset[Expr]) -> None:
+        self.space, self.rank, self.places, self.names, self.fast = space, rank, dict(places), names, fast
+        self.at = Lines()
+        self.count = 0
+        self.helpers: dict[str, None] = {}
+        self.late: list[str] = []  # stores over what others of the kernel may read
+        self.reduced: dict[State, tuple[str, ...]] = {}
+        self.uses_bad = False
+        self._reads: dict[Expr, bool] = {}
+
+    # names and lines
+
+    def fresh(self, prefix: str = "v") -> str:
+        self.count += 1
+        return f"{prefix}{self.count - 1}"
+
+    def lines_for(self, axes: frozenset[Axis]) -> Lines:
+        """Where a value goes that varies along some axes."""
+        at = self.at
+        while at.outer is not None and at.column not in axes:
+            at = at.outer
+        return at
+
+    def let(self, text: str, lines: Lines, node: Expr | None = None) -> str:
+        for name in re.findall(r"\b([a-z_0-9]+)\(", text):
+            if name in HELPERS:
+                self.helpers[name] = None
+        if node is not None:
+            self.remark(lines, self.space.owner.get(node, ()))
+        name = self.fresh()
+        lines.lines.append(f"{name} = {bare(text)}")
+        return name
+
+    def remark(self, lines: Lines, origins: tuple[Origin, ...]) -> None:
+        """Name the user's lines where they change."""
+        if origins and origins != lines.comment:
+            lines.comment = origins
+            text = origin_line(origins)
+            if text:
+                lines.lines.append(f"# {text}")
+
+    def use(self, helper: str) -> str:
+        self.helpers[helper] = None
+        return helper
+
+    # masks
+
+    def pads(self, axes: frozenset[Axis]) -> list[str]:
+        return [f"{a.name}_in" for a, p in self.places.items() if a in axes and p.is_padded]
+
+    def mask_text(self, axes: frozenset[Axis], mask: Mask | None) -> str:
+        parts = self.pads(axes | (mask.axes if mask else frozenset())) + ([mask.text] if mask else [])
+        return " & ".join(parts)
+
+    # values
+
+    def value(self, node: Expr, mask: Mask | None = None) -> str:
+        """Text of a node's value in its own type."""
+        guard = mask if mask is not None and self.reads_memory(node) else None
+        axes = node.axes | (guard.axes if guard else frozenset())
+        lines = self.lines_for(axes)
+        key = (node, guard.text if guard else "")
+        if key not in lines.known:
+            lines.known[key] = self.compute(node, guard, lines)
+        return lines.known[key]
+
+    def compute(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        if node.op == "const":
+            text = const_text(node, self.rank)
+            return text if node.type == "f32" else self.let(text, lines)
+        if node.op == "index":
+            return self.let(f"({self.index(node.attr)}).to(tl.int64)", lines)
+        if node.op == "load":
+            return self.load(node, mask, lines)
+        if node.op == "reduce":
+            return self.reduce(node, mask)
+        if node.op == "scan":
+            return self.scan(node, mask, lines)
+        if node.op == "masked":
+            return self.masked(node, mask, lines)
+        if node.op == "check":
+            return self.check(node, mask, lines)
+        if node.op == "cast":
+            return self.cast(node, mask, lines)
+        assert node.op in OPS, node.op
+        args = [self.value(a, mask) for a in node.args]
+        if all(const_value(a) is not None for a in node.args):  # a call of bare numbers is no tensor
+            args = [self.tensor(a) for a in node.args]
+        return self.let(op_text(node, args, is_fast=node in self.fast), lines, node)
+
+    def cast(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        (inner,) = node.args
+        if is_half(inner.type) and inner.op == "cast" and inner.args[0].type == node.type and holds(inner.args[0], inner.type):
+            return self.value(inner.args[0], mask)
+        return self.let(cast_text(self.tensor(inner, mask), inner.type, node.type), lines, node)
+
+    def index(self, index: Index, indirect: Sequence[str] = ()) -> str:
+        return index_text(index, lambda a: indirect[int(a.name[1:])] if a.name.startswith("$") else a.name)
+
+    def load(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        buffer, index = node.attr
+        args = [self.value(e, mask) for e in node.args]
+        where = self.index(index, args)
+        base = self.names[buffer]
+        condition = self.mask_text(node.axes, mask)
+        if condition:  # a pointer has to be as large as its mask
+            walked = index.axes.union(*(e.axes for e in node.args))
+            missing = sorted(a.name for a in (node.axes | (mask.axes if mask else frozenset())) - walked)
+            where = " + ".join([where, *(f"{name} * 0" for name in missing)])
+            if not missing and not walked & frozenset(self.places):
+                where += f" + tl.full({self.ones}, 0, tl.int32)"
+        pointer = base if where == "0" else f"{base} + ({where})" if "+" in where else f"{base} + {where}"
+        return self.let(f"tl.load({pointer}{', ' + condition if condition else ''})", lines)
+
+    def masked(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        condition, other = self.value(node.args[0], mask), self.value(node.args[2], mask)
+        axes = node.args[0].axes
+        inner = Mask(condition, axes)
+        if mask is not None:
+            both = self.lines_for(axes | mask.axes)
+            inner = Mask(self.let(f"{condition} & {mask.text}", both), axes | mask.axes)
+        body = self.value(node.args[1], inner)
+        return self.let(f"tl.where({condition}, {body}, {other})", self.lines_for(node.axes | inner.axes))
+
+    def check(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        """Note an index that is out of range and go on with 0: the call raises later."""
+        self.uses_bad = True
+        value = self.value(node.args[0], mask)
+        outside = self.let(f"({value} < 0) | ({value} >= {node.attr})", lines)
+        condition = self.mask_text(node.axes, mask)
+        hit = self.let(f"{outside} & {condition}", lines) if condition else outside
+        lines.lines.append(f"tl.store(bad + {hit}.to(tl.int32) * 0, 1, {hit})")
+        return self.let(f"tl.where({outside}, 0, {value})", lines)
+
+    # reductions and scans
+
+    def whole(self, node: Expr, axes: frozenset[Axis], neutral: str, text: str) -> str:
+        """A value over the whole tile, neutral behind the ends of columns."""
+        column = self.space.column_of(axes)
+        assert column is not None
+        blocks = [self.row_block, self.places[column].block]
+        if column not in node.axes:
+            text = f"tl.broadcast_to({text}, {blocks})"
+        pads = self.pads(frozenset({column}))
+        return f"tl.where({pads[0]}, {text}, {neutral})" if pads else text
+
+    def tensor(self, node: Expr, mask: Mask | None = None) -> str:
+        """A value where a bare number will not do."""
+        text = self.value(node, mask)
+        return f"tl.full({self.ones}, {text}, tl.float32)" if node.op == "const" and node.type == "f32" else text
+
+    @property
+    def ones(self) -> list[int]:
+        return [1] * self.rank
+
+    @property
+    def row_block(self) -> Dim:
+        return self.places[self.space.rows].block if self.space.rows is not None else 1
+
+    def states_of(self, node: Expr, mask: Mask | None) -> tuple[Reduction, list[str]]:
+        """The state that every element of the tile is."""
+        kind, axes, _ = node.attr
+        (operand,) = node.args
+        row = reduction(kind, operand.type)
+        value = self.tensor(operand, mask)
+        position = axes[0].name
+        full = frozenset(axes)
+        texts = []
+        for (type_text, neutral), lift in zip(row.state, row.lift, strict=True):
+            if lift == "{p}":
+                column = self.places[axes[0]]
+                text = f"tl.broadcast_to({position}, {[self.row_block, column.block]})"
+                pads = self.pads(full)
+                texts.append(f"tl.where({pads[0]}, {text}, {neutral})" if pads else text)
+                continue
+            if lift in ("{z}", "{o}"):
+                text = f"tl.full({[self.row_block, self.places[axes[0]].block]}, {'0' if lift == '{z}' else '1'}, {type_text})"
+                pads = self.pads(full)
+                texts.append(f"tl.where({pads[0]}, {text}, {neutral})" if pads else text)
+                continue
+            texts.append(self.whole(operand, full, neutral, lift.format(x=value)))
+        return row, texts
+
+    def results(self, row: Reduction, state: State, names: Sequence[str]) -> None:
+        """The results of a reduction whose end states have names."""
+        self.reduced[state] = tuple(names[int(r[1])] if r in ("{0}", "{1}") else self.let(r.format(*names), self.at) for r in row.results)
+
+    def reduce(self, node: Expr, mask: Mask | None) -> str:
+        kind, axes, output = node.attr
+        state = (kind, axes, node.args[0])
+        if state not in self.reduced:
+            if self.at.outer is not None:
+                raise Unprintable("a reduction is wanted before its loop")
+            row, texts = self.states_of(node, mask)
+            if kind in FIRST:
+                names = self.first(node, texts)
+            elif len(texts) == 1:
+                names = [self.let(f"tl.reduce({texts[0]}, 1, {self.use(row.combine)}, keep_dims=True)", self.at, node)]
+            else:
+                helper = self.use(row.combine)
+                names = [self.fresh() for _ in texts]
+                self.remark(self.at, self.space.owner.get(node, ()))
+                self.at.lines.append(f"{', '.join(names)} = tl.reduce(({', '.join(texts)}), 1, {helper}, keep_dims=True)")
+            self.results(row, state, names)
+        return self.reduced[state][output]
+
+    def first(self, node: Expr, texts: Sequence[str]) -> list[str]:
+        """The extreme value, then the least position that has it: two plain reductions instead of one over pairs."""
+        combine, is_float = FIRST[node.attr[0]], TYPES[node.args[0].type].kind == "float"
+        value = self.let(texts[0], self.at)
+        end = self.let(f"tl.reduce({value}, 1, {self.use(combine[is_float])}, keep_dims=True)", self.at, node)
+        same = f"({value} == {end}) | (({value} != {value}) & ({end} != {end}))" if is_float else f"{value} == {end}"
+        least = f"tl.where({same}, {texts[1]}, 2147483647)"
+        return [end, self.let(f"tl.reduce({least}, 1, {self.use('smallest')}, keep_dims=True)", self.at)]
+
+    def scan(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+        kind, axis = node.attr
+        operand = node.args[0]
+        neutral = "0" if kind == "sum" else "1"
+        type_text = TRITON_TYPES[operand.type]
+        text = self.whole(operand, frozenset({axis}), neutral, self.tensor(operand, mask))
+        helper = self.use(SCAN_COMBINE[kind])
+        given = self.let(text, lines)
+        part = self.let(f"tl.associative_scan({given}, 1, {helper})", lines, node)
+        if lines.outer is None:
+            return part
+        carry = self.fresh("carry")
+        lines.outer.lines.append(f"{carry} = tl.full([{self.row_block}, 1], {neutral}, {type_text})")
+        symbol = "+" if kind == "sum" else "*"
+        found = self.let(f"{carry} {symbol} {part}", lines)
+        lines.lines.append(f"{carry} = {carry} {symbol} tl.reduce({given}, 1, {helper}, keep_dims=True)")
+        return found
+
+    # stores
+
+    def store(self, store: Store, axes: frozenset[Axis], *, is_late: bool) -> None:
+        """Write a value. `axes` are those of the tile that the store is made for."""
+        args = [self.value(e) for e in store.indirect]
+        where = self.index(store.index, args)
+        seen = (store.index.axes & axes) | frozenset().union(*(e.axes for e in store.indirect))
+        if len(seen) < len(axes) or not seen:
+            blocks = [1] * self.rank
+            for axis in axes:
+                blocks[0 if axis is self.space.rows else -1] = self.places[axis].block
+            where = f"tl.full({blocks}, 0, tl.int32)" if where == "0" else f"tl.full({blocks}, 0, tl.int32) + ({where})"
+        value, base = self.value(store.value), self.names[store.buffer]
+        condition = self.mask_text(axes, None)
+        end = f", {condition}" if condition else ""
+        if store.mode == "add":
+            if store.value.type not in ATOMIC:
+                raise Unprintable(f"no atomic addition of {TYPES[store.value.type].torch}")
+            value = self.tensor(store.value)
+            line = f'tl.atomic_add({base} + ({where}), {value}{end}, sem="relaxed")'
+        else:
+            line = f"tl.store({base} + ({where}), {value}{end})"
+        if is_late:
+            self.late.append(line)
+        else:
+            self.at.lines.append(line)
+
+    def under(self, pads: Mapping[Axis, bool]) -> None:
+        """From here on axes are padded or not."""
+        self.places = {a: replace(p, is_padded=pads.get(a, p.is_padded)) for a, p in self.places.items()}
+
+    def reads_memory(self, node: Expr) -> bool:
+        if node not in self._reads:
+            self._reads[node] = node.op in ("load", "check") or any(map(self.reads_memory, node.args))
+        return self._reads[node]
+
+
+def bare(text: str) -> str:
+    """Without parentheses around the whole."""
+    if not text.startswith("("):
+        return text
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if not depth:
+            return text[1:-1] if at == len(text) - 1 else text
+    return text

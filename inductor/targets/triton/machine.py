@@ -1,0 +1,109 @@
+"""What kernels are cut for: the device, and the shape of each class of kernel by what it does. Nothing here is measured at run time.
+
+The shapes are those that were the fastest of a sweep on an H200 (rows of softmax, norms, sums, transposes and others, 1 to 800 MB).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["flat", "transpose", "row", "looped row", "column", "short reduction", "scan"]
+
+VECTOR = 16  # bytes that one thread moves at once
+HEAVY = 24  # additions per element from which on a thread needs more independent work
+SMALL = 1 << 20  # elements below which the number of programs counts more than what each does
+TILE = 2048  # elements of a tile of short rows
+WHOLE_ROW = 4095  # elements of a row that stay in registers between passes
+READ_ONCE = 32768  # the same where there is one pass
+SHORT = 16  # elements of a reduction that one thread does alone
+
+
+@dataclass(frozen=True)
+class Device:
+    """Limits of a GPU."""
+
+    processors: int = 132
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tile of `rows` x `columns` elements and the warps that work on it. `is_looped`: columns are walked, not held."""
+
+    kind: Kind
+    rows: int
+    columns: int
+    warps: int
+    is_looped: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the choice looks at: points of the loops, bytes of the widest element, additions per element, and how memory is walked."""
+
+    rows: int
+    columns: int  # 0: no inner loops
+    itemsize: int
+    cost: int
+    passes: int  # over the columns
+    has_scan: bool
+    rows_contiguous: bool  # neighbouring elements of memory are in neighbouring rows
+    crosses: bool  # pointwise, and memory is walked both ways
+
+
+def power(n: int) -> int:
+    """The least power of two that is not below n."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def choose(facts: Facts, device: Device = Device()) -> Shape:
+    """The shape of a kernel."""
+    if facts.crosses:
+        return transpose(facts)
+    if not facts.columns:
+        return flat(facts, device)
+    if facts.columns <= SHORT and not facts.has_scan and facts.rows >= 4 * facts.columns:
+        return Shape("short reduction", min(power(facts.rows), 256), 1, 4, is_looped=True)
+    if facts.rows_contiguous and facts.rows > 1 and not facts.has_scan:
+        return column(facts)
+    return row(facts)
+
+
+def flat(facts: Facts, device: Device) -> Shape:
+    """16 bytes a thread and load; twice that where arithmetic has to hide."""
+    block = 128 * max(VECTOR // facts.itemsize, 4)
+    if facts.cost >= HEAVY and facts.itemsize <= 2:
+        block *= 2
+    while block > 128 and facts.rows <= block * device.processors // 2:
+        block //= 2
+    return Shape("flat", min(block, power(facts.rows)), 0, max(1, min(4, block // 32)))
+
+
+def transpose(facts: Facts) -> Shape:
+    """Tiles that are read along one loop and written along the other."""
+    if facts.itemsize >= 4:
+        return Shape("transpose", 64, 64, 8)
+    if facts.rows * facts.columns >= 1 << 25:
+        return Shape("transpose", 128, 128, 8)
+    return Shape("transpose", 32, 128, 4)
+
+
+def column(facts: Facts) -> Shape:
+    rows = min(64, power(facts.rows))
+    columns = min(64, power(facts.columns))
+    return Shape("column", rows, columns, 8 if rows * columns >= 4096 else 4, is_looped=facts.columns > columns)
+
+
+def row(facts: Facts) -> Shape:
+    whole = READ_ONCE if facts.passes < 2 else WHOLE_ROW
+    wide = power(facts.columns)
+    if facts.columns <= TILE:
+        rows = min(max(1, TILE // wide), power(facts.rows))
+        return Shape("scan" if facts.has_scan else "row", rows, wide, 4 if rows * wide >= 512 else 1)
+    if facts.columns <= whole:
+        warps = 4 if facts.columns <= 4095 else 8 if facts.columns <= 16384 else 16
+        return Shape("scan" if facts.has_scan else "row", 1, wide, warps)
+    warps = 8 if facts.columns < 8192 else 16 if facts.columns <= 16384 else 32
+    if facts.has_scan:
+        return Shape("scan", 1, 4096, 8, is_looped=True)
+    return Shape("looped row", 1, 8 * 32 * warps, warps, is_looped=True)

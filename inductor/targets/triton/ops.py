@@ -1,0 +1,235 @@
+"""How Triton writes the pointwise operations and the element types of the loop IR: one row each.
+
+Results are those of eager's kernels: division and square root are rounded correctly, and functions are libdevice's, since Triton's own
+`/`, `exp` and others are approximations. Where all that is made of a value is rounded to a 16-bit type, the second form does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Template = str | Mapping[str, str]  # one template, or one per operand type with "" as the default
+
+
+@dataclass(frozen=True)
+class TritonOp:
+    """In templates {0}.. are operands, {t} is the type of the operands. `fast` is for values that end in 16-bit types."""
+
+    template: Template
+    fast: str = ""
+
+    def for_operand(self, type_name: str, *, is_fast: bool) -> str | None:
+        if is_fast and self.fast and type_name == "f32":
+            return self.fast
+        return self.template if isinstance(self.template, str) else self.template.get(type_name, self.template.get(""))
+
+
+def _device(name: str, arity: int = 1, fast: str = "") -> TritonOp:
+    call = f"libdevice.{name}({', '.join(f'{{{i}}}' for i in range(arity))})"
+    return TritonOp({"f32": call, "f64": call}, fast)
+
+
+def _infix(symbol: str) -> TritonOp:
+    return TritonOp(f"({{0}} {symbol} {{1}})")
+
+
+def _extreme(name: str, symbol: str) -> TritonOp:
+    nan = f"tl.{name}({{0}}, {{1}}, propagate_nan=tl.PropagateNan.ALL)"
+    return TritonOp({"": f"tl.where({{0}} {symbol} {{1}}, {{0}}, {{1}})", "f32": nan, "f64": nan})
+
+
+TRITON_OPS: dict[str, TritonOp] = {
+    "add": _infix("+"),
+    "sub": _infix("-"),
+    "mul": _infix("*"),
+    "fma": TritonOp("tl.fma({0}, {1}, {2})"),
+    "div": TritonOp({"f32": "tl.div_rn({0}, {1})", "f64": "({0} / {1})"}, "({0} / {1})"),
+    "neg": TritonOp({"": "(0 - {0})", "f32": "({0} * -1.0)", "f64": "({0} * -1.0)"}),  # Triton's minus gives 0.0 for 0.0
+    "abs": TritonOp({"": "tl.abs({0})", "u8": "{0}"}),
+    "max": _extreme("maximum", ">"),
+    "min": _extreme("minimum", "<"),
+    "eq": _infix("=="),
+    "ne": _infix("!="),
+    "lt": _infix("<"),
+    "le": _infix("<="),
+    "gt": _infix(">"),
+    "ge": _infix(">="),
+    "and": _infix("&"),
+    "or": _infix("|"),
+    "xor": _infix("^"),
+    "not": TritonOp("(~{0})"),
+    "where": TritonOp("tl.where({0}, {1}, {2})"),
+    "isnan": TritonOp("({0} != {0})"),
+    "isinf": TritonOp('(tl.abs({0}) == float("inf"))'),
+    "signbit": TritonOp({"f32": "({0}.to(tl.int32, bitcast=True) < 0)", "f64": "({0}.to(tl.int64, bitcast=True) < 0)"}),
+    "sqrt": TritonOp({"f32": "tl.sqrt_rn({0})", "f64": "libdevice.sqrt({0})"}, "tl.sqrt({0})"),
+    "floor": TritonOp("tl.floor({0})"),
+    "ceil": TritonOp("tl.ceil({0})"),
+    "trunc": _device("trunc"),
+    "round": _device("nearbyint"),
+    "copysign": _device("copysign", 2),
+    "fmod": _device("fmod", 2),
+    "remainder": TritonOp("remainder({0}, {1})"),
+    "floordiv": TritonOp({"f32": "floordiv_f32({0}, {1})", "f64": "floordiv_f64({0}, {1})"}),
+    "nextafter": _device("nextafter", 2),
+    "hypot": _device("hypot", 2),
+    "atan2": _device("atan2", 2),
+    "pow": _device("pow", 2),
+    "exp": _device("exp", fast="tl.exp2({0} * 1.4426950408889634)"),
+    "exp2": _device("exp2", fast="tl.exp2({0})"),
+    "expm1": _device("expm1"),
+    "log": _device("log", fast="tl.log({0})"),
+    "log2": _device("log2", fast="tl.log2({0})"),
+    "log10": _device("log10"),
+    "log1p": _device("log1p"),
+    "sin": _device("sin"),
+    "cos": _device("cos"),
+    "tan": _device("tan"),
+    "asin": _device("asin"),
+    "acos": _device("acos"),
+    "atan": _device("atan"),
+    "sinh": _device("sinh"),
+    "cosh": _device("cosh"),
+    "tanh": _device("tanh", fast="fast_tanh({0})"),
+    "asinh": _device("asinh"),
+    "acosh": _device("acosh"),
+    "atanh": _device("atanh"),
+    "erf": _device("erf", fast="fast_erf({0})"),
+    "erfc": _device("erfc"),
+    "lgamma": _device("lgamma"),
+}
+
+TRITON_TYPES: dict[str, str] = {
+    "f64": "tl.float64",
+    "f32": "tl.float32",
+    "bf16": "tl.bfloat16",
+    "f16": "tl.float16",
+    "i64": "tl.int64",
+    "i32": "tl.int32",
+    "i16": "tl.int16",
+    "i8": "tl.int8",
+    "u8": "tl.uint8",
+    "bool": "tl.int1",
+}
+
+# Functions that templates and reductions call, each with those that it calls itself.
+HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "remainder": (
+        """def remainder(a, b):
+    m = libdevice.fmod(a, b)
+    return tl.where((m != 0) & ((b < 0) != (m < 0)), m + b, m)
+""",
+        (),
+    ),
+    "floored": (
+        """def floored(a, b, q, m, d):
+    # q: a / b, m: fmod(a, b), d: (a - m) / b, all correctly rounded
+    d = tl.where((m != 0) & ((b < 0) != (m < 0)), d - 1.0, d)
+    f = tl.floor(d)
+    f = tl.where(d - f > 0.5, f + 1.0, f)
+    f = tl.where(d == 0, libdevice.copysign(d * 0.0, q), f)
+    return tl.where(b == 0, q, f)
+""",
+        (),
+    ),
+    "floordiv_f32": (
+        """def floordiv_f32(a, b):
+    m = libdevice.fmod(a, b)
+    return floored(a, b, tl.div_rn(a, b), m, tl.div_rn(a - m, b))
+""",
+        ("floored",),
+    ),
+    "floordiv_f64": (
+        """def floordiv_f64(a, b):
+    m = libdevice.fmod(a, b)
+    return floored(a, b, a / b, m, (a - m) / b)
+""",
+        ("floored",),
+    ),
+    "fast_tanh": (
+        """def fast_tanh(x):
+    # 1 - 2 / (1 + exp(2 x)), within 2e-7; x itself where that is nearer
+    y = 1.0 - 2.0 / (1.0 + tl.exp2(x * 2.8853900817779268))
+    return tl.where(tl.abs(x) < 0.02, x, y)
+""",
+        (),
+    ),
+    "fast_erf": (
+        """def fast_erf(x):
+    # 1 - 2 Phi(-sqrt(2) |x|), Phi(-t) = 2 ^ p(t), within 6e-7; its slope at 0 where that is nearer
+    t = tl.minimum(tl.abs(x) * 1.4142135623730951, 6.0, propagate_nan=tl.PropagateNan.ALL)
+    p = t * 3.06869263e-05 - 0.000736956431
+    p = p * t + 0.00794433714
+    p = p * t - 0.053166006
+    p = p * t - 0.458970217
+    p = p * t - 1.15113584
+    p = p * t - 0.999999378
+    y = 1.0 - 2.0 * tl.exp2(p)
+    y = tl.where(x < 0, y * -1.0, y)
+    return tl.where(tl.abs(x) < 0.02, x * 1.1283791670955126, y)
+""",
+        (),
+    ),
+    "add": ("def add(a, b):\n    return a + b\n", ()),
+    "mul": ("def mul(a, b):\n    return a * b\n", ()),
+    "either": ("def either(a, b):\n    return a | b\n", ()),
+    "both": ("def both(a, b):\n    return a & b\n", ()),
+    "most": ("def most(a, b):\n    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)\n", ()),
+    "least": ("def least(a, b):\n    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)\n", ()),
+    "largest": ("def largest(a, b):\n    return tl.maximum(a, b)\n", ()),
+    "smallest": ("def smallest(a, b):\n    return tl.minimum(a, b)\n", ()),
+    "first_most": (
+        """def first_most(a, i, b, j):
+    # NaN is more than everything; of equals the first
+    same = (a == b) | ((a != a) & (b != b))
+    take = ((a > b) | ((a != a) & (b == b))) | (same & (i < j))
+    return tl.where(take, a, b), tl.where(take, i, j)
+""",
+        (),
+    ),
+    "first_least": (
+        """def first_least(a, i, b, j):
+    same = (a == b) | ((a != a) & (b != b))
+    take = ((a < b) | ((a != a) & (b == b))) | (same & (i < j))
+    return tl.where(take, a, b), tl.where(take, i, j)
+""",
+        (),
+    ),
+    "merge_moments": (
+        """def merge_moments(mean, squares, count, mean2, squares2, count2):
+    n = count + count2
+    share = tl.where(n == 0, 0.0, count2 / tl.where(n == 0, 1.0, n))
+    d = mean2 - mean
+    return mean + d * share, squares + squares2 + d * d * count * share, n
+""",
+        (),
+    ),
+    "take_in": (
+        """def take_in(m, s, t):
+    # eight more values of every lane: one comparison with the maximum so far, one power per value
+    h = most(m, tl.reduce(t, 2, most))
+    base = tl.where(h == float("-inf"), 0.0, h)
+    e = tl.exp2((t - base[:, :, None]) * 1.4426950408889634)
+    return h, s * tl.exp2((m - base) * 1.4426950408889634) + tl.reduce(e, 2, add)
+""",
+        ("most", "add"),
+    ),
+    "merge_sums": (
+        """def merge_sums(m, s, m2, s2):
+    h = tl.maximum(m, m2, propagate_nan=tl.PropagateNan.ALL)
+    a = tl.where(m == h, s, s * tl.exp2((m - h) * 1.4426950408889634))
+    b = tl.where(m2 == h, s2, s2 * tl.exp2((m2 - h) * 1.4426950408889634))
+    return h, a + b
+""",
+        (),
+    ),
+}
+
+
+def with_helpers(names: list[str]) -> list[str]:
+    """Names of helpers with those they call, callees first."""
+    found: dict[str, None] = {}
+    for name in names:
+        found.update(dict.fromkeys([*with_helpers(list(HELPERS[name][1])), name]))
+    return list(found)

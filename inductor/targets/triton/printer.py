@@ -1,0 +1,295 @@
+"""A Triton kernel as text: the tile's indices and masks, then values and stores, level by level."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from inductor.ir.affine import Axis
+from inductor.ir.dims import Dim, divides, hint, number, text
+from inductor.ir.expr import Expr, walk
+from inductor.ir.nest import Program
+from inductor.targets.triton.body import Body, Lines, Place, State
+from inductor.targets.triton.exprs import ends_in_halves
+from inductor.targets.triton.kernel import TritonKernel
+from inductor.targets.triton.machine import SHORT, power
+from inductor.targets.triton.reductions import reduction
+from inductor.targets.triton.space import Root, Space
+
+WIDE = 1 << 31
+PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
+LANE = 8  # neighbours that one thread loads at once
+VECTORS = 16  # a constant length that is a multiple of this leaves masked accesses whole
+
+
+class Printer:
+    """One kernel. After `run`, `lines` is the function, `helpers` what it calls, `grid` its programs."""
+
+    def __init__(self, kernel: TritonKernel, program: Program, function: str) -> None:
+        assert kernel.space is not None and kernel.shape is not None
+        self.kernel, self.program, self.function = kernel, program, function
+        self.space, self.shape = kernel.space, kernel.shape
+        self.names = parameter_names(kernel)
+        self.rank = 2 if self.space.columns else 1
+        self.is_tiled = self.shape.kind == "transpose"
+        self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves([r.store.value for r in self.space.roots]))
+        self.is_late = bool(kernel.over) or any(r.is_update for r in self.space.roots)
+
+    def run(self) -> list[str]:
+        parameters = list(self.names.values())
+        if self.kernel.is_batch:
+            parameters.append("n")
+        body = self.two_ways() if self.splits_ends() else [*self.indices(), *self.content()]
+        if self.body.uses_bad:
+            parameters.append("bad")
+        return [f"def {self.function}({', '.join(dict.fromkeys(parameters))}):", *(f"    {line}" for line in body)]
+
+    # the tile
+
+    def tile(self) -> dict[Axis, Place]:
+        places = {}
+        if self.space.rows is not None:
+            block = self.shape.rows
+            ragged = self.kernel.is_batch or not divides(block, self.space.rows.extent)
+            places[self.space.rows] = Place(self.space.rows, block, ragged)
+        for column in self.space.columns:
+            block = min(self.shape.columns, power(column.extent)) if self.shape.is_looped or self.is_tiled else power(column.extent)
+            places[column] = Place(column, block, not divides(block, column.extent))
+        return places
+
+    @property
+    def length(self) -> str:
+        """Rows there are."""
+        return "n" if self.kernel.is_batch else str(self.space.n_rows)
+
+    @property
+    def row_programs(self) -> Dim:
+        return -(-self.space.n_rows // self.shape.rows) if self.space.rows is not None else 1
+
+    @property
+    def column_programs(self) -> Dim:
+        if not self.is_tiled:
+            return 1
+        (column,) = self.space.columns
+        return -(-number(column.extent) // self.body.places[column].block)
+
+    @property
+    def grid(self) -> Dim:
+        return self.row_programs * self.column_programs
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether positions may need 64 bits."""
+        touched = {e.attr[0] for e in self.space.exprs() if e.op == "load"} | {r.store.buffer for r in self.space.roots}
+        points = self.space.n_rows * max((hint(c.extent) for c in self.space.columns), default=1)
+        return hint(points) >= WIDE or any(hint(self.program.buffers[b].size) >= WIDE for b in touched)
+
+    def indices(self) -> list[str]:
+        """Where in the tile each lane is."""
+        lines = []
+        suffix = "[:, None]" if self.rank == 2 else ""
+        row, column_at = "tl.program_id(0)", ""
+        if self.column_programs > 1:
+            column_at = f"tl.program_id(0) % {self.column_programs} * "
+            row = f"tl.program_id(0) // {self.column_programs}"
+        if self.is_wide:
+            row = f"({row}).to(tl.int64)" if "//" in row else f"{row}.to(tl.int64)"
+        if self.space.rows is not None:
+            block = self.shape.rows
+            offset = f"tl.arange(0, {block}){suffix}" if block > 1 or self.rank == 2 else "tl.arange(0, 1)"
+            start = f"{row} * {block} + " if block > 1 else f"{row} + "
+            if self.row_programs == 1 and not self.kernel.is_batch:
+                start, offset = "", f"{offset}.to(tl.int64)" if self.is_wide else offset
+            lines.append(f"x = {start}{offset}")
+            if self.body.places[self.space.rows].is_padded:
+                lines.append(f"x_in = x < {self.length}")
+        if not self.shape.is_looped:
+            for column in self.space.columns:
+                block = self.body.places[column].block
+                lines.append(f"{column.name} = {column_at + str(block) + ' + ' if column_at else ''}tl.arange(0, {block})[None, :]")
+                if self.body.places[column].is_padded:
+                    lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+        return lines
+
+    def splits_ends(self) -> bool:
+        """Whether the last program gets code of its own: masks whose end is an odd number take the vectors out of every access."""
+        rows = self.space.rows
+        if self.shape.kind != "flat" or rows is None:
+            return False
+        return self.kernel.is_batch or (not divides(VECTORS, rows.extent) and self.row_programs > 1)
+
+    def two_ways(self) -> list[str]:
+        rows = self.space.rows
+        assert rows is not None
+        self.body.under({rows: False})
+        head, whole = self.indices(), self.content()
+        self.body.at, self.body.late = Lines(), []
+        self.body.under({rows: True})
+        ends = [line for line in self.indices() if line.startswith("x_in")] + self.content()
+        block = self.shape.rows
+        full = f"if tl.program_id(0) * {block} + {block} <= {self.length}:"
+        return [*head, full, *(f"    {line}" for line in whole), "else:", *(f"    {line}" for line in ends)]
+
+    # content
+
+    def content(self) -> list[str]:
+        if self.shape.is_looped:
+            self.looped()
+        else:
+            self.held()
+        return [*self.body.at.lines, *self.body.late]
+
+    def by_level(self) -> dict[int, list[Root]]:
+        found: dict[int, list[Root]] = {}
+        for root in self.space.roots:
+            found.setdefault(root.level, []).append(root)
+        return dict(sorted(found.items()))
+
+    def axes_of(self, root: Root) -> frozenset[Axis]:
+        """The axes of the tile that a store is made for."""
+        rows = frozenset({self.space.rows} if self.space.rows is not None else ())
+        used = root.store.index.axes.union(*(e.axes for e in root.store.roots()))
+        column = self.space.column_of(used)
+        return rows | ({column} if column is not None else frozenset())
+
+    def barrier(self, level: int) -> None:
+        """What the program stored it may read from here on."""
+        if level and self.space.through:
+            self.body.at.lines.append("tl.debug_barrier()")
+            self.body.at.known = {k: v for k, v in self.body.at.known.items() if not self.is_through(k[0])}
+
+    def is_through(self, node: Expr) -> bool:
+        return node.op == "load" and node.attr[0] in self.space.through
+
+    def held(self) -> None:
+        """All columns of a row are in the tile."""
+        for level, roots in self.by_level().items():
+            self.barrier(level)
+            for root in roots:
+                self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
+
+    def looped(self) -> None:
+        """Columns are walked: a loop per level makes what reductions of that level need, and stores what can be stored."""
+        roots = self.by_level()
+        reductions = self.reductions_by_level()
+        for level in range(max([*roots, *reductions], default=0) + 1):
+            self.barrier(level)
+            here = roots.get(level, [])
+            for column in self.space.columns:
+                stores = [r for r in here if column in self.axes_of(r)]
+                states = [s for s in reductions.get(level, []) if column in s[1]]
+                if stores or states:
+                    self.loop(column, states, stores)
+            for root in here:
+                if not self.axes_of(root) & frozenset(self.space.columns):
+                    self.body.store(root.store, self.axes_of(root), is_late=False)
+
+    def reductions_by_level(self) -> dict[int, list[State]]:
+        found: dict[int, dict[State, None]] = {}
+        levels = levels_of(self.space)
+        for node in self.space.exprs():
+            if node.op == "reduce":
+                kind, axes, _ = node.attr
+                found.setdefault(levels[node], {})[kind, axes, node.args[0]] = None
+        return {level: list(states) for level, states in found.items()}
+
+    def loop(self, column: Axis, states: Sequence[State], stores: Sequence[Root]) -> None:
+        body, outer = self.body, self.body.at
+        place = body.places[column]
+        accumulators = {s: self.start(s, place) for s in states}
+        length = number(column.extent)
+        ragged = length % place.block
+        has_scan = any(e.op == "scan" for e in walk(*(r.store.value for r in stores), *(s[2] for s in states)))
+        whole = length // place.block
+        peels = ragged and whole >= PEELED and not has_scan
+        block = place.block
+
+        def content(is_padded: bool) -> list[str]:
+            body.under({column: is_padded})
+            body.at = Lines(outer, column)
+            if is_padded:
+                body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+            for state in states:
+                self.accumulate(state, accumulators[state])
+            for root in stores:
+                body.store(root.store, self.axes_of(root), is_late=False)
+            lines = body.at.lines
+            body.at = outer
+            return lines
+
+        lane = f"tl.arange(0, {block})[None, :]"
+        main = content(bool(ragged) and not peels)
+        end = whole * block if peels else length
+        loop = "tl.static_range" if length <= SHORT else "range"
+        outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
+        if peels:
+            outer.lines += [f"{column.name} = {end} + {lane}", *content(True)]
+        for state in states:
+            self.finish(state, accumulators[state], place)
+
+    def start(self, state: State, place: Place) -> list[str]:
+        """Neutral states of all lanes."""
+        row = reduction(state[0], state[2].type)
+        lanes = place.block // LANE if takes_in(state, place) else place.block
+        names = []
+        for type_text, neutral in row.state:
+            names.append(self.body.fresh("acc"))
+            self.body.at.lines.append(f"{names[-1]} = tl.full([{self.body.row_block}, {lanes}], {neutral}, {type_text})")
+        return names
+
+    def accumulate(self, state: State, names: Sequence[str]) -> None:
+        node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
+        row, texts = self.body.states_of(node, None)
+        self.body.remark(self.body.at, self.space.owner.get(state[2], ()))
+        place = self.body.places[state[1][0]]
+        if takes_in(state, place):
+            part = f"tl.reshape({texts[0]}, [{self.body.row_block}, {place.block // LANE}, {LANE}])"
+            self.body.at.lines.append(f"{', '.join(names)} = {self.body.use('take_in')}({', '.join(names)}, {part})")
+        elif row.combine in ("add", "mul"):
+            self.body.at.lines.append(f"{names[0]} {'+' if row.combine == 'add' else '*'}= {texts[0]}")
+        else:
+            helper = self.body.use(row.combine)
+            self.body.at.lines.append(f"{', '.join(names)} = {helper}({', '.join([*names, *texts])})")
+
+    def finish(self, state: State, names: Sequence[str], place: Place) -> None:
+        """One state per row."""
+        row = reduction(state[0], state[2].type)
+        ends = list(names)
+        if place.block > 1:
+            helper = self.body.use(row.combine)
+            ends = [self.body.fresh() for _ in names]
+            given = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            self.body.at.lines.append(f"{', '.join(ends)} = tl.reduce({given}, 1, {helper}, keep_dims=True)")
+        self.body.results(row, state, ends)
+
+
+def takes_in(state: State, place: Place) -> bool:
+    """Whether a lane keeps one state for several neighbours: their maximum costs no exchange, and the sum is scaled once for all."""
+    return state[0] == "online_softmax" and place.block >= 32 * LANE
+
+
+def levels_of(space: Space) -> dict[Expr, int]:
+    """The loop in which each node can be known: see `space.py`."""
+    known: dict[Expr, int] = {}
+    stored = {r.store.buffer: r.level for r in space.roots}
+    for node in space.exprs():
+        own = max((known[a] + (a.op == "reduce") for a in node.args), default=0)
+        if node.op == "load" and node.attr[0] in space.through:
+            own = max(own, stored[node.attr[0]] + 1)
+        known[node] = own
+    return known
+
+
+def parameter_names(kernel: TritonKernel) -> dict[str, str]:
+    """What the kernel calls its buffers: the same for equal kernels. A batch calls those of its first row so."""
+    if kernel.rows:
+        return {b: f"p{i}" for i, b in enumerate(kernel.rows[0])}
+    names = {b: f"in{i}" for i, b in enumerate(kernel.reads)}
+    return names | {b: f"out{i}" for i, b in enumerate(kernel.writes)}
+
+
+def function_name(kernel: TritonKernel) -> str:
+    """The kind of kernel and the first operators, as profilers show it."""
+    assert kernel.shape is not None
+    ops = list(dict.fromkeys(o.op.partition(".")[0].strip("_") for o in kernel.origins))[:4]
+    return re.sub(r"\W+", "_", "_".join([kernel.shape.kind, *ops]).replace(" ", "_"))

@@ -1,0 +1,227 @@
+"""A group in the loops of a kernel: rows `x`, and for members with loops of their own columns `r`.
+
+In: a group. Out: its stores over at most one row axis and one column axis each, with what the group itself makes put in where it is
+read. So a value is computed where it is wanted, and a printer that computes equal expressions once keeps it in a register.
+
+A read of another element than the one that was stored goes through memory: the program waits for its own stores. Everything has a level:
+0 is what needs no reduction, and a reduction over level n is known from level n + 1 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from inductor.ir.affine import Axis, Index, digits, of_atom
+from inductor.ir.dims import Dim, is_one, numel, quotient
+from inductor.ir.expr import Expr, holds, rebuild, walk
+from inductor.ir.nest import Nest, Origin, Program, Store
+from inductor.ir.types import is_half
+from inductor.schedule.group import Group
+from inductor.schedule.stages import Stage, Stager
+
+
+class Unprintable(Exception):
+    """Why there is no Triton kernel for a group; it runs as ATen calls."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """A store that the kernel has to do."""
+
+    store: Store
+    level: int
+    is_update: bool  # it overwrites an input
+
+
+@dataclass
+class Space:
+    """`rows` is the axis over all iterations of the shared loops (None: there is one); `columns` are those of the loops inside."""
+
+    rows: Axis | None
+    columns: tuple[Axis, ...]
+    roots: list[Root]
+    stages: list[Stage]  # as the verifier of schedules sees the group
+    through: frozenset[str] = frozenset()  # buffers that are read back from memory
+    owner: Mapping[Expr, tuple[Origin, ...]] = field(default_factory=dict)  # user lines of a value
+
+    @property
+    def n_rows(self) -> Dim:
+        return self.rows.extent if self.rows is not None else 1
+
+    def exprs(self) -> list[Expr]:
+        """Every distinct node, operands first."""
+        return list(walk(*(e for root in self.roots for e in root.store.roots())))
+
+    def column_of(self, axes: Iterable[Axis]) -> Axis | None:
+        """The column axis among some axes."""
+        found = [a for a in self.columns if a in axes]
+        if len(found) > 1:
+            raise Unprintable("one value varies along two different inner loops")
+        return found[0] if found else None
+
+    @property
+    def depth(self) -> int:
+        return max(root.level for root in self.roots)
+
+
+def space_of(group: Group, program: Program, needed: frozenset[str]) -> Space:
+    """The group over rows and columns."""
+    stages = Stager(group, program.mutated).run()
+    stored = [s for stage in stages for m in stage.members for s in m.stores]
+    if any(s.mode != "set" or s.indirect for s in stored) and len(stages) > 1:
+        raise Unprintable("a scatter shares its loops with another step")
+    rows, mapping = flattened("x", ordered(group.outer, [m for stage in stages for m in stage.members]))
+    columns: dict[Dim, Axis] = {}
+    stores: list[tuple[Store, tuple[Origin, ...]]] = []
+    for stage in stages:
+        inner = inner_axes(stage)
+        extent = numel([a.extent for a in inner])
+        known = columns.get(extent)
+        column, inside = flattened(known.name if known else f"r{len(columns)}", inner)
+        if column is not None:
+            columns[extent] = column
+        for nest in stage.members:
+            memo: dict[Expr, Expr] = {}
+            stores += [(s.substitute({**mapping, **inside}, memo), nest.origins) for s in nest.stores]
+    return Inliner(rows, tuple(columns.values()), stages, program, needed).run(stores)
+
+
+def flattened(name: str, axes: Sequence[Axis]) -> tuple[Axis | None, dict[Axis, Index]]:
+    """One axis for several, outermost first, and each of them in terms of it."""
+    length = numel([a.extent for a in axes])
+    if is_one(length):
+        return None, {a: Index(0) for a in axes}
+    whole = Axis(name, length)
+    mapping, below = {}, length
+    for axis in axes:
+        below = quotient(below, axis.extent)
+        mapping[axis] = digits(of_atom(whole) // below, axis.extent)[1]
+    return whole, mapping
+
+
+def ordered(axes: Sequence[Axis], nests: Sequence[Nest]) -> list[Axis]:
+    """Axes in the order in which most of the memory is walked, that of stores first."""
+    votes: list[tuple[int, Index]] = []
+    for nest in nests:
+        for is_store, index in [(1, s.index) for s in nest.stores] + [(0, e.attr[1]) for e in nest.loads()]:
+            walked = [a for a in axes if index.coef(a)]
+            votes.append((2 * numel([a.extent for a in walked]) + is_store, index))
+    best = max(votes, key=lambda v: v[0], default=(0, Index(0)))[1]
+    return sorted(axes, key=lambda a: -abs(best.coef(a)) if best.coef(a) else -(1 << 62))
+
+
+def inner_axes(stage: Stage) -> Sequence[Axis]:
+    """The loops of a stage in an order that suits its accesses; positions of argmax are counted in the order of the reduction."""
+    for node in (e for m in stage.members for e in m.exprs()):
+        if node.op == "reduce" and node.attr[0].startswith("arg"):
+            return node.attr[1] if walked(node.attr[1]) == walked(stage.axes) else stage.axes
+        if node.op == "scan" and walked(stage.axes) != {node.attr[1]}:
+            raise Unprintable("a scan beside other inner loops")
+    for nest in stage.members:
+        if any(e.op == "reduce" and walked(e.attr[1]) != walked(nest.reduced) for e in nest.exprs()):
+            raise Unprintable("reductions over different loops in one nest")
+        if nest.reduced and walked(nest.reduced) != walked(stage.axes):
+            raise Unprintable("a reduction inside another inner loop")
+    return ordered(stage.axes, stage.members)
+
+
+def walked(axes: Iterable[Axis]) -> set[Axis]:
+    """The loops among some that take more than one step."""
+    return {a for a in axes if not is_one(a.extent)}
+
+
+class Inliner:
+    """Puts what the group makes in where it is read, and finds the stores that are left to do."""
+
+    def __init__(self, rows: Axis | None, columns: tuple[Axis, ...], stages: list[Stage], program: Program, needed: frozenset[str]) -> None:
+        self.program, self.needed = program, needed
+        self.rows, self.columns, self.stages = rows, columns, stages
+        self.made: dict[str, Store] = {}
+        self.through: set[str] = set()
+        self.memo: dict[Expr, Expr] = {}
+
+    def run(self, stores: Sequence[tuple[Store, tuple[Origin, ...]]]) -> Space:
+        for store, _ in stores:
+            if store.buffer not in self.program.mutated and store.mode == "set" and not store.indirect:
+                self.made.setdefault(store.buffer, store)  # of a buffer that is written piece by piece the group reads nothing
+        owner: dict[Expr, tuple[Origin, ...]] = {}
+        done = []
+        for store, origins in stores:
+            done.append(self.inlined_store(store))
+            for node in walk(*done[-1].roots()):
+                owner.setdefault(node, origins)
+        through = frozenset(self.through)
+        roots = levelled([s for s in done if self.is_kept(s)], through, self.program.mutated)
+        space = Space(self.rows, self.columns, roots, self.stages, through, owner)
+        for node in space.exprs():
+            space.column_of(node.axes | frozenset(node.attr[1] if node.op == "reduce" else ()))
+        return space
+
+    def is_kept(self, store: Store) -> bool:
+        if store.buffer in self.needed or store.buffer in self.through or self.program.buffers[store.buffer].kind != "temp":
+            return True
+        return any(e.op == "check" for e in walk(*store.roots()))
+
+    def inlined_store(self, store: Store) -> Store:
+        return Store(store.buffer, store.index, self.inlined(store.value), store.mode, tuple(map(self.inlined, store.indirect)))
+
+    def inlined(self, node: Expr) -> Expr:
+        found = self.memo.get(node)
+        if found is None:
+            found = self.memo[node] = self.inlined_once(node)
+        return found
+
+    def inlined_once(self, node: Expr) -> Expr:
+        if node.op == "load" and node.attr[0] in self.made:
+            buffer, index = node.attr
+            source = self.made[buffer]
+            if source.index is index and not node.args:
+                return self.inlined(source.value)
+            self.through.add(buffer)
+        args = tuple(map(self.inlined, node.args))
+        if node.op == "cast" and is_half(args[0].type):
+            (half,) = args
+            if half.op == "cast" and half.args[0].type == node.type and holds(half.args[0], half.type):
+                return half.args[0]  # rounding it again changes nothing
+        return rebuild(node, args, node.attr)
+
+
+def levelled(stores: Sequence[Store], through: frozenset[str], mutated: Collection[str]) -> list[Root]:
+    """The stores with their levels, in their order."""
+    known: dict[Expr, int] = {}
+    stored: dict[str, int] = {}
+    roots: list[Root] = []
+    for store in stores:
+        for node in walk(*store.roots()):
+            if node not in known:
+                own = max((known[a] + (a.op == "reduce") for a in node.args), default=0)
+                if node.op == "load" and node.attr[0] in through:
+                    own = max(own, stored[node.attr[0]] + 1)
+                known[node] = own
+        level = max(known[e] + (e.op == "reduce") for e in store.roots())
+        stored[store.buffer] = max(level, stored.get(store.buffer, 0))
+        roots.append(Root(store, level, store.buffer in mutated))
+    return roots
+
+
+def with_online_sums(space: Space) -> Space:
+    """`m = max(v)` and `sum(exp(v - m))` as two results of one reduction, which goes over the values once."""
+    pairs: dict[Expr, Expr] = {}
+    for node in space.exprs():
+        if node.op == "reduce" and node.attr[0] == "sum" and node.args[0].op == "exp" and node.args[0].args[0].op == "sub":
+            value, most = node.args[0].args[0].args
+            if most.op == "reduce" and most.args[0] is value and most.attr == ("max", node.attr[1], 0):
+                pairs[node], pairs[most] = (Expr("reduce", node.type, (value,), ("online_softmax", node.attr[1], k)) for k in (1, 0))
+    if not pairs:
+        return space
+    memo: dict[Expr, Expr] = {}
+
+    def swapped(node: Expr) -> Expr:
+        if node not in memo:
+            new = pairs.get(node, node)
+            memo[node] = rebuild(new, tuple(map(swapped, new.args)), new.attr)
+        return memo[node]
+
+    stores = [replace(r.store, value=swapped(r.store.value), indirect=tuple(map(swapped, r.store.indirect))) for r in space.roots]
+    return replace(space, roots=levelled(stores, space.through, [r.store.buffer for r in space.roots if r.is_update]))

@@ -1,0 +1,72 @@
+"""Compiles for GPUs: groups of nests become Triton kernels, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from dynamo.trace import emit
+from dynamo.trace.events import Note
+from inductor.ir.nest import Batch, Program
+from inductor.schedule.group import Group
+from inductor.schedule.limits import Limits
+from inductor.schedule.plan import Plan
+from inductor.targets.protocol import Text
+from inductor.targets.triton.bundle import joined, parted
+from inductor.targets.triton.file import kernel_file
+from inductor.targets.triton.kernel import TritonKernel, batch_kernel, kernel_of
+from inductor.targets.triton.machine import Device
+
+REFUSED = "DI020"
+
+LIMITS = Limits(
+    members=48,
+    few_iterations=16,
+    small_work=16384,
+    piece=0,  # what fills a buffer ends before the kernel that scatters to it begins
+    few_results=256,
+    long_reduction=4096,
+    programs=1024,  # eight for each of 132 processors
+    columns=64,
+    large=0,  # torch's allocator takes a microsecond and gives memory back at once
+    large_program=0,
+    align=512,
+)
+
+
+def this_device() -> Device:
+    """The GPU that is there; the usual one where there is none."""
+    if not torch.cuda.is_available():
+        return Device()
+    return Device(processors=torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count)
+
+
+class TritonTarget:
+    """`name` is torch's name of the device; tests run processors' tensors through Triton's interpreter."""
+
+    limits = LIMITS
+
+    def __init__(self, name: str = "cuda") -> None:
+        self.name = name
+        self.device = this_device() if name == "cuda" else Device()
+
+    def kernel(self, name: str, group: Group, program: Program, needed: frozenset[str]) -> TritonKernel:
+        return kernel_of(name, group, program, needed, self.device)
+
+    def batch(self, name: str, batch: Batch, program: Program) -> TritonKernel:
+        return batch_kernel(name, batch, program, self.device)
+
+    def source(self, plan: Plan) -> str:
+        """The files of all kernels. What has no Triton form is noted, with its reason."""
+        kernels = [k for k in plan.kernels if isinstance(k, TritonKernel)]
+        files = [kernel_file(k, plan.program) for k in kernels]
+        for kernel in kernels:
+            if kernel.refusal:
+                emit(Note(REFUSED, f"{kernel.name} runs as ATen calls: {kernel.refusal}", "info"))
+        return joined(files)
+
+    def texts(self, plan: Plan, source: str, graph_id: str) -> Iterator[Text]:
+        """Every kernel's file."""
+        for kernel, text in zip(plan.kernels, parted(source), strict=True):
+            yield Text("kernels", f"{kernel.name}.py", "python", text)
