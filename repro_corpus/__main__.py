@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 
-from repro_corpus.isolated import Server
+from repro_corpus.isolated import Servers
 from repro_corpus.program import BACKENDS, modules_below, programs_of
 
 
@@ -19,19 +19,19 @@ def main() -> int:
     arguments = parser.parse_args()
     modules = modules_below(arguments.where) if hasattr(importlib.import_module(arguments.where), "__path__") else [arguments.where]
     programs = [p for m in modules for p in programs_of(m) if arguments.k in p.id]
-    server = Server()
+    servers = Servers()
     bad = 0
     for program in programs:
-        for backend in program.backends:
+        for backend in reversed(program.backends):
             if arguments.backend and backend not in arguments.backend:
                 continue
-            verdict = server.run(program, backend)
+            verdict = servers.run(program, backend)
             print(f"{verdict.outcome:10} {backend:10} {program.id}", flush=True)
             if verdict.outcome != "equal":
                 bad += 1
                 print("\n".join(f"    {line}" for line in verdict.lines))
                 print("".join(f"    | {line}\n" for line in verdict.output.splitlines()[-30:]), end="")
-    server.close()
+    servers.close()
     sys.stdout.flush()
     print(f"{len(programs)} programs, {bad} differences", file=sys.stderr)
     return bool(bad)

@@ -3,6 +3,9 @@
 A server process imports both once and forks for every request, so a program that crashes, hangs or leaves torch in a bad state tells
 nothing about the next one. The compiled run comes first: imports of the eager run could hide what is missing. Then eager, then
 compiled again, which must find what the first run compiled still true.
+
+Some programs make torch load its own compiler, which takes ten times as long as the program. Once one has run on a backend, its other
+backends may run where that is loaded already (`Servers`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import weakref
 import zlib
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any, NoReturn
@@ -28,17 +32,26 @@ from typing import IO, Any, NoReturn
 import torch
 
 import dynamo
+from dynamo.surroundings.collector import paused
 from repro_corpus.observe import differences, observe
 from repro_corpus.program import Program, programs_of
 
 
 @dataclass
 class Verdict:
-    """`outcome`: equal, different, crashed, hung. `lines` say how; `output` is what the process wrote to its streams."""
+    """`outcome`: equal, different, crashed, hung. `lines` say how; `output` is what the process wrote to its streams.
+
+    `loaded` are those of HEAVY that the process had loaded in the end.
+    """
 
     outcome: str
     lines: list[str] = field(default_factory=list)
     output: str = ""
+    loaded: list[str] = field(default_factory=list)
+
+
+# What torch loads late and slowly, the costliest first: 2 s, which includes the others; 1 s, likewise.
+HEAVY = ("torch._dynamo", "torch.distributed.tensor", "torch.fx.experimental.symbolic_shapes")
 
 
 def check(program: Program, backend: str) -> list[str]:
@@ -59,11 +72,10 @@ def _plain(fn: Any = None, **options: Any) -> Any:
 
 
 class Server:
-    """A warmed process that forks for each program. Closed with `close()`."""
+    """A warmed process that forks for each program, with `loaded` imported beforehand. Closed with `close()`."""
 
-    def __init__(self, timeout: float = 300.0) -> None:
-        self.timeout = timeout
-        command = [sys.executable, "-m", "repro_corpus.isolated", str(timeout)]
+    def __init__(self, timeout: float = 300.0, loaded: str = "") -> None:
+        command = [sys.executable, "-m", "repro_corpus.isolated", str(timeout), loaded]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, program: Program, backend: str) -> Verdict:
@@ -80,15 +92,48 @@ class Server:
         self.process.communicate()
 
 
-def _warm() -> None:
+class Servers:
+    """A server where nothing is loaded, and one for each of HEAVY that a program turned out to load. Closed with `close()`.
+
+    Give a program's deepest backend first: that one sees a process where torch's compiler isn't loaded.
+    """
+
+    def __init__(self) -> None:
+        self.servers: dict[str, Server] = {}
+        self.loaded: dict[str, str] = {}
+
+    def run(self, program: Program, backend: str) -> Verdict:
+        known = self.loaded.get(program.id, "")
+        if known not in self.servers:
+            self.servers[known] = Server(loaded=known)
+        verdict = self.servers[known].run(program, backend)
+        self.loaded.setdefault(program.id, next(iter(verdict.loaded), ""))
+        return verdict
+
+    def close(self) -> None:
+        for server in self.servers.values():
+            server.close()
+
+
+def _warm(loaded: str) -> None:
     """Import the compiler, which otherwise every child would do anew; nothing is compiled here, and what programs import is not touched."""
+    if loaded:
+        importlib.import_module(loaded)
     for package in ("dynamo", "inductor"):
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            if module.name not in _NOT_WARMED:
+            if not module.name.startswith(_NOT_WARMED):
                 importlib.import_module(module.name)
 
 
-_NOT_WARMED = frozenset({"dynamo.backends.peer", "dynamo.script_adapter", "dynamo.export.handover"})  # they import torch's own compiler
+def _old_finalizers(run_at_exit: bool) -> None:
+    """Those of torch's operator libraries, made before the fork, take longer to run than most programs."""
+    for finalizer in _OLD_FINALIZERS:
+        finalizer.atexit = run_at_exit
+
+
+_OLD_FINALIZERS: list[weakref.finalize[..., Any]] = []
+# The first three import the peer, the last imports Triton, which CPU programs never meet.
+_NOT_WARMED = ("dynamo.peer.watching", "dynamo.peer.script_adapter", "dynamo.export.handover", "inductor.targets.triton")
 
 
 def _serve(timeout: float) -> None:
@@ -113,7 +158,8 @@ def _forked(module: str, name: str, backend: str, output: IO[str], timeout: floa
         os.dup2(output.fileno(), 2)
         (program,) = [p for p in programs_of(module) if p.name == name]
         with os.fdopen(write, "w") as pipe:
-            pipe.write(json.dumps(_in_child(program, backend)))
+            lines = _in_child(program, backend)
+            pipe.write(json.dumps([lines, [name for name in HEAVY if name in sys.modules]]))
         _end(whole=backend == program.backends[-1] and zlib.crc32(program.id.encode()) % 3 == 0)
     os.close(write)
     exited = os.pidfd_open(child)
@@ -129,10 +175,10 @@ def _forked(module: str, name: str, backend: str, output: IO[str], timeout: floa
     if not is_done:
         return Verdict("hung", [f"no end after {timeout:.0f} s"], said)
     code = os.waitstatus_to_exitcode(status)
-    lines = json.loads(text) if text else []
+    lines, loaded = json.loads(text) if text else ([], [])
     if code:
-        return Verdict("crashed", [*lines, f"the process ended with {code}"], said)
-    return Verdict("different" if lines else "equal", lines, said)
+        return Verdict("crashed", [*lines, f"the process ended with {code}"], said, loaded)
+    return Verdict("different" if lines else "equal", lines, said, loaded)
 
 
 def _in_child(program: Program, backend: str) -> list[str]:
@@ -147,10 +193,11 @@ def _end(whole: bool) -> NoReturn:
     """The interpreter's own end belongs to the program: some failures show only there.
 
     It takes ten times as long as most programs, nearly all of it for modules that were imported before the fork, so it runs on one
-    backend of every third program, always the same ones, without a search for cycles among what is old. Threads are waited for and
-    functions of `atexit` run on all.
+    backend of every third program, always the same ones, without a search for cycles among what is old. Threads are waited for, and
+    functions of `atexit` and finalizers of what a program made run on all.
     """
     if whole:
+        _old_finalizers(run_at_exit=True)
         gc.collect(1)
         gc.freeze()
         sys.exit(0)
@@ -163,5 +210,11 @@ def _end(whole: bool) -> NoReturn:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    _warm()
+    _warm(sys.argv[2])
+    _OLD_FINALIZERS += weakref.finalize._registry  # type: ignore[attr-defined]
+    _old_finalizers(run_at_exit=False)
+    gc.collect()
+    gc.freeze()  # else each child's collector walks, and so copies, all that was imported here
+    with paused():  # that this process has frozen objects is found out once, here
+        pass
     _serve(float(sys.argv[1]))

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from dynamo import internal_errors
-from dynamo.modes import surroundings
+from dynamo.surroundings.modes import surroundings
 from repro_corpus.program import Compile, Program
 
 _OURS = re.compile(r"\[DD\d+\]")

@@ -1,0 +1,22 @@
+"""Lowering crashes in the backward only.
+
+    DYNAMO_FAULT='lower-segfault:op=cos,backward=1' python backward_segfault.py
+"""
+
+import torch
+
+import dynamo
+
+
+def model(x, w):
+    y = (x * w).relu()
+    y = torch.sin(y + 1) - w.abs()
+    return y.sum(1) * 0.5
+
+
+torch.manual_seed(0)
+x, w = torch.randn(8, 16), torch.randn(8, 16)
+dynamo.config.suppress_errors = False
+x.requires_grad_()
+dynamo.compile(model)(x, w).sum().backward()
+print(x.grad.shape)

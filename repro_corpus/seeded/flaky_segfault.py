@@ -1,0 +1,20 @@
+"""The compiled sine crashes three times in ten.
+
+    DYNAMO_FAULT='run-segfault:p=0.3' python flaky_segfault.py
+"""
+
+import torch
+
+import dynamo
+
+
+def model(x, w):
+    gate = torch.sigmoid(w - x.mean(1, keepdim=True))
+    z = torch.sin(x * gate)
+    return (z + w).exp().sum(0) - gate.sum(0)
+
+
+torch.manual_seed(0)
+x, w = torch.randn(8, 16), torch.randn(8, 16)
+dynamo.config.suppress_errors = False
+print(dynamo.compile(model)(x, w).shape)
