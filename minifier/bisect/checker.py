@@ -1,0 +1,45 @@
+"""What stands between capture and backends while a script is bisected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynamo.backends import registry
+from dynamo.decisions import current_compile
+from dynamo.graph.lazy import forward_of
+from minifier.bisect.bisecting import bisect_graph
+
+
+class Checker:
+    """Stands between capture and backends: graphs run in eager, and each is checked when it is called first."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None], backend: str, draws: int, graph: str) -> None:
+        self.tell, self.backend, self.draws, self.graph = tell, backend, draws, graph
+
+    def between(self, name: str, backend: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in the place of a backend."""
+        if self.backend and self.backend != name:
+            name, backend = registry.looked_up(self.backend)
+
+        def captured(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+            graph = current_compile()
+            run, waiting = forward_of(gm), [graph] if self.graph in ("", graph) else []
+
+            def call(*args: Any) -> Any:
+                if waiting:
+                    self.check(waiting.pop(), gm, args, name, backend)
+                return run(*args)
+
+            return call
+
+        return captured
+
+    def check(self, graph: str, gm: Any, values: Sequence[Any], name: str, backend: Callable[..., Any]) -> None:
+        self.tell({"started": graph})
+        try:
+            report = bisect_graph(gm, values, name, backend, graph=graph, draws=self.draws)
+        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError) as e:
+            self.tell({"graph": graph, "problem": f"{type(e).__name__}: {e}".splitlines()[0][:300]})
+        else:
+            self.tell({"graph": graph, "report": report.to_json()})

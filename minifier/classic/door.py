@@ -1,0 +1,194 @@
+"""What stands between capture and backends where `repro_after` is set: it writes down graphs that fail, and changes nothing else.
+
+| level | what is written, and when |
+|---|---|
+| 1 | the graph that failed, as a script |
+| 2 | a launcher of the minifier for the graph that failed |
+| 3 | such a launcher for every graph, before it is compiled, and again with its real inputs before it first runs |
+| 4 | a launcher for a graph whose results are not eager's, which also ends the program |
+"""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from dynamo import config
+from dynamo.decisions import current_compile
+from minifier.classic.files import Files
+from minifier.engine import Signature, Verdict
+from minifier.graph.fx import from_fx
+from minifier.graph.ir import Graph
+from minifier.graph.oracle import Setting, judge
+from minifier.isolation.child import failure
+from minifier.recorder import ahead_of_time, backend_name, plain_options, set_options
+from minifier.state import captured
+
+Run = Callable[..., Any]
+DUMP, LAUNCH, ALWAYS, ACCURACY = 1, 2, 3, 4
+
+
+class AccuracyError(RuntimeError):
+    """A compiled graph does not compute what eager does (level 4)."""
+
+
+def between(name: str, backend: Run) -> Run:
+    """What is used in the place of a backend, by the options `repro_after`, `repro_level` and `repro_dir`."""
+    asked, wanted = str(config.repro_after), backend_name(name, backend)
+    files = Files(Path(config.repro_dir) if config.repro_dir else default_folder())
+    if asked == "aot":
+        if wanted != "inductor":
+            return backend  # makes no ATen graphs, or none that anybody else sees
+        return _ahead_of_time(files)
+
+    def watched(gm: Any, inputs: Sequence[Any], **options: Any) -> Run:
+        case = _Case(files, "dynamo", wanted, current_compile(), gm, False, plain_options(options))
+        return case.watch(lambda: backend(gm, inputs, **options), inputs)
+
+    return watched
+
+
+def default_folder() -> Path:
+    """A folder of this user's for temporary files; nothing is put into the current one unless somebody asks."""
+    folder = Path(tempfile.gettempdir()) / f"minifier_{getpass.getuser()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to somebody else; set REPRO_DIR")
+    return folder
+
+
+def _ahead_of_time(files: Files) -> Run:
+    from inductor.compile import compile_graph  # noqa: PLC0415  # only where ATen graphs are asked for
+
+    def take(gm: Any, inputs: Sequence[Any], is_backward: bool) -> Run:
+        name = f"{current_compile()}.{'bw' if is_backward else 'fw'}"
+        case = _Case(files, "aot", "inductor", name, gm, is_backward, {})
+        return case.watch(lambda: compile_graph(gm, inputs, is_backward=is_backward), [_like(i) for i in inputs])
+
+    return ahead_of_time(take)
+
+
+def _like(value: Any) -> Any:
+    """A value as an example says: the graph has not been called yet, so there are no real ones."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return made.normal_() if made.is_floating_point() or made.is_complex() else made.zero_()
+
+
+class _Case:
+    """One graph on its way through a backend."""
+
+    def __init__(
+        self, files: Files, after: str, backend: str, name: str, gm: Any, is_backward: bool, arguments: dict[str, Any]
+    ) -> None:
+        self.files, self.after, self.backend, self.name = files, after, backend, name
+        self.gm = fx.GraphModule(gm, copy.deepcopy(gm.graph))  # a backend may write into the one it gets
+        self.is_backward, self.arguments = is_backward, arguments
+        self.level = int(config.repro_level)
+
+    def watch(self, compile: Callable[[], Run], examples: Sequence[Any]) -> Run:
+        """Compile, and give what runs in the place of the result."""
+        if self.level == ALWAYS:
+            self._written(examples, None)
+        if self.level == ACCURACY and self.after == "dynamo":
+            self._compare(examples)
+        try:
+            call = compile()
+        except Exception as e:
+            self._failed(examples, e, "compile")
+            raise
+        is_first = [True]
+
+        def run(*args: Any) -> Any:
+            values = args[0] if self.after == "aot" else args
+            if is_first:
+                is_first.clear()
+                if self.level == ALWAYS and self.after == "aot":
+                    self._written(values, None)
+                if self.level == ACCURACY and self.after == "aot":
+                    self._compare(values)
+            kept = list(values)  # a backward graph empties the list it is given
+            try:
+                return call(*args)
+            except Exception as e:
+                self._failed(kept, e, "run")
+                raise
+
+        return run
+
+    def _failed(self, values: Sequence[Any], error: Exception, doing: str) -> None:
+        if self.level in (DUMP, LAUNCH):
+            place = self._written(values, failure(error, doing))
+            if place is not None:
+                error.add_note(_MESSAGE[self.level].format(path=place))
+
+    def _compare(self, values: Sequence[Any]) -> None:
+        """Raises AccuracyError."""
+        graph = self._graph(values)
+        if graph is None:
+            return
+        plain = self._setting()
+        for setting in (plain, replace(plain, backward=True)) if self._has_gradients(graph) else (plain,):
+            with torch.random.fork_rng(), config.patch(repro_after=""):
+                outcome = judge(graph, setting)
+            if outcome.verdict is Verdict.INVALID:
+                self.files.say(f"graph {self.name} can't be compared with eager: {outcome.detail.strip()}")
+            elif outcome.verdict is Verdict.INTERESTING:
+                place = self.files.launcher(self.name, graph, setting)
+                config.suppress_errors = False  # else a graph that raises when it is called would be run in eager
+                raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {outcome.detail}. {_MESSAGE[LAUNCH].format(path=place)}")
+
+    def _has_gradients(self, graph: Graph) -> bool:
+        return self.after == "dynamo" and torch.is_grad_enabled() and any(i.requires_grad for i in graph.inputs)
+
+    def _written(self, values: Sequence[Any], signature: Signature | None) -> Path | None:
+        """Where the graph was written; None where it can't be."""
+        graph = self._graph(values)
+        if graph is None:
+            return None
+        setting = replace(self._setting(), backward=self._has_gradients(graph))
+        if self.level == DUMP and signature is not None:
+            return self.files.repro(graph, setting, signature)
+        place = self.files.launcher(self.name, graph, setting, keeps=self.level == ALWAYS)
+        if self.level != ALWAYS:
+            self.files.say(_MESSAGE[LAUNCH].format(path=place))
+        return place
+
+    def _graph(self, values: Sequence[Any]) -> Graph | None:
+        try:
+            with torch.random.fork_rng():
+                return from_fx(self.gm, values, self.files.store)
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
+            self.files.say(f"graph {self.name} can't be written down: {type(e).__name__}: {e}")
+            return None
+
+    def _setting(self) -> Setting:
+        state = captured()
+        return Setting(
+            self.backend,
+            self.after,
+            self.level == ACCURACY,
+            seed=state.seed,
+            threads=state.threads,
+            store=str(self.files.store.absolute()),
+            is_backward=self.is_backward,
+            arguments=self.arguments,
+            options=set_options(),
+            state=state,
+        )
+
+
+_MESSAGE = {
+    DUMP: "The graph was written to {path}.",
+    LAUNCH: "Minifier script written to {path}. Run this script to find the smallest traced graph which reproduces this error.",
+}

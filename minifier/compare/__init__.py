@@ -1,0 +1,1 @@
+"""Comparing numbers of two runs of one program: what rounding explains, and what it does not."""

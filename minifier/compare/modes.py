@@ -1,0 +1,224 @@
+"""Runs of a program in eager that measure what rounding does to it.
+
+`Recorded` keeps the random draws of a run; `Exact` runs the same program in float64 on the same draws; `Noisy` runs it with another
+rounding of every operation (Monte Carlo arithmetic): what such runs differ by is what any correct compiler may differ by.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from dynamo.ops.facts import facts_of
+from minifier.compare import rows
+
+OpOverload = torch._ops.OpOverload
+_WIDER = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
+
+
+NOTHING = "nothing drawn"  # by an operator that may: attention without dropout
+
+
+class NoReference(RuntimeError):
+    """A program that has no float64 run: the message names the operator."""
+
+
+def wide_type(dtype: torch.dtype) -> torch.dtype:
+    """float64 for floats, complex128 for complex numbers, else the dtype itself."""
+    return torch.float64 if dtype.is_floating_point else _WIDER.get(dtype, dtype)
+
+
+def widened(value: Any) -> Any:
+    """A tensor in the wide type of its dtype; a dtype as its wide type; anything else as it is."""
+    if isinstance(value, torch.Tensor):
+        return value.to(wide_type(value.dtype))
+    return wide_type(value) if isinstance(value, torch.dtype) else value
+
+
+@dataclass(frozen=True)
+class State:
+    """Of the generator, before an operator that draws and computes at once."""
+
+    state: torch.Tensor
+
+
+@dataclass
+class Draws:
+    """What the operators of a run gave that draw, in order: of dropout the mask, of others results; NOTHING if none was drawn."""
+
+    values: list[Any] = field(default_factory=list)
+
+
+class Recorded(TorchDispatchMode):
+    """Keeps the draws of what runs inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.draws = Draws()
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not isinstance(op, OpOverload) or not facts_of(op).random:
+            return op(*args, **(kwargs or {}))
+        before = torch.get_rng_state()
+        result = op(*args, **(kwargs or {}))
+        base = facts_of(op).base
+        if base.startswith(rows.COMPUTES):
+            drawn: Any = NOTHING if torch.equal(before, torch.get_rng_state()) else State(before)
+        else:
+            drawn = tree_map(_kept, result[1] if base == rows.DROPOUT else result)
+        self.draws.values.append(drawn)
+        return result
+
+
+class _Replaying(TorchDispatchMode):
+    """Gives the draws of an earlier run in the place of new ones. Raises NoReference where the program draws differently."""
+
+    def __init__(self, draws: Draws) -> None:
+        super().__init__()
+        self.draws = iter(draws.values)
+
+    def next_drawn(self, op: OpOverload) -> Any:
+        """What the operator drew in eager, or None of one that draws nothing. Operators that may draw come in one order."""
+        if not facts_of(op).random:
+            return None
+        kept = next(self.draws, None)
+        if kept is None:
+            raise NoReference(f"{op} draws once more than in eager")
+        return None if isinstance(kept, str) else kept
+
+    def drawn(self, op: OpOverload, kept: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The result of a random operator."""
+        facts = facts_of(op)
+        if facts.base == rows.DROPOUT:
+            keep = 1.0 - float(args[1])
+            mask = kept.to(args[0].dtype)
+            return args[0] * mask * (1.0 / keep if keep else 0.0), kept.clone()
+        if facts.writes == (0,) and isinstance(kept, torch.Tensor):
+            return args[0].copy_(kept)
+        if facts.writes:
+            raise NoReference(f"{op} writes what it draws to an argument")
+        return tree_map(self.again, kept)
+
+    def again(self, value: Any) -> Any:
+        return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+class Exact(_Replaying):
+    """Every float is float64, whatever the program asks for. Give it inputs that are `widened`."""
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not isinstance(op, OpOverload):
+            return op(*args, **kwargs)
+        facts = facts_of(op)
+        if facts.base in rows.BITS and any(isinstance(a, torch.dtype) for a in (*args, *kwargs.values())):
+            raise NoReference(f"{op} looks at the bits of numbers")
+        args, kwargs = tree_map(_wide_dtype, (args, kwargs))
+        if facts.base in rows.HALF_TO_FLOAT:
+            args = (*args[:2], False)
+        drawn = self.next_drawn(op)
+        if isinstance(drawn, State):
+            raise NoReference(f"{op} draws and computes at once")
+        if drawn is not None:
+            return self.drawn(op, drawn, args, kwargs)
+        if facts.uniform and "dtype" not in kwargs:
+            kwargs = {**kwargs, "dtype": wide_type(_default_of(args))}
+        try:
+            return tree_map(_only_wide, op(*args, **kwargs))
+        except (NotImplementedError, TypeError) as e:
+            raise NoReference(f"{op} has no float64 form: {e}") from e
+
+    def again(self, value: Any) -> Any:
+        return widened(value).clone() if isinstance(value, torch.Tensor) else value
+
+
+class Noisy(_Replaying):
+    """Rounds every operation differently: results are off by up to `amplitude` roundings of their dtype, at random.
+
+    Operators that round nothing (copies, comparisons, `relu`) stay exact. Sums get the noise that adding in any order could have.
+    """
+
+    def __init__(self, draws: Draws, seed: int, amplitude: float = 1.0) -> None:
+        super().__init__(draws)
+        self.amplitude = amplitude
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not isinstance(op, OpOverload):
+            return op(*args, **kwargs)
+        facts = facts_of(op)
+        drawn = self.next_drawn(op)
+        if isinstance(drawn, State):
+            torch.set_rng_state(drawn.state)
+        elif drawn is not None:
+            return self.drawn(op, drawn, args, kwargs)
+        scale = 0.0 if facts.views or facts.shares else rows.roundings(facts.base, args)
+        if not scale:
+            return op(*args, **kwargs)
+        given = tree_map(self.shaken, args) if scale == rows.SUM and not facts.writes else args
+        result = op(*given, **kwargs)
+        terms = rows.terms(facts.base, args, result)
+        return tree_map(lambda value: self.off(value, _unit(value), scale * math.sqrt(terms)), result)
+
+    def shaken(self, value: Any) -> Any:
+        """An operand of a sum: each addend off by a rounding, which is what adding them in another order can do at most on average."""
+        return self.off(value.clone(), 0.0, 1.0) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+    def off(self, value: Any, unit: float, roundings: float) -> Any:
+        """The tensor, changed in place where its numbers are rounded: by `unit`, and by roundings of the type it is computed in."""
+        if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()) or not value.numel():
+            return value
+        if value.device.type == "meta" or value.layout is not torch.strided or _overlaps(value):
+            return value
+        eps = min((unit + torch.finfo(_inside(value.dtype)).eps * roundings) * self.amplitude, 0.5)
+        noise = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).mul_(2 * eps).add_(1 - eps).to(value.device)
+        with torch.no_grad():
+            wide = value.to(wide_type(value.dtype))
+            finite = torch.isfinite(wide)
+            value.copy_(torch.where(finite, wide * noise, wide))
+        return value
+
+
+def _inside(dtype: torch.dtype) -> torch.dtype:
+    """What kernels compute in: 16-bit types in float32."""
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
+
+
+def _unit(value: Any) -> float:
+    """The rounding of a result to its dtype, where it was computed in a wider one."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or _inside(value.dtype) is value.dtype:
+        return 0.0
+    return torch.finfo(value.dtype).eps
+
+
+def _overlaps(value: torch.Tensor) -> bool:
+    return any(s == 0 and n > 1 for n, s in zip(value.shape, value.stride(), strict=True))
+
+
+def _kept(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _wide_dtype(value: Any) -> Any:
+    return wide_type(value) if isinstance(value, torch.dtype) else value
+
+
+def _only_wide(value: Any) -> Any:
+    """Operators that make floats of nothing (`rand`, `full` of a number) make them in the default dtype."""
+    if isinstance(value, torch.Tensor) and value.dtype != wide_type(value.dtype):
+        return value.to(wide_type(value.dtype))
+    return value
+
+
+def _default_of(args: Sequence[Any]) -> torch.dtype:
+    fill = args[-1] if args and not isinstance(args[-1], (list, tuple)) else 0.0
+    if isinstance(fill, bool):
+        return torch.bool
+    return torch.int64 if isinstance(fill, int) and len(args) > 1 else torch.get_default_dtype()

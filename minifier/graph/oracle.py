@@ -1,0 +1,241 @@
+"""The oracle for graphs, in the child: eager first, which must work, then compiled, which may not."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from dynamo import config
+from dynamo.backends.registry import lookup_backend
+from dynamo.peer import patient
+from minifier.engine import Kind, Outcome, Signature, Verdict
+from minifier.graph.compare import Difference, difference
+from minifier.graph.draws import DrawnAs
+from minifier.graph.fx import bind, execute, to_fx
+from minifier.graph.ir import Graph, load
+from minifier.graph.names import resolve
+from minifier.graph.values import inputs_of
+from minifier.isolation.child import failure, stage
+from minifier.state import State, applied
+
+VARIABLE = "DYNAMO_DEBUG_ORACLE"  # how the setting gets to the child
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a graph is judged.
+
+    `after` is `dynamo` (a captured graph goes to a backend) or `aot` (an ATen graph goes to the compiler of ATen graphs, which is then
+    `backend`). Backends are names or `module:function`. Results count as a failure only with `accuracy`. `backward` runs gradients too;
+    `is_backward`: the graph is itself a backward one. `engine` `torch`: torch's compiler is the one that is judged. It gets `arguments`
+    with the graph, and has `options` set. `state` is what everything runs under; None: without gradients, or with them for `backward`.
+    """
+
+    backend: str = "inductor"
+    after: str = "dynamo"
+    accuracy: bool = False
+    backward: bool = False
+    seed: int = 0
+    threads: int = 1
+    store: str = ""
+    engine: str = "dynamo"
+    is_backward: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    state: State | None = None
+
+    @property
+    def under(self) -> State:
+        """The state that everything runs under."""
+        return self.state or State(grad=self.backward, seed=self.seed, threads=self.threads)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; `from_json` gives the setting back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Setting:
+        """Raises TypeError, ValueError or KeyError for data that `to_json` did not make."""
+        state = data["state"]
+        return cls(**{**data, "state": None if state is None else State.from_json(state)})
+
+    def environment(self) -> dict[str, str]:
+        """What a child reads this setting from."""
+        found = {VARIABLE: json.dumps(self.to_json())}
+        return {**found, "TORCHINDUCTOR_COMPILE_THREADS": "1"} if self.engine == "torch" else found
+
+    @classmethod
+    def from_environment(cls) -> Setting:
+        return cls.from_json(json.loads(os.environ[VARIABLE]))
+
+
+def warm() -> None:
+    """Compile a small graph with the backend of the setting, on one thread: teams of threads don't survive a fork."""
+    torch.set_num_threads(1)
+    setting = Setting.from_environment()
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    target = torch.ops.aten.neg.default if setting.after == "aot" else torch.neg
+    graph.output((graph.call_function(target, (x,)),))
+    value = torch.ones(3)
+    with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
+        compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
+
+
+def ask(path: Path) -> Outcome:
+    """Judge the candidate at `path`."""
+    setting = Setting.from_environment()
+    stage("build", counts=False)
+    return judge(load(path.read_bytes()), setting)
+
+
+def judge(graph: Graph, setting: Setting) -> Outcome:
+    """Eager, then compiled, on the same values and random numbers, under the state of the setting."""
+    with applied(setting.under), config.patch(suppress_errors=False):  # a backward is built when it is called first
+        return _judged(graph, setting)
+
+
+def _judged(graph: Graph, setting: Setting) -> Outcome:
+    store = Path(setting.store) if setting.store else None
+    stage("eager", counts=False)
+    try:
+        expected = _run(lambda values: execute(graph, values), graph, store, setting)
+        module = to_fx(graph)
+        first = inputs_of(graph, store)
+        given = bind(module, graph, first)
+        compiler = compiler_of(setting)
+    except Exception as e:  # noqa: BLE001  # a program that doesn't work in eager tells nothing
+        return Outcome(Verdict.INVALID, failure(e, "eager"), detail=str(e)[:2000])
+    doing = "compile"
+    stage(doing, counts=True)
+    try:
+        call = compiler(module, given)
+        doing = "run"
+        stage(doing, counts=True)
+        arguments = [i.id for i in graph.inputs if not i.is_attribute]
+        held = {i.id: first[i.id] for i in graph.inputs if i.is_attribute}  # compiled code knows them by identity
+        found = _run(lambda values: list(call(*(values[a] for a in arguments))), graph, store, setting, held)
+    except Exception as e:  # noqa: BLE001  # this is what is looked for
+        return Outcome(Verdict.INTERESTING, failure(e, doing), detail=f"{type(e).__name__}: {e}"[:2000])
+    if not setting.accuracy:
+        return Outcome(Verdict.BORING)
+    stage("compare", counts=False)
+    wrong = difference(found, expected)
+    if wrong is not None and wrong.kind == "value":
+        wrong = difference(found, expected, _exact(graph, store, setting))
+    return Outcome(Verdict.BORING) if wrong is None else Outcome(Verdict.INTERESTING, signature_of(wrong), detail=wrong.text)
+
+
+def signature_of(wrong: Difference) -> Signature:
+    """The signature of a wrong result: its class alone, since numbers differ from one candidate to the next."""
+    return Signature(Kind.ACCURACY, accuracy=wrong.kind)
+
+
+Compiler = Callable[[fx.GraphModule, Sequence[torch.Tensor]], Callable[..., Any]]
+
+
+def compiled(module: fx.GraphModule, inputs: Sequence[torch.Tensor], setting: Setting) -> Callable[..., Any]:
+    """What the backend makes of a graph, called with its inputs one by one. Raises whatever the compiler does."""
+    return compiler_of(setting)(module, inputs)
+
+
+def compiler_of(setting: Setting) -> Compiler:
+    """The compiler of a setting, with its options set. Raises Unsupported or UnknownBackend where there is none of that name, ConfigError
+    or AttributeError where it has no such option: no fault of a compiler."""
+    return _torchs(setting) if setting.engine == "torch" else _ours(setting)
+
+
+def _torchs(setting: Setting) -> Compiler:
+    patient.set_options(setting.options)
+    backend = _resolved(setting.backend)
+    return lambda module, inputs: patient.compiled(module, backend, setting.arguments)
+
+
+def _ours(setting: Setting) -> Compiler:
+    for name, value in setting.options.items():
+        setattr(config, name, value)
+    if setting.after == "aot":
+        name = "inductor.compile:compile_graph" if setting.backend == "inductor" else setting.backend
+        compiler = resolve(name.replace(":", "."))
+        if "is_backward" in inspect.signature(compiler).parameters:
+            compiler = functools.partial(compiler, is_backward=setting.is_backward)
+        return functools.partial(_aten_compiled, compiler)
+    backend = _resolved(setting.backend)
+    if isinstance(backend, str):
+        backend = lookup_backend(backend)[1]
+
+    def compile_aloud(module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        with config.patch(suppress_errors=False):  # a graph that can't be built would run in eager, with a warning
+            return backend(module, list(inputs), **setting.arguments) or module.forward
+
+    return compile_aloud
+
+
+def _resolved(backend: str) -> Any:
+    """The function of `module:function`; any other name is the engine's to find."""
+    return resolve(backend.replace(":", ".")) if ":" in backend else backend
+
+
+def _aten_compiled(compiler: Callable[..., Any], module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """An ATen graph under a compiler of ATen graphs, which reads from `meta` what values look like and is called with one list."""
+    from dynamo.fake import FakeMode  # noqa: PLC0415  # of our compiler, which a backend of the user's does not need
+
+    with FakeMode() as mode, torch.no_grad():
+        fakes = [mode.from_real(i) for i in inputs]
+        _Described(module).run(*fakes)
+    made = compiler(module, fakes)
+    return lambda *args: made(list(args))
+
+
+class _Described(fx.Interpreter):
+    """Writes the value of each node into its `meta`."""
+
+    def run_node(self, n: fx.Node) -> Any:
+        n.meta["val"] = super().run_node(n)
+        return n.meta["val"]
+
+
+Values = dict[int, torch.Tensor]
+
+
+def _run(call: Callable[[Values], list[Any]], graph: Graph, store: Path | None, setting: Setting, held: Values | None = None) -> list[Any]:
+    """Results on fresh values of the inputs, but for `held`; then gradients, if wanted; then inputs, which may have been written to:
+    those of a backward graph are its own to write to."""
+    values = {**inputs_of(graph, store), **(held or {})}
+    torch.manual_seed(setting.under.seed)
+    needs = [v for v in values.values() if v.requires_grad] if setting.backward else []
+    found = call(values)
+    roots = [f for f in found if isinstance(f, torch.Tensor) and f.requires_grad]
+    grads: Sequence[Any] = ()
+    if needs and roots:
+        grads = torch.autograd.grad(roots, needs, [torch.ones_like(r) for r in roots], allow_unused=True)
+    return [_kept(v) for v in (*found, *grads, *(() if setting.is_backward else values.values()))]
+
+
+def _kept(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _exact(graph: Graph, store: Path | None, setting: Setting) -> list[Any] | None:
+    """The results with float64 in the place of every other float and the same random numbers, or None where that can't be run."""
+    given = [getattr(torch, i.spec.dtype) for i in graph.inputs]
+    drawn = next((d for d in given if d.is_floating_point and d is not torch.float64), torch.float64)
+
+    def wide(values: Values) -> list[Any]:
+        return execute(graph, {k: v.to(torch.float64) if v.is_floating_point() else v for k, v in values.items()})
+
+    try:
+        with DrawnAs(drawn):
+            return _run(wide, graph, store, setting)
+    except (RuntimeError, TypeError, ValueError):
+        return None

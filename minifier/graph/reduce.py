@@ -1,0 +1,65 @@
+"""From a failing graph to the smallest one that fails the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from minifier.engine import Candidate, Listener, Options, Result, Rule, minimise
+from minifier.graph.ir import Graph, dump
+from minifier.graph.oracle import Setting
+from minifier.graph.problem import GraphProblem
+from minifier.isolation import Limits, LocalTransport, OracleSpec
+
+
+@dataclass
+class Plan:
+    """How to reduce a graph. Files, the journal among them, are made below `folder`."""
+
+    folder: Path
+    jobs: int = 1
+    seconds: float | None = None
+    resume: bool = False
+    rule: Rule | None = None
+    limits: Limits | None = None
+    calibration: int = 3
+    confirm: int = 1
+
+
+def spec_for(setting: Setting) -> OracleSpec:
+    """The oracle for graphs under a setting."""
+    home = "minifier.graph.oracle"
+    return OracleSpec(f"{home}:ask", warm=(f"{home}:warm",), name="graph.json", environment=setting.environment())
+
+
+def reduce_graph(graph: Graph, setting: Setting, plan: Plan, listener: Listener | None = None) -> Result[Graph]:
+    """The smallest graph that fails as `graph` does; see `minimise`. Raises IsolationError, JournalError."""
+    spec = spec_for(setting)
+    transport = LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
+    options = Options(
+        oracle=spec.identity,
+        rule=plan.rule or Rule(),
+        calibration=plan.calibration,
+        confirm=plan.confirm,
+        seconds=plan.seconds,
+        journal=plan.folder / "journal.sqlite",
+        resume=plan.resume,
+    )
+    if listener is not None:
+        options.listener = listener
+    try:
+        return minimise(GraphProblem(), graph, transport, options)
+    finally:
+        transport.close()
+
+
+def verified(graph: Graph, setting: Setting, plan: Plan, result: Result[Graph], runs: int = 3) -> int:
+    """How many of `runs` runs, each in a new interpreter, show the failure of `result`."""
+    transport = LocalTransport(spec_for(setting), plan.folder, plan.jobs, plan.limits, fresh=True)
+    rule = plan.rule or Rule()
+    try:
+        outcomes = [transport.submit(Candidate("final", dump(graph))).result() for _ in range(runs)]
+    finally:
+        transport.close()
+    wanted = result.signature
+    return sum(wanted is not None and o.signature is not None and rule.holds(wanted, o.signature) for o in outcomes)

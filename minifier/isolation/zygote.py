@@ -1,0 +1,60 @@
+"""The warmed process: imports what oracles need, makes one dummy run, then forks a keeper for every socket it is sent."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+
+from minifier.isolation.keeper import keep
+from minifier.isolation.wire import send
+
+
+def uses_cuda() -> bool:
+    """Whether this process has touched a GPU, after which no forked child of it can."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized()
+
+
+def warm(names: list[str]) -> None:
+    """Import modules; of `module:function`, call the function too."""
+    for name in names:
+        module, _, function = name.partition(":")
+        found = importlib.import_module(module)
+        if function:
+            getattr(found, function)()
+
+
+def serve(control: socket.socket) -> None:
+    """Fork for every socket that comes, until the controller is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report to the controller; the kernel reaps them
+    while True:
+        data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        if not data:
+            return
+        if not fds:
+            continue
+        if os.fork() == 0:
+            control.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            keep(socket.socket(fileno=fds[0]))
+        os.close(fds[0])
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        warm(json.loads(sys.argv[2]))
+    except BaseException:  # noqa: BLE001  # the controller shows it
+        send(control, {"problem": traceback.format_exc()})
+        return
+    send(control, {"forks": not uses_cuda()})
+    serve(control)
+
+
+if __name__ == "__main__":
+    main()

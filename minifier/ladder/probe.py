@@ -1,0 +1,35 @@
+"""The oracle of the ladder, in the child: a graph and how it is to be judged come together, so that one warmed process serves all rungs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from minifier.engine import Outcome
+from minifier.graph.ir import Graph, dump, load
+from minifier.graph.oracle import Setting, judge
+from minifier.isolation import OracleSpec
+from minifier.isolation.child import stage
+
+
+def question(graph: Graph, setting: Setting) -> bytes:
+    """What `ask` reads."""
+    return json.dumps({"setting": setting.to_json(), "graph": json.loads(dump(graph))}).encode()
+
+
+def ask(path: Path) -> Outcome:
+    """Judge the graph at `path`."""
+    stage("build", counts=False)
+    return answer(path.read_bytes())
+
+
+def answer(asked: bytes) -> Outcome:
+    """Judge what `question` wrote."""
+    data = json.loads(asked)
+    return judge(load(json.dumps(data["graph"]).encode()), Setting.from_json(data["setting"]))
+
+
+def spec_for(setting: Setting) -> OracleSpec:
+    """The oracle, warmed with what a setting needs."""
+    home = "minifier.ladder.probe"
+    return OracleSpec(f"{home}:ask", warm=("minifier.graph.oracle:warm",), name="graph.json", environment=setting.environment())

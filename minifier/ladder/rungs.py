@@ -1,0 +1,87 @@
+"""Climbing with single graphs: which one fails, and under which part of the compiler first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from minifier.engine import Candidate, Outcome, Transport, Verdict
+from minifier.graph.oracle import Setting
+from minifier.isolation import Limits, LocalTransport
+from minifier.ladder.probe import question, spec_for
+from minifier.recordings import Recorded
+
+# Backends of both engines that stop short of the one below: what fails under one fails at that stage.
+SHORTER = {"inductor": (("capture", "eager"), ("aot", "aot_eager")), "aot_eager": (("capture", "eager"),)}
+LAST = {"inductor": "codegen", "aot_eager": "aot", "eager": "capture"}
+OF_A_BACKEND = "backend"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A graph that fails, how it was judged, what was seen, and the stage it fails at."""
+
+    stage: str
+    recorded: Recorded
+    setting: Setting
+    outcome: Outcome
+
+
+@dataclass
+class Ladder:
+    """Judges graphs of one script, in processes unless there is a `transport`. `problems` could not be judged, `asked` was tried."""
+
+    engine: str
+    accuracy: bool
+    store: Path
+    folder: Path
+    limits: Limits | None = None
+    transport: Transport | None = None
+    problems: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def first_failure(self, graphs: Sequence[Recorded], after: str) -> Found | None:
+        """The first graph that fails, with gradients only if it needs them to. Raises IsolationError."""
+        for recorded in graphs:
+            for setting in self._settings(recorded, after):
+                outcome = self._ask(recorded, setting)
+                if outcome.verdict is Verdict.INTERESTING:
+                    return self._at_first_stage(Found("", recorded, setting, outcome))
+            if outcome.verdict not in (Verdict.BORING, Verdict.INTERESTING):
+                self.problems.append(f"graph {recorded.name} can't be judged: {outcome.detail.strip() or outcome.signature}")
+        return None
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def _settings(self, recorded: Recorded, after: str) -> Iterator[Setting]:
+        plain = recorded.setting(self.engine, after, self.accuracy, str(self.store.absolute()))
+        yield plain
+        graph = recorded.graph
+        if after == "dynamo" and recorded.state.grad and graph is not None and any(i.requires_grad for i in graph.inputs):
+            yield replace(plain, backward=True)
+
+    def _at_first_stage(self, found: Found) -> Found:
+        """The failure under the shortest part of the compiler that shows one."""
+        backend = found.setting.backend
+        if found.setting.after == "aot":
+            return replace(found, stage=LAST.get(backend, OF_A_BACKEND))
+        for stage, shorter in SHORTER.get(backend, ()):
+            if shorter == "eager" and self.engine != "torch":
+                continue  # our `eager` hands the graph back as it is
+            setting = replace(found.setting, backend=shorter, arguments={})
+            outcome = self._ask(found.recorded, setting)
+            if outcome.verdict is Verdict.INTERESTING:
+                return Found(stage, found.recorded, setting, outcome)
+        return replace(found, stage=LAST.get(backend, OF_A_BACKEND))
+
+    def _ask(self, recorded: Recorded, setting: Setting) -> Outcome:
+        assert recorded.graph is not None
+        if self.transport is None:
+            self.transport = LocalTransport(spec_for(setting), self.folder, limits=self.limits)
+        outcome = self.transport.submit(Candidate("rung", question(recorded.graph, setting))).result()
+        how = f"{setting.backend}{', gradients' if setting.backward else ''}"
+        self.asked.append(f"graph {recorded.name} under {how}: {outcome.verdict.value}, {outcome.signature or 'no failure'}")
+        return outcome

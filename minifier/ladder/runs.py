@@ -1,0 +1,89 @@
+"""Running a whole script: recorded, or without any compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from minifier.record import END
+from minifier.recordings import Recorded, recorded
+from minifier.verify import environment
+
+KEPT = 4000  # characters of what a script says
+
+
+class ScriptFailed(RuntimeError):
+    """The script does not run in eager either; the message is the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of the script ended. `internal` are failures of the compiler's own that it went on after."""
+
+    code: int
+    said: str = ""
+    error: str = ""
+    internal: tuple[str, ...] = ()
+    timed_out: bool = False
+
+    @property
+    def is_well(self) -> bool:
+        return self.code == 0 and not self.internal
+
+
+def recorded_run(
+    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float | None = None
+) -> tuple[Ended, list[Recorded]]:
+    """Run the script with its graphs in eager; how that ended and the graphs. Raises GraphError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("*.json"), folder / END):
+        old.unlink(missing_ok=True)
+    ended = _run([sys.executable, "-m", "minifier.record", str(folder), engine, after, backend, script, *args], seconds)
+    with contextlib.suppress(OSError, ValueError):
+        told = json.loads((folder / END).read_text())
+        ended = Ended(ended.code, ended.said, told["error"], tuple(told["internal_errors"]), ended.timed_out)
+    return ended, recorded(folder)
+
+
+def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float | None = None) -> Ended:
+    """Run the script with every compiler switched off."""
+    return _run(_whole(script, args, engine, ""), seconds, {"TORCHDYNAMO_DISABLE": "1", "DYNAMO_DISABLE": "1"})
+
+
+def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float | None = None) -> Ended:
+    """Run the script as it is, with failures of the compiler's own raised."""
+    return _run(_whole(script, args, engine, backend), seconds)
+
+
+def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> list[str]:
+    return [sys.executable, "-m", "minifier.scripts.whole", engine, backend, script, *args]
+
+
+def _run(command: list[str], seconds: float | None, more: dict[str, str] | None = None) -> Ended:
+    pipe = subprocess.PIPE
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=subprocess.STDOUT,
+            env={**environment(), **(more or {})},
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired as e:
+        return Ended(1, _end_of(e.stdout or b""), timed_out=True)
+    return Ended(done.returncode, _end_of(done.stdout))
+
+
+def _end_of(said: bytes) -> str:
+    return said.decode(errors="replace")[-KEPT:].strip()
+
+
+def script_folder(script: str) -> str:
+    """Where a script imports from."""
+    return os.path.dirname(os.path.abspath(script))

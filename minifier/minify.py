@@ -1,0 +1,302 @@
+"""`minify`: from a script to a repro that was seen to fail, as a list of steps."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from minifier.delivery import Draft, Write, bounds_for, deliver
+from minifier.doors import close
+from minifier.engine import Kind, Listener, Result, Signature, Status
+from minifier.graph.ir import Graph
+from minifier.graph.oracle import Setting
+from minifier.graph.reduce import Plan, reduce_graph
+from minifier.graph.repro import write_repro
+from minifier.isolation import Limits
+from minifier.ladder import Ended, Found, Ladder, ScriptFailed, recorded_run, run_compiled, run_in_eager
+from minifier.recordings import VALUES, Recorded
+from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command
+from minifier.scripts.repro import write_script
+from minifier.source.state import Source
+from minifier.verify import RUNS, Rate, environment
+
+__all__ = ["NoSuchGraph", "Plan", "Report", "ScriptFailed", "Undiscerning", "Wish", "minify"]
+
+REPRODUCED, FLAKY, NOTHING, NOT_REPRODUCED = "reproduced", "flaky", "nothing fails", "not reproduced"
+STAGE_OF_SCRIPT = "script"  # the whole script fails, and no graph of it does alone
+STAGE_OF_COMMAND = "oracle"
+KEYS = (
+    "status",
+    "stage",
+    "graph",
+    "repro",
+    "bundle",
+    "op_nodes",
+    "inputs",
+    "oracle_calls",
+    "distinct_calls",
+    "seconds",
+    "signature",
+    "reproduction_rate",
+    "one_minimal",
+    "other_failures",
+)
+
+
+class NoSuchGraph(ValueError):
+    """The script has no graph of that name; `names` are those it has."""
+
+    def __init__(self, wanted: str, names: list[str]) -> None:
+        super().__init__(wanted)
+        self.wanted, self.names = wanted, names
+
+
+class Undiscerning(ValueError):
+    """A command calls an empty script interesting too."""
+
+
+@dataclass
+class Wish:
+    """What the user asks for.
+
+    `after` is `auto` (the ladder), `capture`, `dynamo` or `aot`; `engine` `dynamo` (this project's compiler) or `torch`. `backend` '' keeps
+    the script's; `graph` picks one by its id, `3/1` or `3/1.bw`. `oracle` is a command that judges scripts. Files go below `folder`.
+    """
+
+    script: str
+    args: tuple[str, ...] = ()
+    after: str = "auto"
+    backend: str = ""
+    accuracy: bool = False
+    graph: str = ""
+    folder: Path = Path("minified")
+    plan: Plan = field(default_factory=lambda: Plan(Path("minified")))
+    engine: str = "dynamo"
+    oracle: tuple[str, ...] = ()
+    pytest: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of it. `status`: reproduced, flaky, nothing fails, not reproduced.
+
+    `stage` is the rung of the ladder: capture, aot, codegen, or `backend` for one of the user's. `problems` are graphs that could not be
+    looked at, `tried` says what was done where nothing could be handed over.
+    """
+
+    status: str
+    stage: str = ""
+    graph: str | None = None
+    repro: str = ""
+    bundle: str = ""
+    op_nodes: int = 0
+    inputs: int = 0
+    oracle_calls: int = 0
+    distinct_calls: int = 0
+    seconds: float = 0.0
+    signature: dict[str, Any] | None = None
+    reproduction_rate: float = 0.0
+    one_minimal: bool = False
+    other_failures: tuple[str, ...] = ()
+    shown: str = ""
+    problems: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    is_interrupted: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What `minify --json` prints."""
+        return {key: getattr(self, key) for key in KEYS}
+
+
+Tell = Callable[[str], None]
+
+
+def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
+    """Find what fails first, reduce it, write the repro and run that.
+
+    A repro is handed over only if it fails in new interpreters as the reduction says. Raises ScriptFailed, NoSuchGraph, Undiscerning,
+    SourceError, IsolationError, JournalError.
+    """
+    close()
+    if wish.oracle:
+        return _under_command(wish, tell, listener)
+    level = "aot" if wish.after == "aot" else "dynamo"
+    ended, graphs = _record(wish, level)
+    named = [g for g in graphs if g.answers_to(wish.graph)]
+    if wish.graph and not named:
+        raise NoSuchGraph(wish.graph, [g.name for g in graphs])
+    tell(f"{len(graphs)} graphs recorded")
+    if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
+        report = _capture_failure(wish, ended, graphs, tell, listener)
+        if report is not None:
+            return report
+    if wish.after == "capture":
+        return Report(NOTHING, tried=(f"the script with its graphs in eager: exit code {ended.code}",))
+    return _graph_failure(wish, level, named, tell, listener)
+
+
+def _record(wish: Wish, level: str) -> tuple[Ended, list[Recorded]]:
+    place = wish.folder / f"recorded-{level}"
+    shutil.rmtree(place, ignore_errors=True)
+    return recorded_run(place, wish.script, wish.args, wish.engine, level, wish.backend, wish.plan.seconds)
+
+
+def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report | None:
+    """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
+    eager = run_in_eager(wish.script, wish.args, wish.engine, wish.plan.seconds)
+    if eager.code:
+        if graphs:
+            return None
+        raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
+    why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
+    tell(f"capture fails: {why.splitlines()[0]}")
+    return _reduced_script(wish, "capture", "eager", tell, listener)
+
+
+def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report:
+    problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
+    ladder = _ladder(wish, level)
+    try:
+        found = ladder.first_failure([g for g in graphs if g.graph is not None], level)
+    finally:
+        ladder.close()
+    problems += tuple(ladder.problems)
+    if found is None:
+        report = _script_failure(wish, tell, listener) if wish.after == "auto" and not wish.graph and not wish.accuracy else None
+        return report or Report(NOTHING, problems=problems, tried=tuple(ladder.asked))
+    if wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo":
+        found = _deeper(wish, found) or found
+    return replace(_reduced_graph(wish, found, tuple(ladder.asked), tell, listener), problems=problems)
+
+
+def _ladder(wish: Wish, level: str) -> Ladder:
+    return Ladder(wish.engine, wish.accuracy, wish.folder / f"recorded-{level}" / VALUES, wish.folder / "ladder", wish.plan.limits)
+
+
+def _deeper(wish: Wish, found: Found) -> Found | None:
+    """The ATen graph of a captured one that fails alone; None where none does."""
+    _, graphs = _record(wish, "aot")
+    ladder = _ladder(wish, "aot")
+    try:
+        return ladder.first_failure([g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)], "aot")
+    finally:
+        ladder.close()
+
+
+def _reduced_graph(wish: Wish, found: Found, tried: tuple[str, ...], tell: Tell, listener: Listener) -> Report:
+    graph, setting = found.recorded.graph, found.setting
+    assert graph is not None
+    tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
+    plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}")
+    result = reduce_graph(graph, setting, plan, listener)
+    report = _counted(Report(NOT_REPRODUCED, found.stage, found.recorded.name, tried=tried), result)
+    report = replace(report, op_nodes=len(result.state.nodes), inputs=len(result.state.inputs))
+    if result.signature is None or result.status is Status.NOT_REPRODUCED:
+        return replace(report, tried=(*tried, f"the same graph {result.runs} times more: no failure"))
+    return _handed_over(wish, report, result, _graph_writer(result.state, setting, result.signature), setting.to_json())
+
+
+def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write:
+    def write(folder: Path, remark: str) -> None:
+        write_repro(graph, setting, signature, folder, remark=remark)
+
+    return write
+
+
+def _script_failure(wish: Wish, tell: Tell, listener: Listener) -> Report | None:
+    """No graph fails alone; the script as a whole may. None: it doesn't."""
+    ended = run_compiled(wish.script, wish.args, wish.engine, wish.backend, wish.plan.seconds)
+    if ended.code == 0 or run_in_eager(wish.script, wish.args, wish.engine, wish.plan.seconds).code:
+        return None
+    tell(f"no graph fails alone, but the compiled script ends with {ended.code}")
+    return _reduced_script(wish, STAGE_OF_SCRIPT, wish.backend, tell, listener)
+
+
+def _reduced_script(wish: Wish, stage: str, backend: str, tell: Tell, listener: Listener) -> Report:
+    path = Path(wish.script).absolute()
+    setting = ScriptSetting(wish.script, str(path.parent), wish.args, wish.engine, backend)
+    result = reduce_source(path.read_text(), setting, replace(wish.plan, folder=wish.folder / "source"), listener)
+    report = _counted(Report(NOT_REPRODUCED, stage), result)
+    if result.signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
+        return replace(report, tried=(f"the script {result.runs} times, in eager and compiled: no failure to follow",))
+
+    def write(folder: Path, remark: str) -> None:
+        assert result.signature is not None
+        write_script(result.state.text, setting, result.signature, folder, remark=remark)
+
+    return _handed_over(wish, report, result, write)
+
+
+def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
+    """A command says what is interesting; what is reduced is the script."""
+    path = Path(wish.script).absolute()
+    plan = replace(wish.plan, folder=wish.folder / "source")
+    result = reduce_under_command(path.read_text(), wish.oracle, plan, listener)
+    report = _counted(Report(NOT_REPRODUCED, STAGE_OF_COMMAND), result)
+    if result.status is Status.UNDISCERNING:
+        raise Undiscerning("the command calls an empty script interesting too, so every script would end at nothing")
+    if result.status is Status.NOT_REPRODUCED:
+        return replace(report, tried=(f"{' '.join(wish.oracle)} SCRIPT, {result.runs} times: never exit code 0",))
+    limits = wish.plan.limits or Limits()
+
+    def write(folder: Path, remark: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        note = f"# {remark} A run is one of `{' '.join(wish.oracle)}` with this file.\n" if remark else ""
+        (folder / "repro.py").write_text(note + result.state.text)
+
+    def measure(repro: Path) -> Rate:
+        ends = [_asked(wish.oracle, repro, limits.timeout) for _ in range(RUNS)]
+        return Rate(ends.count(0), RUNS, tuple(f"exit code {e}" for e in dict.fromkeys(ends) if e))
+
+    return _handed_over(wish, report, result, write, measure=measure)
+
+
+def _asked(command: tuple[str, ...], repro: Path, seconds: float) -> int:
+    try:
+        done = subprocess.run(
+            [*command, str(repro.absolute())], stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env=environment()
+        )
+    except subprocess.TimeoutExpired:
+        return -1
+    return done.returncode
+
+
+def _counted(report: Report, result: Result[Any]) -> Report:
+    signature = result.signature
+    return replace(
+        report,
+        oracle_calls=result.calls,
+        distinct_calls=result.distinct,
+        seconds=round(result.seconds, 3),
+        one_minimal=result.certificate is not None,
+        other_failures=tuple(str(s) for s in result.others),
+        signature=None if signature is None else signature.to_json(),
+        shown="" if signature is None else str(signature),
+        is_interrupted=result.status is Status.INTERRUPTED,
+    )
+
+
+def _handed_over(
+    wish: Wish,
+    report: Report,
+    result: Result[Graph] | Result[Source],
+    write: Write,
+    setting: dict[str, Any] | None = None,
+    measure: Callable[[Path], Rate] | None = None,
+) -> Report:
+    """Certify the repro, and say what was seen."""
+    signature = result.signature or Signature(Kind.PREDICATE)
+    limits = wish.plan.limits or Limits()
+    bounds = bounds_for(signature, limits.memory, limits.shortest * 6 if signature.kind is Kind.TIMEOUT else None)
+    seen = result.hits / result.runs if result.runs else 1.0
+    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure)
+    done = deliver(draft, wish.folder, wish.pytest)
+    report = replace(report, reproduction_rate=round(done.rate.value, 4), repro=done.repro, bundle=done.bundle)
+    if not done.rate.hits:
+        tried = (*report.tried, f"{done.refused}/repro.py, {done.rate.runs} runs: {'; '.join(done.rate.ends)}")
+        return replace(report, status=NOT_REPRODUCED, one_minimal=False, tried=tried)
+    return replace(report, status=REPRODUCED if done.rate.hits == done.rate.runs else FLAKY)

@@ -1,0 +1,88 @@
+"""Recompiles of a run that have one cause: the same fact of the same value in the same frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dynamo.trace.events import Change, Recompiled
+from dynamo.trace.model import Run
+from dynamo.trace.names import beginning
+from minifier.recompiles.causes import CAUSES, Cause
+
+Place = tuple[str, int]
+
+
+@dataclass
+class Cluster:
+    """One cause. `frame` is the function (`name`, `file`, `line` of its definition), `at` the value as a user writes it.
+
+    `seconds` is what the compiles took; `alone` how many recompiles had no other cause besides.
+    """
+
+    name: str
+    file: str
+    line: int
+    cause: Cause
+    at: str
+    changes: list[Change] = field(default_factory=list)
+    callers: list[Place] = field(default_factory=list)
+    seconds: float = 0.0
+    alone: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.changes)
+
+    @property
+    def first(self) -> Change:
+        return self.changes[0]
+
+    @property
+    def read_at(self) -> Place:
+        """The user line that read the value; where no line did (a global mode), the call that met the change."""
+        return (self.first.file, self.first.line) if self.first.file else self.callers[0]
+
+    @property
+    def values(self) -> list[str]:
+        """What the value was, in order, each once."""
+        return list(dict.fromkeys(text for c in self.changes for text in (_plain(c.expected), c.seen)))
+
+    @property
+    def name_of_root(self) -> str:
+        """The argument, variable or global at which the place begins."""
+        return self.at.partition(".")[0].partition("[")[0]
+
+
+# How guards begin to say what they expect (dynamo/guards/kinds.py).
+_WORDS = ("== ", "keys are ", "length ", "type is ", "type ", "is ")
+
+
+def _plain(expected: str) -> str:
+    """What was expected, as `seen` is written."""
+    return next((expected.removeprefix(words) for words in _WORDS if expected.startswith(words)), expected)
+
+
+def clusters(run: Run) -> list[Cluster]:
+    """All recompiles of the run by cause; those that cost most come first. A recompile belongs to the first fact that differed."""
+    found: dict[tuple[str, str, str, str], Cluster] = {}
+    for event in run.recompiles:
+        if not event.changes:
+            continue
+        compile = run.compile_of(event.compile_id)
+        change = _leading(event)
+        cause = next(c for c in CAUSES if c.matches(change))
+        at = cause.place(change)
+        key = (beginning(event.frame), compile.file, cause.name, at)
+        cluster = found.get(key)
+        if cluster is None:
+            cluster = found[key] = Cluster(beginning(event.frame), compile.file, compile.line, cause, at)
+        cluster.changes.append(change)
+        cluster.callers.append((event.caller, event.caller_line))
+        cluster.seconds += compile.seconds
+        cluster.alone += len({(next(c for c in CAUSES if c.matches(x)).name, x.at) for x in event.changes}) == 1 or change.kind == "gone"
+    return sorted(found.values(), key=lambda c: (-c.count, -c.seconds))
+
+
+def _leading(event: Recompiled) -> Change:
+    """Global modes before values: a mode changes what is found in tensors, too."""
+    return min(event.changes, key=lambda c: c.root != "mode")

@@ -1,0 +1,276 @@
+"""What can be done about a cause: edits of the program, to be tried. A wrong one costs a run and is never handed over as verified."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from minifier.recompiles.clusters import Cluster
+from minifier.recompiles.edits import Edit, Module, Sources
+from minifier.recompiles.writers import stores_to
+
+Find = Callable[[Cluster, Sources], Iterator["Fix"]]
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One edit of the program, in words and as changes of its text."""
+
+    words: str
+    edits: tuple[Edit, ...]
+
+
+# ---- calls of the compiled function ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a call passes for one parameter."""
+
+    module: Module
+    call: ast.Call
+    value: ast.expr
+
+    @property
+    def text(self) -> str:
+        return self.module.text(self.value)
+
+    @property
+    def operand(self) -> str:
+        """Its text, fit to be followed by `.method()`."""
+        return self.text if isinstance(self.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({self.text})"
+
+
+def passed(cluster: Cluster, sources: Sources) -> Iterator[Passed]:
+    """The argument at the calls that met a change, the likeliest call first."""
+    for file, line in dict.fromkeys(cluster.callers):
+        module = sources.module(file)
+        for call in module.at_line(line, ast.Call) if module is not None else ():
+            value = _value(call, cluster, sources)
+            if module is not None and value is not None:
+                yield Passed(module, call, value)
+
+
+def _value(call: ast.Call, cluster: Cluster, sources: Sources) -> ast.expr | None:
+    """What a call gives the parameter at which the place begins; None if it is no call of the function."""
+    definition = _definition(cluster, sources)
+    parameter = cluster.name_of_root
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
+    if definition is None:
+        return None
+    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    parameters = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
+    bound = parameters[:1] == ["self"]
+    if name != definition.name and not bound:
+        return None
+    index = parameters.index(parameter) - bound if parameter in parameters else -1
+    return call.args[index] if 0 <= index < len(call.args) and not isinstance(call.args[index], ast.Starred) else None
+
+
+def _definition(cluster: Cluster, sources: Sources) -> ast.FunctionDef | None:
+    """The innermost function that holds the line which read the value and has the parameter; else the compiled one."""
+    for file, line in ((cluster.first.file, cluster.first.line), (cluster.file, cluster.line)):
+        module = sources.module(file)
+        if module is None:
+            continue
+        around = [
+            n
+            for n in ast.walk(module.tree)
+            if isinstance(n, ast.FunctionDef)
+            and min([n.lineno, *(d.lineno for d in n.decorator_list)]) <= line <= (n.end_lineno or n.lineno)
+            and cluster.name_of_root in [a.arg for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)]
+        ]
+        if around:
+            return max(around, key=lambda n: n.lineno)
+    return None
+
+
+def _wrapping(words: str, text: Callable[[Passed, Cluster], str | None]) -> Find:
+    """A fix that changes the argument at the call."""
+
+    def find(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+        if cluster.first.root != "argument" or cluster.at != cluster.name_of_root:
+            return
+        found = list(passed(cluster, sources))
+        edits = [(p, new) for p in found if (new := text(p, cluster)) is not None]
+        for p, new in edits:
+            yield Fix(words.format(old=p.text, new=new, line=p.call.lineno), (p.module.replace(p.value, new),))
+        if len(edits) > 1:
+            yield Fix(words.format(old=edits[0][0].text, new=edits[0][1], line=edits[0][0].call.lineno) + ", at every call",
+                      tuple(p.module.replace(p.value, new) for p, new in edits))  # fmt: skip
+
+    return find
+
+
+_PASS = "line {line}: pass `{new}` instead of `{old}`"
+
+
+def _torch(p: Passed) -> bool:
+    return p.module.imports("torch")
+
+
+def _as_dtype(p: Passed, cluster: Cluster) -> str | None:
+    return f"{p.operand}.to({cluster.first.expected})" if _torch(p) else None
+
+
+def _as_tensor(p: Passed, cluster: Cluster) -> str | None:
+    return tensor_text(p.text, cluster.first.seen) if _torch(p) else None
+
+
+def tensor_text(text: str, sample: str) -> str:
+    """A Python number as a tensor that keeps its precision. Without dimensions it leaves the dtype of other tensors alone."""
+    return f"torch.tensor({text})" if sample.lstrip("-").isdigit() else f"torch.tensor({text}, dtype=torch.float64)"
+
+
+def _only_keys(p: Passed, cluster: Cluster) -> str | None:
+    keys = cluster.first.expected.removeprefix("keys are ")
+    try:
+        wanted, seen = ast.literal_eval(keys), ast.literal_eval(cluster.first.seen)
+    except (ValueError, SyntaxError):
+        return None
+    return f"{{key: {p.operand}[key] for key in {wanted!r}}}" if set(wanted) <= set(seen) else None
+
+
+def _padded(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+    """Fill a dim with zeros up to the largest size seen, and take the result's part: right for functions that keep rows apart."""
+    sizes = [int(text) for text in cluster.values if text.isdigit()]
+    dims = {c.dim for c in cluster.changes}
+    if not sizes or len(dims) != 1 or cluster.at != cluster.name_of_root:
+        return
+    dim, most = dims.pop(), max(sizes)
+    for p in passed(cluster, sources):
+        if _torch(p):
+            pads = f"(0, 0) * ({p.text if isinstance(p.value, ast.Name) else '_given'}.dim() - {dim + 1})"
+            given = p.text if isinstance(p.value, ast.Name) else "_given"
+            value = given if isinstance(p.value, ast.Name) else f"(_given := {p.text})"
+            padded = f"torch.nn.functional.pad({value}, {pads} + (0, {most} - {given}.shape[{dim}]))"
+            whole = p.module.replace(p.value, padded)
+            end = p.module.span(p.call)[1]
+            yield Fix(
+                f"line {p.call.lineno}: pad dim {dim} of `{p.text}` to {most} and take the first rows of the result",
+                (whole, Edit(p.module.file, end, end, f".narrow({dim}, 0, {given}.shape[{dim}])")),
+            )
+
+
+# ---- numbers that the program keeps ---------------------------------------------------------------------------
+
+
+def _kept_as_tensor(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+    """The number is a tensor from its first value on; what is added to it in place changes that one tensor."""
+    files = dict.fromkeys((cluster.first.file, *(f for f, _ in cluster.callers)))
+    for module in (m for f in files if (m := sources.module(f)) is not None and m.imports("torch")):
+        values = [v for v in _first_values(module.tree, cluster) if isinstance(v, ast.Constant) and type(v.value) in (int, float)]
+        if not values:
+            continue
+        sample = str(min((v.value for v in values if isinstance(v, ast.Constant)), key=lambda v: isinstance(v, int)))
+        edits = tuple(module.replace(v, tensor_text(module.text(v), sample)) for v in values)
+        lines = ", ".join(str(v.lineno) for v in values)
+        yield Fix(f"line {lines}: keep `{cluster.at}` as a tensor: `{edits[0].text}`", edits)
+
+
+def _first_values(tree: ast.Module, cluster: Cluster) -> Iterator[ast.expr]:
+    """What plain stores give the value, also in the dict that it is an item of."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(stores_to(t, cluster) for t in node.targets):
+            yield node.value
+        if isinstance(node, ast.Dict) and cluster.at.endswith("]"):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and cluster.at.endswith(f"[{key.value!r}]"):
+                    yield value
+
+
+# ---- objects and attributes -----------------------------------------------------------------------------------
+
+
+def _hoisted(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+    """Make the object once, before the loop around the call."""
+    root = cluster.name_of_root
+    for p in passed(cluster, sources):
+        loop = next((n for n in p.module.above(p.call) if isinstance(n, ast.For | ast.While)), None)
+        if loop is None:
+            continue
+        inside = {t.id for n in ast.walk(loop) for t in ast.walk(n) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
+        if isinstance(p.value, ast.Call) and not _names(p.value) & inside:
+            edits = (p.module.insert_before(loop, f"_{root} = {p.text}"), p.module.replace(p.value, f"_{root}"))
+            yield Fix(f"line {p.value.lineno}: make `{p.text}` once, before the loop of line {loop.lineno}", edits)
+        for made in (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(p.value, ast.Name)):
+            if [ast.unparse(t) for t in made.targets] == [p.text] and not _names(made.value) & inside:
+                edits = (p.module.insert_before(loop, p.module.text(made)), p.module.delete(made))
+                yield Fix(f"line {made.lineno}: move `{p.module.text(made)}` before the loop of line {loop.lineno}", edits)
+
+
+def _names(node: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _declared(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+    """An attribute that the first call makes, with a value that needs no call, belongs to the class."""
+    module = sources.module(cluster.first.file)
+    name = cluster.at.rpartition(".")[2]
+    if module is None:
+        return
+    for node in (n for n in ast.walk(module.tree) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant)):
+        target = node.targets[0]
+        cls = next((n for n in module.above(node) if isinstance(n, ast.ClassDef)), None)
+        if cls is not None and isinstance(target, ast.Attribute) and target.attr == name:
+            text = f"{name} = {module.text(node.value)}"
+            yield Fix(f"line {cls.lineno}: give class {cls.name} `{text}`", (module.insert_before(_first_statement(cls), text),))
+
+
+def _first_statement(cls: ast.ClassDef) -> ast.stmt:
+    has_doc = len(cls.body) > 1 and isinstance(cls.body[0], ast.Expr) and isinstance(cls.body[0].value, ast.Constant)
+    return cls.body[int(has_doc)]
+
+
+# ---- modes ----------------------------------------------------------------------------------------------------
+
+
+def _one_grad_mode(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
+    """Have the calls that record gradients record none, as the other ones."""
+    if cluster.first.aspect != "grad mode":
+        return
+    for file, line in dict.fromkeys(cluster.callers):
+        module = sources.module(file)
+        if module is None or not module.imports("torch"):
+            continue
+        name = cluster.name.rpartition(".")[2]
+        here = [c for c in module.at_line(line, ast.Call) if isinstance(c.func, ast.Name | ast.Attribute)]
+        names = {ast.unparse(c.func) for c in here}
+        for callee in [n for n in names if n.rpartition(".")[2] == name] or sorted(names):
+            same = [c for c in ast.walk(module.tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == callee and _records(module, c)]
+            edits = tuple(module.replace(c.func, f"torch.no_grad()({callee})") for c in same)
+            lines = ", ".join(str(c.lineno) for c in same)
+            if edits:
+                yield Fix(f"line {lines}: call `{callee}` under `torch.no_grad()`, as the other calls", edits)
+
+
+def _records(module: Module, call: ast.Call) -> bool:
+    """Whether no block around a call says that it records no gradients."""
+    blocks = [n for n in module.above(call) if isinstance(n, ast.With)]
+    return not any("no_grad" in ast.unparse(item.context_expr) for block in blocks for item in block.items)
+
+
+# By the name of the cause; the first fix that holds is taken.
+REMEDIES: dict[str, Find] = {
+    "global mode": _one_grad_mode,
+    "attribute made later": _declared,
+    "size of a dim": _padded,
+    "dtype": _wrapping(_PASS, _as_dtype),
+    "strides": _wrapping(_PASS, lambda p, c: f"{p.operand}.contiguous()"),
+    "requires_grad": _wrapping(_PASS, lambda p, c: f"{p.operand}.detach()"),
+    "number attribute": _kept_as_tensor,
+    "number item": _kept_as_tensor,
+    "number global": _kept_as_tensor,
+    "number argument": _wrapping(_PASS, _as_tensor),
+    "keys of a dict": _wrapping(_PASS, _only_keys),
+    "new object": _hoisted,
+}
+
+
+def fixes(cluster: Cluster, sources: Sources) -> list[Fix]:
+    """The edits to try, the likeliest first."""
+    find = REMEDIES.get(cluster.cause.name)
+    return list(find(cluster, sources)) if find is not None else []

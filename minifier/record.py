@@ -1,0 +1,57 @@
+"""Running a script in eager and keeping every graph that it would compile, with the values it is called with first.
+
+    python -m minifier.record FOLDER dynamo|torch dynamo|aot BACKEND SCRIPT [ARGS]...
+
+The first word says whose compiler, the second which graphs. Nothing is compiled, so no fault of a compiler of graphs can end the script
+before all graphs are there. BACKEND '' is what the script asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minifier import stands
+
+if TYPE_CHECKING:
+    from minifier.recorder import Recorder
+
+END = "end"  # the file that says how the script ended
+
+
+def main() -> None:
+    folder, engine, after, wanted, script = sys.argv[1:6]
+    made: list[Recorder] = []
+
+    def recorder() -> Recorder:
+        from minifier.recorder import Recorder  # noqa: PLC0415  # loads torch, which the script may want to prepare first
+
+        if not made:
+            made.append(Recorder(Path(folder), engine, after, wanted))
+        return made[0]
+
+    stands.of(engine).record(recorder, after, wanted)
+    sys.argv[:] = sys.argv[5:]
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    end: dict[str, Any] = {"error": "", "code": 0}
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as e:
+        end["code"] = e.code if isinstance(e.code, int) else int(e.code is not None)
+        raise
+    except BaseException as e:
+        end = {"error": traceback.format_exception_only(e)[-1].strip(), "code": 1}
+        raise
+    finally:
+        internal = sys.modules.get("dynamo.internal_errors")
+        end["internal_errors"] = [str(e) for e in internal.internal_errors()] if internal is not None else []
+        Path(folder, END).write_text(json.dumps(end))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The oracle for scripts, in the child: without a compiler first, which must work, then with it, which may not."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from minifier import stands
+from minifier.engine import Kind, Outcome, Signature, Verdict
+from minifier.isolation.child import failure, stage
+from minifier.scripts.setting import ScriptSetting
+
+STAGE = "run"
+
+
+def warm() -> None:
+    """Load what nearly every script needs. Nothing is compiled: scripts bring options of their own."""
+    torch.set_num_threads(1)
+    importlib.import_module("dynamo.public.api" if ScriptSetting.from_environment().engine == "dynamo" else "dynamo.peer.patient")
+
+
+def ask(path: Path) -> Outcome:
+    """Judge the candidate at `path`."""
+    setting = ScriptSetting.from_environment()
+    stage("eager", counts=False)
+    if not _works_in_eager(path, setting):
+        return Outcome(Verdict.INVALID, detail="fails in eager too")
+    stage(STAGE, counts=True)
+    try:
+        stands.of(setting.engine).enter(setting.backend)
+        run(path, setting)
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else int(e.code is not None)
+        return Outcome(Verdict.INTERESTING, Signature(Kind.EXIT, code=code, stage=STAGE)) if code else Outcome(Verdict.BORING)
+    except Exception as e:  # noqa: BLE001  # this is what is looked for
+        return Outcome(Verdict.INTERESTING, signature_of(e), detail=f"{type(e).__name__}: {e}"[:2000])
+    return Outcome(Verdict.BORING)
+
+
+def signature_of(error: BaseException) -> Signature:
+    """Of an error that carries an id, the place where it is raised says nothing: all of them are raised there."""
+    found = failure(error, STAGE)
+    broke = getattr(error, "broke", None)
+    if broke is None:
+        return found
+    return replace(found, frame="", message=f"{broke.reason.title} [{broke.id}]")
+
+
+def run(path: Path, setting: ScriptSetting) -> None:
+    """Run a script as Python would, under its own name."""
+    sys.argv[:] = [setting.name, *setting.args]
+    sys.path.insert(0, setting.folder)
+    runpy.run_path(str(path), run_name="__main__")
+
+
+def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:
+    """In a fork, which takes with it whatever the script leaves."""
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    code = 1
+    try:
+        stands.of(setting.engine).switch_off()
+        run(path, setting)
+        code = 0
+    except SystemExit as e:
+        code = int(bool(e.code))
+    except BaseException:  # noqa: BLE001  # all that counts is that it does not work
+        code = 1
+    finally:
+        sys.stdout.flush()
+        os._exit(code)

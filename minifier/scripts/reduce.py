@@ -1,0 +1,53 @@
+"""From a failing script to the smallest one that fails the same way."""
+
+from __future__ import annotations
+
+from minifier.engine import Listener, Options, Result, Rule, minimise
+from minifier.graph.reduce import Plan
+from minifier.isolation import LocalTransport, OracleSpec
+from minifier.scripts.setting import ScriptSetting
+from minifier.source.problem import SourceProblem
+from minifier.source.state import Source, parsed
+
+_HOME = "minifier.scripts.oracle"
+
+
+def spec_for(setting: ScriptSetting) -> OracleSpec:
+    """The oracle for scripts under a setting."""
+    return OracleSpec(f"{_HOME}:ask", warm=(f"{_HOME}:warm",), name="script.py", environment=setting.environment())
+
+
+def reduce_source(text: str, setting: ScriptSetting, plan: Plan, listener: Listener | None = None) -> Result[Source]:
+    """The smallest script that fails as `text` does under a compiler, and works without.
+
+    Raises SourceError, IsolationError, JournalError.
+    """
+    return _reduced(text, spec_for(setting), plan, listener)
+
+
+def reduce_under_command(text: str, command: tuple[str, ...], plan: Plan, listener: Listener | None = None) -> Result[Source]:
+    """The smallest script of which a command, called with its path, says by exit code 0 that it is interesting.
+
+    Raises SourceError, IsolationError, JournalError.
+    """
+    return _reduced(text, OracleSpec(command=command, name="script.py"), plan, listener)
+
+
+def _reduced(text: str, spec: OracleSpec, plan: Plan, listener: Listener | None) -> Result[Source]:
+    start = parsed(text)
+    transport = LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
+    options = Options(
+        oracle=spec.identity,
+        rule=plan.rule or Rule(),
+        calibration=plan.calibration,
+        confirm=plan.confirm,
+        seconds=plan.seconds,
+        journal=plan.folder / "journal.sqlite",
+        resume=plan.resume,
+    )
+    if listener is not None:
+        options.listener = listener
+    try:
+        return minimise(SourceProblem(), start, transport, options, parsed(""))
+    finally:
+        transport.close()

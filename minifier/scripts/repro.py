@@ -1,0 +1,87 @@
+"""A reduced script as one that can be handed over: it puts the compiler in its place and says by its exit code what it saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from minifier.engine import Kind, Signature
+from minifier.graph.repro import SHOWS, doc_of
+from minifier.scripts.setting import ScriptSetting
+
+_TEXT = '''{doc}
+
+{future}import os
+import re
+import sys
+import traceback
+from pathlib import Path
+
+{enter}
+{constants}
+
+
+def shows(error):
+{shows}
+
+
+def end(kind, error, trace):
+    traceback.print_exception(error)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(1 if shows(error) else 4)
+
+
+sys.excepthook = end
+{argv}
+# ---- the script
+
+{program}'''
+
+_OURS = """import dynamo
+
+dynamo.config.suppress_errors = False
+dynamo.install_as_torch_compile({backend!r})
+"""
+_NOT_MEMORY = ("    return False", "    return isinstance(error, MemoryError)")
+
+
+def script_text(program: str, setting: ScriptSetting, signature: Signature, name: str = "repro.py", remark: str = "") -> str:
+    """The script as text."""
+    lines = program.rstrip("\n").split("\n")
+    future = [line for line in lines if line.startswith("from __future__ ")]
+    kept = [line for line in lines if line not in future]
+    constants = f"EXCEPTIONS = {list(signature.exceptions)!r}\nFRAME = {signature.frame!r}\nMESSAGE = {_words(signature.message)!r}"
+    is_exception = signature.kind is Kind.EXCEPTION
+    backend = setting.backend
+    return _TEXT.format(
+        doc=doc_of(signature, name, remark, "runs the script below under a compiler, which fails; without it, it works"),
+        future="".join(f"{line}\n" for line in future),
+        enter=_OURS.format(backend=backend) if setting.engine == "dynamo" else _theirs(backend),
+        constants=constants if is_exception else "",
+        shows=SHOWS if is_exception else _NOT_MEMORY[signature.kind is Kind.MEMORY],
+        argv=f"sys.argv[1:] = {list(setting.args)!r}\n" if setting.args else "",
+        program="\n".join(kept) + "\n",
+    )
+
+
+def _words(message: str) -> str:
+    """A message without the id behind it: what is looked for are words of the text."""
+    return message.partition(" [DD")[0]
+
+
+def _theirs(backend: str) -> str:
+    if not backend:
+        return "import torch\n"
+    forced = f"functools.partial(torch.compile, backend={backend!r})"
+    return f"import functools\n\nimport torch\n\ntorch.compile = {forced}\n"
+
+
+def write_script(
+    program: str, setting: ScriptSetting, signature: Signature, folder: Path, name: str = "repro.py", remark: str = ""
+) -> Path:
+    """Write the script; it appears complete or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f".{name}.partial"
+    partial.write_text(script_text(program, setting, signature, name, remark))
+    partial.rename(folder / name)
+    return folder / name

@@ -1,0 +1,28 @@
+"""A script under our compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamo import config
+from dynamo.backends.registry import stand_between
+from dynamo.peer import script_adapter
+
+
+def record(recorder: Callable[[], Any], after: str, wanted: str) -> None:
+    """Have the graphs of a script recorded; nothing of torch is loaded before the script loads it."""
+    stand_between(lambda name, backend: recorder().between(name, backend))
+    script_adapter.install_when_torch_loads()
+
+
+def enter(backend: str) -> None:
+    """Put the compiler in its place, with errors of its own raised instead of told."""
+    config.suppress_errors = False
+    script_adapter.install(backend)
+
+
+def switch_off() -> None:
+    """Run the script without it."""
+    enter("")
+    config.disable = True
