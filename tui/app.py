@@ -10,7 +10,9 @@ from dynamo.trace.events import Event, RunEnded
 from dynamo.trace.model import Run
 from tui.client import Client, Ended, Output, Problem, Update
 from tui.screens.explorer import ExplorerScreen
+from tui.screens.output import OutputScreen
 from tui.screens.stages import StagesScreen
+from tui.screens.verdict import VerdictScreen
 
 _REFRESH = 0.1
 _OUTPUT_KEPT = 1_000_000
@@ -28,6 +30,7 @@ class Explorer(App[None]):
         self.animation_level = "none"
         self.client = client
         self.model = Run()
+        self.model.live = client.is_live
         self.explorer = ExplorerScreen(self.model)
         # Filled by the client's threads, emptied by the app's own.
         self._updates: deque[Update] = deque()
@@ -47,7 +50,7 @@ class Explorer(App[None]):
         while self._updates:
             self._take(self._updates.popleft())
         self.explorer.refresh_run()
-        if isinstance(self.screen, StagesScreen):
+        if isinstance(self.screen, StagesScreen | OutputScreen | VerdictScreen):
             self.screen.refresh_run()
 
     def _take(self, update: Update) -> None:

@@ -33,6 +33,11 @@ def list_rows(found: list[Artefact]) -> list[Row]:
     return rows or [Row("nothing was recorded here yet", look="dim")]
 
 
+def first_own_line(rows: list[Row]) -> int:
+    """Where a generated text begins to be about the program: its first lines are the same for every graph."""
+    return next((i for i, row in enumerate(rows) if row.places), 0)
+
+
 def artefact_rows(run: Run, artefact: Artefact | None) -> list[Row]:
     """The text line by line, with colours and the user lines it came from."""
     if artefact is None:

@@ -8,78 +8,115 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from dynamo.trace.events import Event
+from dynamo.trace.processes import merged
 from dynamo.trace.stream import read_stream
 
 ROOT = str(Path(__file__).resolve().parent.parent)
 # Until the script begins, Ctrl-C ends the child without a traceback of ours.
+# The folder it starts in is no place to import from: `python SCRIPT` never looks there, and the script's own takes its place.
 _BOOT = """
-import signal, sys
+import sys
+started = frozenset(sys.modules)
+sys.path[:] = [sys.argv[1], *sys.path[not sys.flags.safe_path :]]
+import signal
 if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-sys.path.insert(0, sys.argv[1])
 from tui.runner import main
-main()
+main(started)
 """
-# What a child that does not end gets, and how long to wait before each.
-_ESCALATION = ((1.0, signal.SIGINT), (3.0, signal.SIGTERM), (2.0, signal.SIGKILL))
+# What a child that does not end gets, and how long to wait before each. Ctrl-C at a terminal reaches it without us; other signals are
+# passed on at once.
+_AFTER_INTERRUPT = ((1.0, signal.SIGINT), (3.0, signal.SIGTERM), (2.0, signal.SIGKILL))
+_AFTER_OTHERS = ((4.0, signal.SIGTERM), (2.0, signal.SIGKILL))
+# Variables by which processes that the script starts are followed.
+FOLLOW = "DYNAMO_DEBUG_FOLLOW"
+FOLLOW_PATH = str(Path(__file__).parent / "follow")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to run. `backend` '' keeps what the script asks for; `internals` keeps our frames in tracebacks."""
+    """What to run. `script` is a file, or `-m` or `-c` with the module or the code as first of `args`, as for Python itself.
+
+    `backend` '' keeps what the script asks for; `internals` keeps our frames in tracebacks.
+    `overlay`: other files that are read in the place of some of the program's, which keep their names.
+    """
 
     script: str
     args: tuple[str, ...] = ()
     engine: str = "dynamo"
     backend: str = ""
     internals: bool = False
+    overlay: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        return self.script not in ("-m", "-c")
 
 
 class Child:
     """A running script. Read `events()` to their end, then ask for `exit_code()`."""
 
     def __init__(self, request: Request, stdin: int | None = None, stdout: int | None = None, stderr: int | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="dynamo-debug-"))
         reading, writing = os.pipe()
-        command = [sys.executable, "-c", _BOOT, ROOT, str(writing), json.dumps(asdict(request))]
+        command = [sys.executable, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
         try:
-            self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,))
+            self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env=_unfollowed())
+        except BaseException:
+            shutil.rmtree(self._folder)
+            raise
         finally:
             os.close(writing)
         self._pipe = os.fdopen(reading, "rb")
         self._stopping = threading.Event()
 
     def events(self) -> Iterator[Event | str]:
-        """Events as they arrive, until the child has ended. A damaged one comes as a line of text."""
-        return read_stream(self._pipe)
+        """Events as they arrive, until the child has ended; then those of the processes it started. A damaged one is a line of text."""
+        yield from read_stream(self._pipe)
+        self.process.wait()
+        yield from merged(self._folder)
 
     def exit_code(self) -> int:
-        """The script's own exit code; 128+S when signal S killed it."""
+        """The script's own exit code; 128+S when signal S killed it. Nothing of the run is left behind it."""
         code = self.process.wait()
         self._pipe.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
         return code if code >= 0 else 128 - code
 
-    def stop(self) -> None:
-        """Have the child end soon, without waiting for it. A Ctrl-C at a terminal has reached it already."""
+    def stop(self, number: int = signal.SIGINT) -> None:
+        """Have the child end soon, for that signal, without waiting for it."""
         if not self._stopping.is_set():
             self._stopping.set()
-            threading.Thread(target=self._escalate, daemon=True).start()
+            if number != signal.SIGINT:
+                self.process.send_signal(number)
+            steps = _AFTER_INTERRUPT if number == signal.SIGINT else _AFTER_OTHERS
+            threading.Thread(target=self._escalate, args=(steps,), daemon=True).start()
 
     def kill(self) -> None:
         self.process.kill()
 
-    def _escalate(self) -> None:
-        for patience, number in _ESCALATION:
+    def _escalate(self, steps: tuple[tuple[float, signal.Signals], ...]) -> None:
+        for patience, number in steps:
             try:
                 self.process.wait(patience)
                 return
             except subprocess.TimeoutExpired:
                 self.process.send_signal(number)
+
+
+def _unfollowed() -> dict[str, str]:
+    """The environment less what an outer run of ours follows its processes by: the inner run follows its own."""
+    env = {name: value for name, value in os.environ.items() if name != FOLLOW}
+    path = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part != FOLLOW_PATH]
+    return {**env, "PYTHONPATH": os.pathsep.join(path)} if "PYTHONPATH" in env else env

@@ -47,9 +47,10 @@ Take = Callable[[Update], None]
 
 
 class Client(Protocol):
-    """A source of updates."""
+    """A source of updates. `is_live`: more may come as long as it has not said that the run ended."""
 
     name: str
+    is_live: bool
 
     def start(self, take: Take) -> None:
         """Begin to deliver. `take` may be called from any thread."""
@@ -60,6 +61,8 @@ class Client(Protocol):
 
 class RecordClient:
     """A stored record: everything at once."""
+
+    is_live = False
 
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
@@ -77,6 +80,8 @@ class RecordClient:
 
 class ScriptClient:
     """A script running in a child process."""
+
+    is_live = True
 
     def __init__(self, request: Request) -> None:
         self.name = os.path.basename(request.script)

@@ -6,6 +6,8 @@ import difflib
 from dataclasses import dataclass
 from pathlib import Path
 
+from dynamo.recording.format import RecordingError, is_recording, read
+from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
 from tui.exits import Exit
 
@@ -37,6 +39,14 @@ _ROWS = (
     Row("CL014", "unknown cache action", "`cache` takes `info` or `clear`."),
     Row("CL015", "the cache cannot be cleared", "its files belong to somebody else, or the disk is read-only.", Exit.TOOL),
     Row("CL016", "an option cannot be read", "an environment variable of the configuration has a value of the wrong kind."),
+    Row("CL017", "unknown level of signature", "`minify --keep-signature` takes loose, standard or exact."),
+    Row("CL018", "the script does not run", "`minify` and `bisect` run the script in eager; what fails there is no failure of a compiler."),
+    Row("CL020", "the command of --oracle can't be used", "it does not exist, or calls an empty script interesting too."),
+    Row("CL021", "not a repro", "`run` takes a bundle (.ddbg), the folder of a repro or the script in it; this is none, or a damaged one."),
+    Row("CL019", "candidates cannot be run", "the process that runs them does not start, or the journal is of another run.", Exit.TOOL),
+    Row("CL025", "unknown case or action of the corpus", "`corpus` takes list, show or run, and names of cases."),
+    Row("CL026", "the corpus cannot be read", "its cases are not installed, or a manifest has a key that means nothing."),
+    Row("CL030", "not a recorded frame", "`replay` takes a file that `record` or `replay_record_enabled` has written."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
 
@@ -68,14 +78,40 @@ def check_script(script: str) -> None:
         parent = path.parent
         around = [str(parent / p.name) if str(parent) != "." else p.name for p in parent.glob("*.py")] if parent.is_dir() else []
         raise CliError("CL001", f"{script}: no such file{nearest(script, around)}")
+    if is_recording(path):
+        return check_recording(path)
     try:
-        compile(path.read_bytes(), script, "exec", dont_inherit=True)
-    except SyntaxError as e:
-        raise CliError("CL004", _syntax_line(script, e)) from e
+        check_code(path.read_bytes(), script)
     except OSError as e:
         raise CliError("CL003", f"{script}: cannot be read: {e.strerror}") from e
+
+
+def check_code(text: str | bytes, script: str) -> None:
+    """Refuse what Python cannot compile."""
+    try:
+        compile(text, script, "exec", dont_inherit=True)
+    except SyntaxError as e:
+        raise CliError("CL004", _syntax_line(script, e)) from e
     except ValueError as e:
         raise CliError("CL003", f"{script}: is not Python source: {e}") from e
+
+
+def check_recording(path: Path) -> None:
+    """Refuse a file that is no recorded frame. Nothing of it is run."""
+    try:
+        read(path)
+    except RecordingError as e:
+        raise CliError("CL030", str(e)) from e
+    except OSError as e:
+        raise CliError("CL003", f"{path}: cannot be read: {e.strerror}") from e
+
+
+def check_graph(run: Run, wanted: str) -> None:
+    """Refuse the id of a compile or graph that the run does not have."""
+    known = [*run.compiles, *(g.graph_id for g in run.all_graphs)]
+    if wanted not in known:
+        listed = ", ".join(g.graph_id for g in run.graphs) or "none"
+        raise CliError("CL006", f"{wanted}: no such graph{nearest(wanted, known)} (captured: {listed})")
 
 
 def _syntax_line(script: str, error: SyntaxError) -> str:

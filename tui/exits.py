@@ -12,14 +12,23 @@ class Exit(IntEnum):
     FINDING = 1
     USAGE = 2
     TOOL = 3
+    NOT_REPRODUCED = 4
+    FLAKY = 5
     INTERRUPTED = 130
 
 
 MEANINGS: dict[Exit, str] = {
     Exit.OK: "ok",
-    Exit.FINDING: "a finding: a graph break with --fail-on-break; also an exception the script did not catch",
+    Exit.FINDING: (
+        "a finding: a graph break with --fail-on-break, a repro of `minify`, wrong numbers of `bisect`; "
+        "also an exception the script did not catch"
+    ),
     Exit.USAGE: "wrong usage: no such script, a syntax error in it, an unknown id, a place that is taken",
     Exit.TOOL: "dynamo-debug itself failed; or a check of `verify` did",
+    Exit.NOT_REPRODUCED: (
+        "`minify` or `bisect` saw a failure and could not make it happen again, or `run` does not show the failure of a repro"
+    ),
+    Exit.FLAKY: "a repro of `minify` or `run`, or wrong numbers of `bisect`, that show in some runs and not in others",
     Exit.INTERRUPTED: "interrupted with Ctrl-C",
 }
 

@@ -47,11 +47,11 @@ def spans(text: str, language: str) -> tuple[tuple[Span, ...], ...]:
             coloured.highlight_regex(rule.pattern, rule.style)
     else:
         return ((),) * len(lines)
-    found = [_line(part) for part in coloured.split("\n", allow_blank=True)]
+    found = [spans_of(part) for part in coloured.split("\n", allow_blank=True)]
     return tuple(found[: len(lines)]) + ((),) * (len(lines) - len(found))
 
 
-def _line(text: Text) -> tuple[Span, ...]:
+def spans_of(text: Text) -> tuple[Span, ...]:
     """The spans of one line. Where they overlap the later one is drawn over the earlier."""
     return tuple((s.start, s.end, style) for s in text.spans if (style := _style(s.style)) is not None)
 

@@ -31,6 +31,7 @@ KEYS = (
     Key("n", "match(1)", "next match", "screen", "n"),
     Key("N", "match(-1)", "previous match", "screen", "N"),
     Key("s", "stages", "what the stages made: graphs, loop IR, generated code, decisions", "screen", "s", footer="stages"),
+    Key("v", "verdict", "the verdict on the run, as `explain` prints it", "screen", "v", footer="verdict"),
     Key("o", "output", "output of the script", "screen", "o", footer="output"),
     Key("z", "zoom", "this pane alone, or all again", "screen", "z", footer="zoom"),
     Key("escape", "back", "clear search, end zoom", "screen", "esc"),

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from dynamo.trace.record import is_record
+from tui.commands.bisect import bisect
 from tui.commands.cache import cache
+from tui.commands.corpus import corpus
 from tui.commands.doctor import doctor
 from tui.commands.explain import explain
+from tui.commands.minify import minify
+from tui.commands.profile import profile
+from tui.commands.replay import record, replay
+from tui.commands.run import run
 from tui.commands.trace import export, trace
 from tui.commands.verify import verify
 from tui.commands.view import tui
+from tui.commands.views import COMMANDS as VIEW_COMMANDS
+from tui.commands.views import compare
 from tui.console import PROGRAM, put, say
 from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
-from tui.options import SCRIPT_CONTEXT
+from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
 
 
 @dataclass(frozen=True)
@@ -33,11 +44,20 @@ class Command:
 
 
 COMMANDS = (
-    Command("explain", explain, SCRIPT_CONTEXT),
-    Command("trace", trace, SCRIPT_CONTEXT),
-    Command("tui", tui, SCRIPT_CONTEXT),
+    Command("explain", explain, SCRIPT_LAST),
+    *(Command(name, run, SCRIPT_LAST) for name, run in VIEW_COMMANDS.items()),
+    Command("compare", compare),
+    Command("trace", trace, SCRIPT_LAST),
+    Command("tui", tui, SCRIPT_LAST),
+    Command("minify", minify, SCRIPT_CONTEXT),
+    Command("bisect", bisect, SCRIPT_CONTEXT),
+    Command("profile", profile, SCRIPT_CONTEXT),
+    Command("run", run),
+    Command("record", record, SCRIPT_CONTEXT),
+    Command("replay", replay),
     Command("export", export),
     Command("cache", cache),
+    Command("corpus", corpus),
     Command("doctor", doctor),
     Command("verify", verify),
 )
@@ -46,7 +66,7 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Always ends with SystemExit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    build()(args=_with_code_value(arguments), prog_name=PROGRAM)
+    build()(args=_arranged(_with_code_value(arguments)), prog_name=PROGRAM)
     sys.exit(Exit.OK)
 
 
@@ -62,8 +82,22 @@ def build() -> typer.Typer:
     )
     app.callback()(_options)
     for command in COMMANDS:
-        app.command(command.name, context_settings=command.context, epilog=EXIT_HELP)(_ending(command.run))
+        text, line = _help(command.run), _line(command.run)
+        app.command(command.name, help=text, short_help=line, context_settings=command.context, epilog=EXIT_HELP)(_ending(command.run))
     return app
+
+
+def _line(run: Callable[..., int]) -> str:
+    """What the command does, in the list of all."""
+    first = inspect.cleandoc(run.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+    return first.partition(". ")[0].removesuffix(".")
+
+
+def _help(run: Callable[..., int]) -> str:
+    """The docstring with its example first: what most readers of `--help` look for."""
+    paragraphs = inspect.cleandoc(run.__doc__ or "").split("\n\n")
+    examples = [p for p in paragraphs if p.startswith("Example:")]
+    return "\n\n".join([*examples, *(p for p in paragraphs if p not in examples)])
 
 
 def _options(
@@ -104,6 +138,27 @@ def _ending(run: Callable[..., int]) -> Callable[..., None]:
         raise typer.Exit(int(code))
 
     return ended
+
+
+def _arranged(arguments: list[str]) -> list[str]:
+    """What option parsers do not know: `-m` and `-c` stand for SCRIPT as under Python itself, and what stands behind a record is ours, as
+    it takes no arguments."""
+    command = next((c for c in COMMANDS if arguments and c.name == arguments[0]), None)
+    if command is None or command.context is not SCRIPT_LAST:
+        return arguments
+    for position, argument in enumerate(arguments[1:], 1):
+        if argument in ("-m", "-c"):
+            return [*arguments[:position], "--", *arguments[position:]]
+        if argument.startswith("-") or arguments[position - 1] in _VALUED:
+            continue
+        if is_record(Path(argument)):
+            return [*arguments[:position], *arguments[position + 1 :], argument]
+        break
+    return arguments
+
+
+# Options of these commands whose value is the next argument.
+_VALUED = ("-o", "--output", "--graph", "--stage", "--engine", "--backend", "--code")
 
 
 def _with_code_value(arguments: list[str]) -> list[str]:

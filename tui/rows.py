@@ -9,14 +9,10 @@ from dataclasses import dataclass
 
 from dynamo.trace import events as ev
 from dynamo.trace.model import Compile, Item, Place, Run, items, plural, short
-from tui.highlight import Span
+from tui.highlight import Span, spans
+from tui.views.graphs import node_line
 
 _STACK_ENTRY = re.compile(r"(?P<file>.+):(?P<line>\d+) ")
-_FX_NODE = re.compile(
-    r"%(?P<name>\w+) : .*?\[num_users=\d+\] = (?P<op>\w+)\[target=(?P<target>.+?)\]"
-    r"(?:\(args = \((?P<args>.*)\), kwargs = \{(?P<kwargs>.*)\}\))?$"
-)
-_NODE_FORMS = {"placeholder": "input {target}", "get_attr": "self.{target}"}
 _MIN_WIDTH = 20
 
 
@@ -70,12 +66,13 @@ def source_rows(run: Run, file: str) -> list[Row]:
         return [Row(f"no source text for {file or 'this item'}", look="dim")]
     width = len(str(len(lines)))
     broken = {(b.file, b.line) for b in run.breaks}
+    text = "\n".join(map(clean, lines))
     out = []
-    for number, line in enumerate(lines, 1):
+    for number, (line, coloured) in enumerate(zip(text.split("\n"), spans(text, "python"), strict=True), 1):
         place = (file, number)
-        look = "break" if place in broken else "plain"
-        glyph = "✗" if place in broken else " "
-        out.append(Row(f"{number:>{width}}{glyph}{line}", frozenset([place]), look, str(number)))
+        look, glyph = ("break", "✗") if place in broken else ("plain", " ")
+        moved = () if place in broken else tuple((start + width + 1, end + width + 1, style) for start, end, style in coloured)
+        out.append(Row(f"{number:>{width}}{glyph}{line}", frozenset([place]), look, str(number), moved))
     return out
 
 
@@ -110,20 +107,6 @@ def _one_graph(graph: ev.GraphCaptured) -> Iterator[Row]:
         yield Row(f"  {text}  {node.shape}".rstrip(), frozenset(places), look, f"{graph.graph_id} {node.name}")
 
 
-def node_line(node: ev.GraphNode) -> str:
-    """A node as a line of Python. Other texts than FX's own form are shown as they are."""
-    found = _FX_NODE.match(node.text)
-    if found is None:
-        return node.text or f"{node.name} = {node.target}"
-    args = [re.sub(r"%(?=\w)", "", part) for part in (found["args"] or "").rstrip(",").split(", ") if part]
-    target, inside = found["target"], args
-    if found["op"] == "call_method" and args:
-        target, inside = f"{args[0]}.{target}", args[1:]
-    if found["kwargs"]:
-        inside = [*inside, re.sub(r"(\w+): ", r"\1=", re.sub(r"%(?=\w)", "", found["kwargs"]))]
-    return f"{found['name']} = " + _NODE_FORMS.get(found["op"], "{target}({inside})").format(target=target, inside=", ".join(inside))
-
-
 def guard_rows(run: Run, item: Item) -> list[Row]:
     out: list[Row] = []
     for compiled in compiles_of(run, item):
@@ -148,10 +131,19 @@ def break_rows(run: Run, item: Item, width: int) -> list[Row]:
             out.append(Row(f"  {short(b.file)}:{b.line}  {run.source_line((b.file, b.line)).strip()}", places, "plain", key + " at"))
             for label, text in (("why", b.explanation), ("instead", b.hint)):
                 out += [Row(line, places, "dim") for line in _wrap(f"{label}: {text}", width) if text]
+    for again in (c.recompile for c in compiles_of(run, item)):
+        if again is not None:
+            at, places = again.compile_id, _place(again.file, again.line)
+            out.append(Row(f"↻ {at} {run.compiles[at].name} recompiled", places, "recompile", f"{at} ↻"))
+            out += [Row(line, places, "dim") for line in _wrap(again.reason, width)]
     for s in run.skipped if item.key == "run" else ():
         out.append(Row(f"− {s.id} skipped  {s.name}: {s.reason}", _place(s.file, s.line), "skipped"))
     for x in run.limits if item.key == "run" else ():
         out.append(Row(f"! limit {x.limit} reached by {x.frame}: {x.reason}", look="error"))
+    for miss in run.frozen if item.key == "run" else ():
+        out.append(Row(f"! frozen, ran without a compile: {miss.frame}: {miss.reason}", look="error"))
+    for e in run.internal_errors if item.key == "run" else ():
+        out.append(Row(f"! internal error [{e.id}] in {e.where}: {e.error}: {e.message}".partition("\n")[0], look="error"))
     for problem in run.problems if item.key == "run" else ():
         out.append(Row(f"? {problem}", look="missing"))
     return out or [Row("no breaks here", look="dim")]

@@ -8,44 +8,66 @@ import platform
 import signal
 import sys
 import traceback
+import warnings
 from importlib import metadata
-from importlib.machinery import SourceFileLoader
-from types import CodeType, ModuleType
+from importlib.machinery import PathFinder
 from typing import NoReturn
 
+import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
+from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.trace import store
 from dynamo.trace.events import RunEnded, RunStarted
+from dynamo.trace.processes import ProcessWriter
+from dynamo.trace.sources import told_sources
 from dynamo.trace.stream import StreamWriter
-from tui import tracebacks
-from tui.child import Request
+from tui import programs, tracebacks
+from tui.child import FOLLOW, FOLLOW_PATH, Request
 from tui.exits import Exit
 
+# Packages of ours that nothing imports by name any more once the script runs, so it finds its own modules of these names; and the others.
+_DONE = ("tui", "minifier", "repro_corpus")
+NOWHERE = ("", 0)
 _VERSIONED = ("dynamo-debug", "torch", "triton")
 
 
-def main() -> NoReturn:
-    """Argument 1 is our import root, 2 the descriptor for events, 3 the request as JSON (see `tui.child`)."""
-    root, fd, text = sys.argv[1:4]
+def main(started: frozenset[str]) -> NoReturn:
+    """Argument 1 is our import root, 2 the descriptor for events, 3 the folder for those of other processes, 4 the request as JSON.
+
+    `started`: the modules that any script finds loaded.
+    """
+    root, fd, folder, text = sys.argv[1:5]
     values = json.loads(text)
     request = Request(**(values | {"args": tuple(values["args"])}))
     stream = StreamWriter(int(fd))
     os.register_at_fork(after_in_child=stream.close)
-    store.current().listeners.append(stream)
-    store.emit(RunStarted((request.script, *request.args), os.getcwd(), versions(), request.engine))
+    current = store.current()
+    current.listeners += [told_sources, stream, ProcessWriter(folder, os.getpid())]
+    _follow_others(request, root, folder, current.began)
+    warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
+    main_module = programs.prepare(request, root)
+    store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine))
     _ENGINES[request.engine](request)
-    code, error = run(request, root)
-    store.emit(RunEnded(code, error))
+    code, error, place = run(request, main_module, root, started)
+    store.emit(RunEnded(code, error, *place))
     sys.exit(code)
 
 
+def _follow_others(request: Request, root: str, folder: str, began: float) -> None:
+    """Python processes that the script starts begin with `tui/follow/sitecustomize.py`; forked ones write by themselves."""
+    what = {"root": root, "folder": folder, "pid": os.getpid(), "began": began, "engine": request.engine, "backend": request.backend}
+    os.environ[FOLLOW] = json.dumps(what)
+    rest = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = FOLLOW_PATH + (os.pathsep + rest if rest else "")
+
+
 def _with_dynamo(request: Request) -> None:
-    from dynamo import script_adapter
+    from dynamo.peer import script_adapter  # noqa: PLC0415  # only this engine needs it
 
     script_adapter.install_when_torch_loads(request.backend)
 
 
 def _with_torch(request: Request) -> None:
-    from dynamo.backends import peer  # imports torch's own compiler, which only this engine may load
+    from dynamo.peer import watching as peer  # noqa: PLC0415  # imports torch's own compiler, which only this engine may load
 
     peer.observe_when_torch_loads(request.backend)
 
@@ -64,54 +86,49 @@ def versions() -> dict[str, str]:
     return found
 
 
-def run(request: Request, root: str) -> tuple[int, str]:
-    """Run the script as `__main__`. Returns its exit code and its last exception as one line."""
-    path = os.path.abspath(request.script)
-    code = compile(_bytes_of(path), path, "exec", dont_inherit=True)
-    module = _become_main(path, request, root)
+def run(request: Request, main_module: programs.Program, root: str, started: frozenset[str]) -> tuple[int, str, tuple[str, int]]:
+    """Run the script as `__main__`. Returns its exit code, its last exception as one line, and where that was raised."""
+    _give_back_names(started)
+    _step_aside(root)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        _execute(code, module)
+        _execute(main_module)
     except SystemExit as e:
-        return _exit_code(e), ""
+        return _exit_code(e), "", NOWHERE
     except KeyboardInterrupt:
-        return int(Exit.INTERRUPTED), "interrupted"
+        return int(Exit.INTERRUPTED), "interrupted", NOWHERE
     except BaseException as e:  # noqa: BLE001 whatever the script lets through ends it, as in Python
         line = traceback.format_exception_only(e)[-1].strip()
         tracebacks.show(e, request.internals)
-        return int(Exit.FINDING), line
-    return 0, ""
+        return int(Exit.FINDING), line, tracebacks.place(e)
+    return 0, "", NOWHERE
 
 
-def _execute(code: CodeType, module: ModuleType) -> None:
-    exec(code, module.__dict__)
+def _execute(program: programs.Program) -> None:
+    exec(program.code(), program.module.__dict__)
 
 
-def _bytes_of(path: str) -> bytes:
-    with open(path, "rb") as f:
-        return f.read()
+def _give_back_names(started: frozenset[str]) -> None:
+    """A module that only we have loaded hides none of that name beside the script. What uses it has it already."""
+    tops = {name.partition(".")[0] for name in sys.modules} - started
+    hidden = {top for top in tops - {*PACKAGES} if top in _DONE or _is_beside_script(top)}
+    for name in [name for name in sys.modules if name.partition(".")[0] in hidden]:
+        sys.modules[f"_dynamo_debug.{name}"] = sys.modules.pop(name)
 
 
-def _become_main(path: str, request: Request, root: str) -> ModuleType:
-    """`sys.argv`, `sys.path` and `__main__` as Python sets them up for a script."""
-    sys.argv[:] = [request.script, *request.args]
-    sys.path.remove(root)
-    if not sys.flags.safe_path:
-        sys.path[0] = os.path.dirname(os.path.realpath(path))
-    if root not in sys.path:
+def _is_beside_script(name: str) -> bool:
+    spec = None if sys.flags.safe_path else PathFinder.find_spec(name, sys.path[:1])
+    return spec is not None and spec.origin is not None
+
+
+def _step_aside(root: str) -> None:
+    """Where the compiler's own packages have the name of something beside the script, that is what the script finds."""
+    names = [] if sys.flags.safe_path else clashing(sys.path[:1], root)
+    if names:
+        PrivateNames(names).install()
+    elif root not in sys.path:
         sys.path.append(root)
-    module = ModuleType("__main__")
-    module.__dict__.update(
-        __file__=path,
-        __builtins__=sys.modules["builtins"],
-        __loader__=SourceFileLoader("__main__", path),
-        __spec__=None,
-        __package__=None,
-        __cached__=None,
-    )
-    sys.modules["__main__"] = module
-    return module
 
 
 def _exit_code(error: SystemExit) -> int:

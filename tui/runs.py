@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from dynamo import config
 from dynamo.backends.registry import list_backends
-from dynamo.peer_names import NOTES
+from dynamo.peer.names import NOTES
 from dynamo.trace.events import Event, RunEnded, RunStarted
 from dynamo.trace.model import Run
-from dynamo.trace.record import RecordError, RecordWriter, load
+from dynamo.trace.record import RecordError, RecordWriter, is_record, load
 from tui.child import Child, Request
-from tui.console import say
-from tui.errors import CliError, check_script, nearest
+from tui.console import progress, say
+from tui.errors import CliError, check_code, check_script, nearest
 from tui.exits import SIGNAL_BASE, Exit
+from tui.options import ENGINES
 
-ENGINES = ("dynamo", "torch")
 STDERR = 2
+_SAID = 5  # problems of a record that are said one by one
 
 
 class Terminated(KeyboardInterrupt):
@@ -88,7 +90,21 @@ def check_request(request: Request) -> None:
     names = list_backends(exclude_tags=())
     if request.engine == "dynamo" and request.backend and request.backend not in names:
         raise CliError("CL012", f"{request.backend}: no such backend{nearest(request.backend, names)}; backends are {', '.join(names)}")
-    check_script(request.script)
+    _check_configuration()
+    if request.is_file:
+        check_script(request.script)
+    elif not request.args:
+        raise CliError("CL008", f"{request.script}: name what to run, as for python {request.script}")
+    elif request.script == "-c":
+        check_code(request.args[0], "<string>")
+
+
+def _check_configuration() -> None:
+    """Variables that nothing can read end the command here: the script would run into them at its first compile."""
+    try:
+        config.rows()
+    except config.ConfigError as e:
+        raise CliError("CL016", str(e)) from e
 
 
 def open_writer(record: Path | None, replace: bool) -> RecordWriter | None:
@@ -100,37 +116,65 @@ def open_writer(record: Path | None, replace: bool) -> RecordWriter | None:
         raise CliError("CL007", str(e)) from e
 
 
-def load_run_events(folder: Path) -> tuple[list[Event], list[str]]:
-    """Events of a stored record, and what of it could not be read."""
+def load_run_events(folder: Path, leave_out: Collection[str] = ()) -> tuple[list[Event], list[str]]:
+    """Events of a stored record, and what of it could not be read. Kinds in `leave_out` are not read at all."""
     try:
-        record = load(folder)
+        record = load(folder, leave_out)
     except RecordError as e:
         raise CliError("CL007", str(e)) from e
     return record.events, record.problems
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: Path, leave_out: Collection[str] = ()) -> Run:
     """The model of a stored record, damage included."""
-    stored, problems = load_run_events(folder)
+    stored, problems = load_run_events(folder, leave_out)
     run = Run(stored)
     run.problems += problems
+    run.live = False
     return run
+
+
+def open_record(folder: Path, leave_out: Collection[str] = ()) -> Outcome:
+    """A stored record as the outcome of a run. What is damaged is shown as far as it goes, said on stderr, and ends with exit code 2."""
+    with progress(f"reading {folder}"):
+        run = load_run(folder, leave_out)
+    for problem in run.problems[:_SAID]:
+        say(f"error[CL007]: {folder}: {problem}")
+    return Outcome(run, int(Exit.USAGE if run.problems else Exit.OK), True)
+
+
+def run_or_open(request: Request, leave_out: Collection[str] = ()) -> Outcome:
+    """What SCRIPT stands for: a record is opened, a script is run and how it ended is told."""
+    if is_record(Path(request.script)):
+        return open_record(Path(request.script), leave_out)
+    outcome = run_script(request)
+    narrate(outcome)
+    return outcome
 
 
 def _follow(request: Request, keeper: Keeper, own_stdout: bool) -> tuple[int, str]:
     sys.stdout.flush()
     child = Child(request, stdout=None if own_stdout else STDERR)
-    with _stopped_by_signals(child) as received:
+    with _stopped_by_signals(child) as received, progress(f"running {request.script}", lambda: _compiles(keeper.run)):
         for item in child.events():
             keeper.take(item)
         code = child.exit_code()
-    if received and received[-1] == signal.SIGTERM:
-        return SIGNAL_BASE + signal.SIGTERM, "terminated"
+    others = [number for number in received if number != signal.SIGINT]
+    if others:
+        ended_itself = child.process.returncode >= 0 and keeper.run.exit is not None
+        return (code if ended_itself else SIGNAL_BASE + others[-1]), _ENDED_BY[others[-1]]
     if received or code == Exit.INTERRUPTED:
         return int(Exit.INTERRUPTED), "interrupted"
     if code > SIGNAL_BASE and keeper.run.exit is None:
         return code, f"killed by {signal_name(code - SIGNAL_BASE)}"
     return code, ""
+
+
+_ENDED_BY = {int(signal.SIGTERM): "terminated", int(signal.SIGHUP): "hung up"}
+
+
+def _compiles(run: Run) -> str:
+    return f"{len(run.compiles)} compiles" if run.compiles else ""
 
 
 def signal_name(number: int) -> str:
@@ -142,14 +186,14 @@ def signal_name(number: int) -> str:
 
 @contextmanager
 def _stopped_by_signals(child: Child) -> Iterator[list[int]]:
-    """The first Ctrl-C or SIGTERM has the child end, the second kills it. Raised as exceptions they would cost the event at hand."""
+    """The first signal has the child end, the second kills it. Raised as exceptions they would cost the event at hand."""
     received: list[int] = []
 
     def stop(number: int, frame: FrameType | None) -> None:
-        child.kill() if received else child.stop()
+        child.kill() if received else child.stop(number)
         received.append(number)
 
-    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield received

@@ -31,6 +31,17 @@ def show(error: BaseException, internals: bool) -> None:
         say("raised inside dynamo-debug; --internals shows where")
 
 
+def place(error: BaseException) -> tuple[str, int]:
+    """File and line of the innermost frame that is not ours, ('', 0) if there is none."""
+    found = ("", 0)
+    tb = error.__traceback__
+    while tb is not None:
+        if not is_ours(tb.tb_frame.f_code.co_filename):
+            found = (tb.tb_frame.f_code.co_filename, tb.tb_lineno)
+        tb = tb.tb_next
+    return found
+
+
 def _strip(error: BaseException | None, seen: set[int]) -> None:
     if error is None or id(error) in seen:
         return

@@ -12,6 +12,7 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import Any
 
+from dynamo import config
 from inductor.targets.cpu.compiler import NAMES, compiler
 from tui import options
 from tui.console import put, put_json
@@ -52,7 +53,7 @@ def _compiler() -> Facts:
 
 
 def _torch_facts() -> Facts:
-    import torch  # a second of start-up that no other command of ours needs
+    import torch  # noqa: PLC0415  # a second of start-up that no other command of ours needs
 
     threads = torch.get_num_threads()
     found: Facts = {"cpu": f"{torch.backends.cpu.get_cpu_capability()}, {threads} threads of {os.cpu_count()}"}
@@ -81,13 +82,16 @@ def _cpu_flags() -> list[str]:
 def _tensors() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"c extension": "not built; install the package, or run `make env` in a checkout"}
-    from dynamo import _C  # importing it loads torch
+    from dynamo import _C  # noqa: PLC0415  # importing it loads torch
 
-    return {name: value if isinstance(value, str | int | bool) else str(value) for name, value in _C.layout_report().items()}
+    direct = _C.layout_report()["tensor"] == "raw"
+    return {
+        "guards read tensors": "directly" if direct else "through torch: the layout of this torch's tensors is not known, guards cost more"
+    }
 
 
 def _torch_version() -> Facts:
-    from dynamo import torch_facts  # importing it loads torch
+    from dynamo import torch_facts  # noqa: PLC0415  # importing it loads torch
 
     (oldest, newest), lacks = torch_facts.TESTED, torch_facts.missing()
     return {
@@ -97,15 +101,13 @@ def _torch_version() -> Facts:
 
 
 def _config() -> Facts:
-    from dynamo import config
-
     return {row.name: {"value": row.value, "default": row.default, "source": row.source, "env": row.env} for row in config.rows()}
 
 
 def _machine() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"facts": "not read; the package is not built"}
-    from inductor.targets.cpu import machine  # loads torch
+    from inductor.targets.cpu import machine  # noqa: PLC0415  # loads torch
 
     return dict(machine.rows())
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dynamo.breaks import REASONS
-from dynamo.peer_names import NOTES
-from dynamo.trace import artefacts, report, stages
+from dynamo.peer.names import NOTES
+from dynamo.trace import artefacts, codec, report, stages
 from dynamo.trace.events import GraphCaptured
 from dynamo.trace.model import Run
-from dynamo.trace.record import is_record
 from dynamo.trace.stages import BY_NAME
 from tui import options
 from tui.child import Request
-from tui.console import put, put_json
-from tui.errors import ERRORS, CliError, nearest
+from tui.console import page, put, put_json, put_lines
+from tui.errors import ERRORS, CliError, check_graph, nearest
 from tui.exits import Exit
-from tui.runs import Outcome, load_run, narrate, run_script
+from tui.runs import run_or_open
+from tui.views import peer_says
+from tui.views import report as reports
+from tui.views.page import Page
+from tui.views.schema import plain
+from tui.views.table import VIEWS
+from tui.views.verdict import verdict
 
 _WIDTH = 100
 
@@ -30,11 +35,13 @@ Graph = Annotated[
     str,
     typer.Option(help="Print one graph only, in full; with --stage or --decisions, what belongs to it.", show_default=False, metavar="ID"),
 ]
-Stage = Annotated[
-    str, typer.Option(help=f"Print what one stage made, in full: {', '.join(BY_NAME)}.", show_default=False, metavar="NAME")
-]
+Stage = Annotated[str, typer.Option(help=f"Print what one stage made, in full: {', '.join(BY_NAME)}.", show_default=False, metavar="NAME")]
 Decisions = Annotated[bool, typer.Option("--decisions", help="List every optional step of the compiler: taken or refused, and why.")]
-Full = Annotated[bool, typer.Option("--full", help="Do not shorten long graphs and guard lists.")]
+Graphs = Annotated[bool, typer.Option("--graphs", help="Also the graphs, node by node.")]
+Guards = Annotated[bool, typer.Option("--guards", help="Also what compiled code relies on.")]
+Recompiles = Annotated[bool, typer.Option("--recompiles", help="Also every recompile with all values.")]
+Kernels = Annotated[bool, typer.Option("--kernels", help="Also the kernels.")]
+Full = Annotated[bool, typer.Option("--full", help="Also everything else there is to show, and shorten nothing.")]
 
 
 def explain(
@@ -44,6 +51,10 @@ def explain(
     graph: Graph = "",
     stage: Stage = "",
     decisions: Decisions = False,
+    graphs: Graphs = False,
+    guards: Guards = False,
+    recompiles: Recompiles = False,
+    kernels: Kernels = False,
     full: Full = False,
     engine: options.Engine = "dynamo",
     backend: options.Backend = "",
@@ -51,7 +62,9 @@ def explain(
     internals: options.Internals = False,
     as_json: options.AsJson = False,
 ) -> int:
-    """Run SCRIPT and report its graphs, breaks, guards, recompiles and times. The script's own output goes to stderr.
+    """What a compiler makes of SCRIPT, on one screen: breaks, recompiles, failures, times, and what to do next.
+
+    SCRIPT is run, or is the folder of a record. The script's own output goes to stderr.
 
     Example: dynamo-debug explain train.py --epochs 1
     """
@@ -59,28 +72,34 @@ def explain(
         return _page(code, as_json)
     if not script:
         raise CliError("CL008", "name a script: dynamo-debug explain SCRIPT; or an id: dynamo-debug explain --code ID")
-    view = View(graph, _known_stage(stage), decisions, full, as_json)
-    if is_record(Path(script)):
-        run = load_run(Path(script))
-        outcome = Outcome(run, int(Exit.OK), True)
-    else:
-        outcome = run_script(Request(script, tuple(args or ()), engine, backend, internals))
-        narrate(outcome)
-    _show(outcome.run, view)
+    opened = {"graphs": graphs, "guards": guards, "recompiles": recompiles, "kernels": kernels}
+    chosen = tuple(VIEWS) if full else tuple(name for name, wanted in opened.items() if wanted)
+    shown = Shown(graph, _known_stage(stage), decisions, chosen, full, as_json)
+    request = Request(script, options.given(args), engine, backend, internals)
+    outcome = run_or_open(request, _unread(shown))
+    _show(outcome.run, shown, shlex.join((script, *request.args)))
     if fail_on_break and outcome.code == Exit.OK and outcome.run.breaks:
         return Exit.FINDING
     return outcome.code
 
 
 @dataclass(frozen=True)
-class View:
-    """What of the run is shown."""
+class Shown:
+    """What of the run is shown. `opened` are names of views that follow the verdict."""
 
     graph: str
     stage: str
     decisions: bool
+    opened: tuple[str, ...]
     full: bool
     as_json: bool
+
+
+def _unread(shown: Shown) -> tuple[str, ...]:
+    """Kinds of events that are not needed."""
+    if shown.stage or shown.decisions or shown.graph or shown.full:
+        return ()
+    return ("decided", "code_generated") if shown.as_json else ("decided",) if shown.opened else ("decided", "guard_installed")
 
 
 def _known_stage(name: str) -> str:
@@ -90,37 +109,32 @@ def _known_stage(name: str) -> str:
     return found
 
 
-def _show(run: Run, view: View) -> None:
+def _show(run: Run, view: Shown, target: str) -> None:
     if view.stage or view.decisions:
         _show_parts(run, view)
     elif view.graph:
         found = [_find_graph(run, view.graph)]
         put_json([report.graph_json(g) for g in found]) if view.as_json else put(found[0].code.rstrip("\n") + "\n")
     elif view.as_json:
-        put_json(report.as_json(run))
+        put_json({"verdict": plain(verdict(run, target)), **report.as_json(run)})
     else:
-        put(report.as_text(run, report.Detail(view.full)))
+        on = page()
+        put_lines(reports.lines(run, verdict(run, target), Page(on.width, on.colour, view.full), view.opened))
 
 
-def _show_parts(run: Run, view: View) -> None:
+def _show_parts(run: Run, view: Shown) -> None:
     """One stage, or the decisions of all stages or of one."""
     if view.graph:
-        _check_part(run, view.graph)
+        check_graph(run, view.graph)
     if not view.decisions:
         stage_json, stage_text = artefacts.stage_json, artefacts.stage_text
         put_json(stage_json(run, view.stage, view.graph)) if view.as_json else put(stage_text(run, view.stage, view.graph))
         return
     found = artefacts.decisions(run, view.stage, view.graph)
     if view.as_json:
-        put_json([artefacts.decision_json(d) for d in found])
+        put_json([codec.fields(d) for d in found])
     else:
         put("".join(f"{line}\n" for line in artefacts.decision_lines(found)))
-
-
-def _check_part(run: Run, graph_id: str) -> None:
-    """`--graph` beside `--stage` names a compile or a graph of one."""
-    if graph_id not in run.compiles:
-        _find_graph(run, graph_id)
 
 
 def _find_graph(run: Run, graph_id: str) -> GraphCaptured:
@@ -140,21 +154,25 @@ def _page(error_id: str, as_json: bool) -> int:
         put_json(rows) if as_json else put("".join(f"{r['id']}  {r['title']}\n" for r in rows))
         return Exit.OK
     wanted = error_id.upper()
+    if wanted in peer_says.registry():
+        page_of_torch = peer_says.page(wanted)
+        put_json(page_of_torch) if as_json else put(_page_text(page_of_torch))
+        return Exit.OK
     if wanted in REASONS:
-        page: dict[str, Any] = asdict(REASONS[wanted])
+        found: dict[str, Any] = {**asdict(REASONS[wanted]), "also": peer_says.ids_of(wanted)}
     elif wanted in NOTES:
-        page = _plain_page(wanted, *NOTES[wanted])
+        found = _plain_page(wanted, *NOTES[wanted])
     elif wanted in ERRORS:
-        page = _plain_page(wanted, ERRORS[wanted].title, ERRORS[wanted].page)
+        found = _plain_page(wanted, ERRORS[wanted].title, ERRORS[wanted].page)
     else:
-        known = [*REASONS, *NOTES, *ERRORS]
+        known = [*REASONS, *NOTES, *ERRORS, *peer_says.registry()]
         raise CliError("CL005", f"{error_id}: unknown id{nearest(wanted, known)}; `dynamo-debug explain --code` lists all")
-    put_json(page) if as_json else put(_page_text(page))
+    put_json(found) if as_json else put(_page_text(found))
     return Exit.OK
 
 
 def _plain_page(page_id: str, title: str, text: str) -> dict[str, Any]:
-    return {"id": page_id, "title": title, "explanation": text, "hint": "", "example": ""}
+    return {"id": page_id, "title": title, "explanation": text, "hint": "", "example": "", "also": []}
 
 
 def _page_text(page: dict[str, Any]) -> str:
@@ -163,4 +181,6 @@ def _page_text(page: dict[str, Any]) -> str:
         parts.append(textwrap.fill(f"instead: {page['hint']}", _WIDTH))
     if page["example"]:
         parts.append(textwrap.indent(page["example"].rstrip("\n"), "    "))
+    if page["also"]:
+        parts.append("the same under the other engine: " + ", ".join(f"dynamo-debug explain --code {name}" for name in page["also"]))
     return "\n\n".join(parts) + "\n"

@@ -23,8 +23,8 @@ from tui.runs import load_run, load_run_events, narrate, run_script
 
 def trace(
     script: options.Script,
-    output: options.Output,
     args: options.Args = None,
+    output: options.Output = None,
     force: options.Force = False,
     engine: options.Engine = "dynamo",
     backend: options.Backend = "",
@@ -34,9 +34,13 @@ def trace(
 ) -> int:
     """Run SCRIPT and keep the record of its compiles in a folder. The script's own output passes through.
 
-    Example: dynamo-debug trace train.py -o run1 && dynamo-debug tui run1
+    Example: dynamo-debug trace -o run1 train.py --epochs 1 && dynamo-debug tui run1
     """
-    outcome = run_script(Request(script, tuple(args or ()), engine, backend, internals), output, force, own_stdout=not as_json)
+    rest = options.given(args)
+    if output is None:
+        output, flags, rest = _output_behind(rest)
+        force, as_json = force or "--force" in flags, as_json or "--json" in flags
+    outcome = run_script(Request(script, rest, engine, backend, internals), output, force, own_stdout=not as_json)
     narrate(outcome)
     say(f"record written to {output}: {report.summary(outcome.run)}")
     if as_json:
@@ -46,12 +50,26 @@ def trace(
     return outcome.code
 
 
+_FLAGS = ("--force", "--json")
+
+
+def _output_behind(args: tuple[str, ...]) -> tuple[Path, set[str], tuple[str, ...]]:
+    """`-o DIR` from behind the script, where nothing in front of it says where the record goes; with it the flags that follow it."""
+    for option in ("-o", "--output"):
+        if option in args[:-1]:
+            at = args.index(option)
+            behind = args[at + 2 :]
+            rest = tuple(a for a in behind if a not in _FLAGS)
+            return Path(args[at + 1]), {*behind} - {*rest}, args[:at] + rest
+    raise CliError("CL008", "name the folder of the record: dynamo-debug trace -o DIR SCRIPT")
+
+
 def _chrome(run: Run) -> str:
     return json.dumps(to_chrome(run), indent=1) + "\n"
 
 
 def _dot(run: Run) -> str:
-    from dynamo.trace.dot import to_dot  # needs graphviz, which nothing else does
+    from dynamo.trace.dot import to_dot  # noqa: PLC0415  # needs graphviz, which nothing else does
 
     return "".join(to_dot(graph) for graph in run.all_graphs)
 

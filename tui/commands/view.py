@@ -11,9 +11,11 @@ from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
 from tui import options
 from tui.child import Request
+from tui.client import RecordClient, ScriptClient
 from tui.console import put, put_json
 from tui.exits import Exit
-from tui.runs import Outcome, check_request, load_run, narrate, run_script
+from tui.hangup import leave_at_hangup
+from tui.runs import check_request, run_or_open
 
 
 def tui(
@@ -28,25 +30,25 @@ def tui(
 
     Example: dynamo-debug tui train.py
     """
-    request = Request(script, tuple(args or ()), engine, backend, internals)
+    request = Request(script, options.given(args), engine, backend, internals)
     stored = is_record(Path(script))
     if not stored:
         check_request(request)
     if as_json or not has_terminal():
-        return _plain(request, stored, as_json)
+        return _plain(request, as_json)
     return _app(request, stored)
+
+
+# What the tree and the report do not need.
+_UNREAD = ("code_generated", "decided", "step_scheduled")
 
 
 def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _plain(request: Request, stored: bool, as_json: bool) -> int:
-    if stored:
-        outcome = Outcome(load_run(Path(request.script)), int(Exit.OK), True)
-    else:
-        outcome = run_script(request)
-        narrate(outcome)
+def _plain(request: Request, as_json: bool) -> int:
+    outcome = run_or_open(request, _UNREAD)
     put_json(_json(outcome.run)) if as_json else put(report.tree_text(outcome.run) + report.summary(outcome.run) + "\n")
     return outcome.code
 
@@ -56,9 +58,7 @@ def _json(run: Run) -> dict[str, object]:
 
 
 def _app(request: Request, stored: bool) -> int:
-    from tui.app import Explorer  # Textual loads only when there is a terminal to draw on
-    from tui.client import RecordClient, ScriptClient
-    from tui.hangup import leave_at_hangup
+    from tui.app import Explorer  # noqa: PLC0415  # Textual loads only when there is a terminal to draw on
 
     client = RecordClient(Path(request.script)) if stored else ScriptClient(request)
     app = Explorer(client)

@@ -14,6 +14,7 @@ from tui.keys import KEYS
 from tui.screens.output import OutputScreen
 from tui.screens.pane_screen import PaneScreen
 from tui.screens.stages import StagesScreen
+from tui.screens.verdict import VerdictScreen
 from tui.widgets.breaks_pane import BreaksPane
 from tui.widgets.compile_tree import CompileTree
 from tui.widgets.graph_pane import GraphPane
@@ -155,6 +156,14 @@ class ExplorerScreen(PaneScreen):
     def active_pane(self) -> RowPane:
         return self.pane(self._active)
 
+    @property
+    def panes(self) -> list[RowPane]:
+        return [self.pane(name) for name in PANES]
+
+    def enter_pane(self, pane: RowPane) -> None:
+        self._active = str(pane.id)
+        self.action_pane(self._active)
+
     def say_found(self, text: str) -> None:
         status = self.query_one(StatusLine)
         status.found = text
@@ -168,5 +177,8 @@ class ExplorerScreen(PaneScreen):
     def action_stages(self) -> None:
         self.app.push_screen(StagesScreen(self._model, self.item))
 
+    def action_verdict(self) -> None:
+        self.app.push_screen(VerdictScreen(self._model))
+
     def action_output(self) -> None:
-        self.app.push_screen(OutputScreen(self.output))
+        self.app.push_screen(OutputScreen(lambda: self.output))

@@ -11,22 +11,34 @@ from tui.widgets.search_bar import SearchBar
 
 
 class PaneScreen(Screen[None]):
-    """Subclasses say which pane is active and where the number of matches is shown."""
+    """Subclasses say which panes there are, which is active, and where the place among the matches is shown."""
 
     @property
     def active_pane(self) -> RowPane:
         raise NotImplementedError
 
+    @property
+    def panes(self) -> list[RowPane]:
+        """All of them, in the order of the tab key."""
+        raise NotImplementedError
+
     def say_found(self, text: str) -> None:
+        raise NotImplementedError
+
+    def enter_pane(self, pane: RowPane) -> None:
+        """Make it visible and active."""
         raise NotImplementedError
 
     def action_search(self) -> None:
         self.query_one(SearchBar).open()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
-        found = self.active_pane.search(message.value)
-        self.say_found(f"/{message.value}: {found} found" if message.value else "")
+        for pane in self.panes:
+            pane.search(message.value)
         self._end_search()
+        if not self.active_pane.next_match(1, here=True):
+            self._next_pane_with_matches(1)
+        self._say_place()
 
     def on_search_bar_left(self) -> None:
         self._end_search()
@@ -36,10 +48,35 @@ class PaneScreen(Screen[None]):
         self.active_pane.focus()
 
     def action_match(self, step: int) -> None:
-        self.active_pane.next_match(step)
+        if not self.active_pane.next_match(step):
+            self._next_pane_with_matches(step)
+        self._say_place()
+
+    def _next_pane_with_matches(self, step: int) -> None:
+        """From the last match of a pane on to the first of the next, and around."""
+        panes, at = self.panes, self.panes.index(self.active_pane)
+        for distance in range(1, len(panes) + 1):
+            pane = panes[(at + step * distance) % len(panes)]
+            if pane.matches:
+                self.enter_pane(pane)
+                pane.edge_match(step)
+                return
+
+    def _say_place(self) -> None:
+        pane = self.active_pane
+        if not pane.pattern:
+            self.say_found("")
+            return
+        total = sum(len(p.matches) for p in self.panes)
+        if pane.cursor not in pane.matches:
+            self.say_found(f"/{pane.pattern}: not found")
+            return
+        here = f"/{pane.pattern}: {pane.matches.index(pane.cursor) + 1}/{len(pane.matches)} in {pane.id}"
+        self.say_found(here if total == len(pane.matches) else f"{here}, {total} in all panes")
 
     def clear_search(self) -> None:
-        self.active_pane.search("")
+        for pane in self.panes:
+            pane.search("")
         self.say_found("")
 
     def action_help(self) -> None:

@@ -10,7 +10,7 @@ from textual.widgets import Footer, Static
 
 from dynamo.trace.artefacts import Artefact
 from dynamo.trace.model import Item, Place, Run
-from tui.artefact_rows import artefact_rows, choices, list_rows
+from tui.artefact_rows import artefact_rows, choices, first_own_line, list_rows
 from tui.keys import KEYS
 from tui.screens.pane_screen import PaneScreen
 from tui.widgets.row_pane import RowPane
@@ -93,6 +93,16 @@ class StagesScreen(PaneScreen):
     def active_pane(self) -> RowPane:
         return self.pane(self._active)
 
+    @property
+    def panes(self) -> list[RowPane]:
+        return [self.pane(name) for name in NAMES]
+
+    def enter_pane(self, pane: RowPane) -> None:
+        self._active = str(pane.id)
+        self.query_one("#beside").display = True
+        pane.display = True
+        pane.focus()
+
     def say_found(self, text: str) -> None:
         self.query_one("#found", Static).update(text)
 
@@ -113,9 +123,10 @@ class StagesScreen(PaneScreen):
         text.show_rows(artefact_rows(self._run, chosen))
         if chosen is not None and chosen.key != self._shown:
             self._shown = chosen.key
+            start = first_own_line(text.rows) if chosen.language == "c" else 0
             with text.prevent(RowPane.Moved):
-                text.cursor = 0
-            text.scroll_home(animate=False)
+                text.cursor = start
+            text.scroll_to(y=start, animate=False, force=True)
         self._link(text)
 
     def on_row_pane_moved(self, message: RowPane.Moved) -> None:
@@ -146,10 +157,7 @@ class StagesScreen(PaneScreen):
         self.query_one("#beside").display = self._active != "artefacts" or not alone
 
     def action_next_pane(self, step: int) -> None:
-        name = NAMES[(NAMES.index(self._active) + step) % len(NAMES)]
-        self.query_one("#beside").display = True
-        self.pane(name).display = True
-        self.pane(name).focus()
+        self.enter_pane(self.pane(NAMES[(NAMES.index(self._active) + step) % len(NAMES)]))
 
     def action_zoom(self) -> None:
         self._zoomed = not self._zoomed

@@ -8,9 +8,12 @@ from tui.widgets.row_pane import ItemPane
 
 
 class BreaksPane(ItemPane):
-    """Breaks with explanation and what to write instead; for the whole run also what was skipped and what went wrong."""
+    """Breaks with explanation and what to write instead, and recompiles; for the whole run also what was skipped and what went wrong."""
 
-    HELP = "graph breaks with their id, why they happen and what to write instead. `dynamo-debug explain --code ID` has the full page."
+    HELP = (
+        "graph breaks with their id, why they happen and what to write instead; ↻ recompiles and why. "
+        "`dynamo-debug explain --code ID` has the full page."
+    )
 
     def __init__(self) -> None:
         super().__init__("5 breaks", "breaks")

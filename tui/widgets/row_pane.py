@@ -19,7 +19,7 @@ from dynamo.trace.model import STATUSES, Item, Place, Run
 from tui.keys import KEYS
 from tui.rows import Row, clean, marked, matching
 
-CURSOR, MARK = "▶", "•"
+CURSOR, RESTING, MARK = "▶", "▷", "•"
 _SHIFT = 8
 _LOOKS = {
     "plain": Style(),
@@ -36,7 +36,7 @@ class RowPane(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     RowPane { border: round $panel-lighten-2; scrollbar-size: 1 1; background: $surface; }
     RowPane:focus { border: heavy $accent; }
-    RowPane > .row--cursor { background: $accent 30%; }
+    RowPane > .row--cursor { background: $primary-darken-2; color: auto 100%; }
     RowPane > .row--marked { background: $warning 20%; }
     RowPane > .row--match { text-style: underline; }
     """
@@ -85,24 +85,27 @@ class RowPane(ScrollView, can_focus=True):
         found = marked(self.rows, places)
         self.marks = set(found)
         if found:
-            self._into_view(found[0])
+            self._amid(found[0])
         self.refresh()
 
     def search(self, pattern: str) -> int:
-        """Find rows; go to the first at or after the cursor. Returns how many there are."""
+        """Find rows; the cursor stays. Returns how many there are."""
         self.pattern = pattern
         self.matches = matching(self.rows, pattern) if pattern else []
-        if self.matches:
-            self.cursor = next((i for i in self.matches if i >= self.cursor), self.matches[0])
         self.refresh()
         return len(self.matches)
 
-    def next_match(self, step: int) -> None:
-        if not self.matches:
-            return
-        after = [i for i in self.matches if i > self.cursor] if step > 0 else [i for i in self.matches if i < self.cursor]
-        wrapped = self.matches[0 if step > 0 else -1]
-        self.cursor = (after[0] if step > 0 else after[-1]) if after else wrapped
+    def next_match(self, step: int, *, here: bool = False) -> bool:
+        """Go to the nearest match behind (or before) the cursor, or with `here` at it. False: there is none."""
+        after = [i for i in self.matches if (i - self.cursor) * step >= (0 if here else 1)]
+        if after:
+            self.cursor = after[0 if step > 0 else -1]
+        return bool(after)
+
+    def edge_match(self, step: int) -> None:
+        """Go to the first match, or backwards to the last."""
+        if self.matches:
+            self.cursor = self.matches[0 if step > 0 else -1]
 
     def validate_cursor(self, value: int) -> int:
         return max(0, min(value, len(self.rows) - 1))
@@ -114,6 +117,12 @@ class RowPane(ScrollView, can_focus=True):
 
     def _into_view(self, index: int) -> None:
         self.scroll_to_region(Region(self.scroll_offset.x, index, 1, 1), animate=False, force=True)
+
+    def _amid(self, index: int) -> None:
+        """Bring a row into view with rows before and after it, if it isn't in view already."""
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        if not top <= index < top + height:
+            self.scroll_to(y=max(0, index - height // 3), animate=False, force=True)
 
     def action_move(self, step: int) -> None:
         self.cursor += step
@@ -149,9 +158,14 @@ class RowPane(ScrollView, can_focus=True):
             gutter, style = MARK, style + self.get_component_rich_style("row--marked", partial=True)
         if index in self.matches:
             style += self.get_component_rich_style("row--match", partial=True)
-        if index == self.cursor:
-            gutter, style = CURSOR, style + self.get_component_rich_style("row--cursor", partial=True)
-        text = Strip(coloured(row, style)).crop_extend(scroll_x, scroll_x + width - 1, style)
+        parts = coloured(row, style)
+        if index == self.cursor and not self.has_focus:
+            gutter = RESTING
+        elif index == self.cursor:
+            # one colour that can be read on the bar, whatever the row's own are
+            gutter, style = CURSOR, style + self.get_component_rich_style("row--cursor")
+            parts = [Segment(clean(row.text), style)]
+        text = Strip(parts).crop_extend(scroll_x, scroll_x + width - 1, style)
         return Strip.join([Strip([Segment(gutter, style)]), text])
 
 

@@ -18,7 +18,16 @@ class StatusLine(Static):
         self.found = ""
 
     def show(self, run: Run) -> None:
-        status = items(run)[0].status
-        ended = "" if run.running else f"  exit {run.exit}" + (f" {run.error}" if run.error else "")
         found = f"{self.found}  " if self.found else ""
-        self.update(f"{found}{status.glyph} {status.word}{ended}  {summary(run)}")
+        self.update(found + status_text(run))
+
+
+def status_text(run: Run) -> str:
+    status = items(run)[0].status
+    if run.running:
+        ended = ""
+    elif run.exit is None:
+        ended = "  cut off" + (f": {run.problems[-1]}" if run.problems else "")
+    else:
+        ended = f"  exit {run.exit}" + (f" {run.error}" if run.error else "")
+    return f"{status.glyph} {status.word}{ended}  {summary(run)}"

@@ -1,0 +1,45 @@
+"""`dynamo-debug bisect`: from wrong numbers to the decision of the compiler that makes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tui import options
+from tui.console import put, put_json, say
+from tui.errors import CliError, check_script
+from tui.exits import Exit
+
+Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
+Graph = Annotated[str, typer.Option(help="Check this graph only, by the id that `explain` shows, for example 0/0.", show_default=False)]
+
+_EXITS = {"within rounding": Exit.OK, "not reproduced": Exit.NOT_REPRODUCED, "flaky": Exit.FLAKY}
+
+
+def bisect(
+    script: options.Script,
+    args: options.Args = None,
+    backend: options.Backend = "",
+    draws: Draws = 3,
+    graph: Graph = "",
+    as_json: options.AsJson = False,
+) -> int:
+    """Hold every graph of SCRIPT to eager and float64, and follow the first that is wrong to its stage, node and decision.
+
+    Example: dynamo-debug bisect train.py
+    """
+    from minifier.bisect import front, report  # noqa: PLC0415  # loads torch
+
+    check_script(script)
+    try:
+        found = front.bisect(front.Wish(script, tuple(args or ()), backend, draws, graph), say)
+    except front.ScriptFailed as e:
+        raise CliError("CL018", f"{script}: {e}") from e
+    for problem in found.problems:
+        say(problem)
+    if as_json:
+        put_json(found.to_json())
+    else:
+        put(report.as_text(found.first))
+    return _EXITS.get(found.first.verdict, Exit.FINDING)

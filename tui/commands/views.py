@@ -1,0 +1,95 @@
+"""The commands that show one view of a script or a record: the twins of the panes of the TUI."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dynamo.trace.model import Run
+from dynamo.trace.record import is_record
+from tui import options
+from tui.child import Request
+from tui.console import page, put_json, put_lines
+from tui.errors import CliError, check_graph
+from tui.exits import Exit
+from tui.runs import Outcome, open_record, run_or_open
+from tui.views import compare as comparing
+from tui.views.page import Page
+from tui.views.schema import plain
+from tui.views.table import VIEWS, View
+
+# What a view never reads, by kind of event: large records open faster without.
+_TEXTS = ("code_generated",)
+UNREAD: dict[str, tuple[str, ...]] = {
+    "graphs": (*_TEXTS, "decided", "step_scheduled", "stage_timed"),
+    "guards": (*_TEXTS, "decided", "step_scheduled", "stage_timed"),
+    "breaks": (*_TEXTS, "decided", "step_scheduled", "stage_timed", "guard_installed"),
+    "recompiles": (*_TEXTS, "decided", "step_scheduled", "stage_timed", "guard_installed"),
+    "kernels": ("decided", "stage_timed", "guard_installed"),
+    "passes": (*_TEXTS, "step_scheduled", "stage_timed", "guard_installed"),
+    "timeline": (*_TEXTS, "decided", "step_scheduled", "guard_installed"),
+}
+
+
+def command_of(view: View) -> Callable[..., int]:
+    """The command of a view."""
+
+    def show(
+        script: options.Script,
+        args: options.Args = None,
+        graph: options.Graph = "",
+        full: options.Full = False,
+        engine: options.Engine = "dynamo",
+        backend: options.Backend = "",
+        internals: options.Internals = False,
+        as_json: options.AsJson = False,
+    ) -> int:
+        outcome = run_or_open(Request(script, options.given(args), engine, backend, internals), UNREAD[view.name])
+        if graph:
+            check_graph(outcome.run, graph)
+        data = view.data(outcome.run, graph)
+        if as_json:
+            put_json({**envelope(outcome.run), **plain(data)})
+        else:
+            shown = page()
+            put_lines(view.lines(data, Page(shown.width, shown.colour, full)))
+        return outcome.code
+
+    show.__name__ = view.name
+    show.__doc__ = f"{view.doc} SCRIPT is run, or is the folder of a record.\n\nExample: dynamo-debug {view.name} train.py --epochs 1"
+    return show
+
+
+def envelope(run: Run) -> dict[str, object]:
+    """What the JSON of every view begins with: which run it is of, how that ended, what could not be read."""
+    return {"script": run.script, "engine": run.engine, "exit": run.exit, "problems": list(run.problems)}
+
+
+COMMANDS = {name: command_of(view) for name, view in VIEWS.items()}
+
+A = Annotated[Path, typer.Argument(metavar="A", help="Folder of a record.", show_default=False)]
+B = Annotated[Path, typer.Argument(metavar="B", help="Folder of the record to compare it with.", show_default=False)]
+
+
+def compare(a: A, b: B, full: options.Full = False, as_json: options.AsJson = False) -> int:
+    """What differs between two records: graphs, breaks, recompiles, kernels, times. Exits with 1 when more than times differs.
+
+    Example: dynamo-debug trace -o before train.py && dynamo-debug trace -o after train2.py && dynamo-debug compare before after
+    """
+    left, right = _opened(a), _opened(b)
+    found = comparing.view(left.run, right.run, str(a), str(b))
+    if as_json:
+        put_json(plain(found))
+    else:
+        shown = page()
+        put_lines(comparing.lines(found, Page(shown.width, shown.colour, full)))
+    return max(left.code, right.code, int(Exit.OK if found.same else Exit.FINDING))
+
+
+def _opened(folder: Path) -> Outcome:
+    if not is_record(folder):
+        raise CliError("CL007", f"{folder}: no such record; write one with `dynamo-debug trace -o {folder} SCRIPT`")
+    return open_record(folder)

@@ -1,0 +1,115 @@
+"""What is run as `__main__`: a file, a module (`-m`) or code (`-c`), each with `sys.argv` and `sys.path` as Python sets them up."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from dynamo.recording.format import is_recording
+from tui.child import Request
+from tui.overlay import Overlay
+
+
+@dataclass(frozen=True)
+class Program:
+    """`code` compiles it; what is wrong with it is raised there. `shown` is its name in the record."""
+
+    module: ModuleType
+    code: Callable[[], CodeType]
+    shown: str
+
+
+def prepare(request: Request, root: str) -> Program:
+    """Make `__main__`, with our import root out of the way. Ends the process where there is no such module."""
+    sys.path.remove(root)
+    if request.overlay:
+        sys.meta_path.insert(0, Overlay(request.overlay))
+    kind = request.script if not request.is_file else "file"
+    program = _KINDS[kind](request)
+    sys.modules["__main__"] = program.module
+    return program
+
+
+def _first_path(folder: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path.insert(0, folder)
+
+
+def _file(request: Request) -> Program:
+    path = os.path.abspath(request.script)
+    sys.argv[:] = [request.script, *request.args]
+    _first_path(os.path.dirname(os.path.realpath(path)))
+    module = _main(__file__=path, __loader__=SourceFileLoader("__main__", path))
+    if is_recording(Path(path)):
+        return Program(module, lambda: _replaying(path, request), request.script)
+    read = request.overlay.get(path, path)
+    return Program(module, lambda: compile(_bytes_of(read), path, "exec", dont_inherit=True), request.script)
+
+
+def _replaying(path: str, request: Request) -> CodeType:
+    """The call that runs a recorded frame; the arguments are the lines at which it stops."""
+    lines = [int(line) for line in request.args]
+    text = f"import dynamo\nprint(dynamo.replay({path!r}, {request.backend or 'eager'!r}, lines={lines!r}))\n"
+    return compile(text, "<replay>", "exec", dont_inherit=True)
+
+
+def _module(request: Request) -> Program:
+    """`python -m`: the packages above are imported, a package means its `__main__`."""
+    name, *args = request.args
+    sys.argv[:] = ["-m", *args]
+    _first_path(os.getcwd())
+    spec = _spec_of(name)
+    loader: Any = spec.loader
+    sys.argv[0] = spec.origin or name
+    module = _main(__file__=spec.origin, __loader__=loader, __spec__=spec, __package__=spec.parent, __cached__=spec.cached)
+
+    def code() -> CodeType:
+        found: CodeType = loader.get_code(spec.name)
+        return found
+
+    return Program(module, code, sys.argv[0])
+
+
+def _spec_of(name: str) -> ModuleSpec:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            name += ".__main__"
+            spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as e:
+        if e.name is None or not name.startswith(e.name):
+            raise
+        spec = None
+    if spec is None or not hasattr(spec.loader, "get_code"):
+        print(f"{sys.executable}: No module named {name}", file=sys.stderr)
+        sys.exit(1)
+    return spec
+
+
+def _code(request: Request) -> Program:
+    text, *args = request.args
+    sys.argv[:] = ["-c", *args]
+    _first_path("")
+    return Program(_main(), lambda: compile(text, "<string>", "exec", dont_inherit=True), "-c")
+
+
+_KINDS: dict[str, Callable[[Request], Program]] = {"file": _file, "-m": _module, "-c": _code}
+
+
+def _main(**values: object) -> ModuleType:
+    module = ModuleType("__main__")
+    builtins = sys.modules["builtins"]
+    module.__dict__.update({"__builtins__": builtins, "__spec__": None, "__package__": None, "__cached__": None, **values})
+    return module
+
+
+def _bytes_of(path: str) -> bytes:
+    with open(path, "rb") as f:
+        return f.read()

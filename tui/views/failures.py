@@ -1,0 +1,61 @@
+"""What failed: the script, the compiler, and steps that raised where a compile ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dynamo.trace.model import Run, short
+from tui.views import names
+from tui.views.page import Page
+
+
+@dataclass(frozen=True)
+class Failure:
+    """kind: script, compiler, compile (a compile that ended in an error) or step (what raised at the end of a graph). `error` is the
+    exception, `where` the function it belongs to, `file` and `line` its place."""
+
+    kind: str
+    error: str
+    where: str
+    file: str = ""
+    line: int = 0
+    count: int = 1
+    id: str = ""
+
+    @property
+    def at(self) -> str:
+        return f"{short(self.file)}:{self.line}" if self.file else ""
+
+
+def failures(run: Run) -> tuple[Failure, ...]:
+    """The compiler's own first: what they hit ran uncompiled."""
+    found: Counter[Failure] = Counter()
+    for e in run.internal_errors:
+        found[Failure("compiler", f"{e.error}: {e.message}".split("\n", 1)[0], f"{e.where} (raised at {e.raised_at})", id=e.id)] += 1
+    if run.error and run.error != "interrupted":
+        found[Failure("script", run.error, run.script, run.error_file, run.error_line)] += 1
+    for item in run.compiles.values():
+        function = names.function_of(run, item)
+        if item.outcome == "error":
+            found[Failure("compile", item.detail or "the compile failed", function.title, function.file, function.line)] += 1
+        elif item.outcome == "break" and not item.breaks:
+            place = (item.broke_file, item.broke_line) if item.broke_file else (function.file, function.resumes or function.line)
+            found[Failure("step", names.value(item.detail, item) or "the program raised", function.title, *place, id=item.broke_id)] += 1
+    return tuple(Failure(**{**vars(f), "count": count}) for f, count in found.items())
+
+
+_TITLES = {
+    "compiler": "the compiler itself failed, what it hit ran in eager",
+    "script": "the script failed",
+    "compile": "a compile failed",
+    "step": "a step raised, so its graph ends there",
+}
+
+
+def lines(failure: Failure, page: Page) -> list[str]:
+    times = f"  {failure.count}x" if failure.count > 1 else ""
+    head = f"{page.paint(failure.error, 'red')}{times}"
+    tag = f"[{failure.id}] " if failure.id else ""
+    at = f" at {failure.at}" if failure.at else ""
+    return [page.clip(f"{tag}{head}", 2), page.clip(f"  {_TITLES[failure.kind]}: {failure.where}{at}", 2)]

@@ -1,0 +1,123 @@
+"""The steps compiled graphs became: fused kernels and calls of operators, with the user lines they come from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+
+from dynamo.trace import events as ev
+from dynamo.trace.artefacts import belongs
+from dynamo.trace.model import Compile, Run, short
+from tui.views import names
+from tui.views.page import Page, columns
+from tui.views.repeats import repeated
+
+_BUFFER = re.compile(r"(?m)^(?:in|temp|made|const|object|return) (?P<name>\w+): (?P<dtype>[a-z]+\d*)\[(?P<size>[\d, ]*)\]")
+_BITS = re.compile(r"\d+$")
+_FUSED = "fused"
+_LINES = 3
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One step. what: kernel or extern. bytes: what it reads and writes, each buffer once, or None where sizes are not recorded."""
+
+    graph_id: str
+    name: str
+    what: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+    reads: int
+    writes: int
+    bytes: int | None
+    function: str
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Steps of every graph in the order they run. `cached` graphs show the steps of the run that made their entry."""
+
+    kernels: int
+    externs: int
+    steps: tuple[Kernel, ...]
+
+
+def view(run: Run, graph: str = "") -> Kernels:
+    steps = tuple(k for item in run.compiles.values() for k in _of(run, item) if belongs(item.id, k.graph_id, graph))
+    count = sum(s.what == "kernel" for s in steps)
+    return Kernels(count, len(steps) - count, steps)
+
+
+def _of(run: Run, item: Compile) -> list[Kernel]:
+    if not item.steps:
+        return []
+    function = names.function_of(run, item).title
+    sizes = {c.graph_id: _sizes(c.code) for c in item.code if c.name.rpartition(".")[2] == _FUSED}
+    return [_kernel(s, sizes.get(s.graph_id, {}), function) for s in item.steps]
+
+
+@cache
+def _sizes(text: str) -> dict[str, int]:
+    """Bytes of every buffer that the loop IR declares."""
+    return {m["name"]: prod(int(n) for n in m["size"].split(",") if n.strip()) * _width(m["dtype"]) for m in _BUFFER.finditer(text)}
+
+
+def _width(dtype: str) -> int:
+    bits = _BITS.search(dtype)
+    return int(bits[0]) // 8 if bits else 1
+
+
+def _kernel(s: ev.StepScheduled, sizes: dict[str, int], function: str) -> Kernel:
+    buffers = {*s.reads, *s.writes}
+    known = [sizes[b] for b in buffers if b in sizes]
+    moved = sum(known) if known and len(known) == len(buffers) else None
+    return Kernel(s.graph_id, s.name, s.what, s.ops, s.lines, len(s.reads), len(s.writes), moved, function)
+
+
+def largest(found: Kernels) -> Kernel | None:
+    """The step that moves most, which says where to look first. Nothing is timed while a program runs."""
+    return max((k for k in found.steps if k.bytes is not None), key=lambda k: k.bytes or 0, default=None)
+
+
+def size(count: int) -> str:
+    for unit, step in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
+        if count >= step:
+            return f"{count / step:.1f} {unit}"
+    return f"{count} B"
+
+
+def lines(found: Kernels, page: Page) -> list[str]:
+    """One row per step; equal graphs (layers, recompiles) once with how many there are."""
+    out = [page.paint(f"{found.kernels} kernels, {found.externs} calls of operators", "bold")]
+    graphs: dict[str, list[Kernel]] = {}
+    for k in found.steps:
+        graphs.setdefault(k.graph_id, []).append(k)
+    alike: dict[tuple[tuple[object, ...], ...], list[str]] = {}
+    for graph_id, steps in graphs.items():
+        alike.setdefault(tuple((k.name, k.what, k.ops, k.lines, k.bytes) for k in steps), []).append(graph_id)
+    for ids in alike.values():
+        steps = graphs[ids[0]]
+        times = f" x {len(ids)}  ({' '.join(ids)})" if len(ids) > 1 else ""
+        out += ["", page.clip(f"graph {ids[0]}  {steps[0].function}{times}")]
+        rows = [(k.name, size(k.bytes) if k.bytes is not None else "", _origin(k), " ".join(_op(op) for op in k.ops)) for k in steps]
+        out += _repeats([page.clip(f"  {row}") for row in columns(rows, right=(1,))])
+    return out
+
+
+def _origin(k: Kernel) -> str:
+    shown = [short(line) for line in k.lines[:_LINES]]
+    return " ".join(shown) + (" ..." if len(k.lines) > _LINES else "")
+
+
+def _op(op: str) -> str:
+    return op.removesuffix(".default").removesuffix(".Tensor")
+
+
+_NUMBERED = re.compile(r"^(\s*)([a-z]+)\d+")
+
+
+def _repeats(rows: list[str]) -> list[str]:
+    """Steps of equal layers differ in their numbers only."""
+    return repeated(rows, [_NUMBERED.sub(r"\1\2", row) for row in rows])

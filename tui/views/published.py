@@ -1,0 +1,125 @@
+"""The JSON schema of every command that has `--json`; `docs/generate.py` writes them to docs/schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dynamo.trace import events as ev
+from tui.views.compare import Comparison
+from tui.views.schema import DRAFT, definition, schema_of
+from tui.views.table import VIEWS
+from tui.views.verdict import Verdict
+
+Schema = dict[str, Any]
+STRING: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+BOOLEAN: Schema = {"type": "boolean"}
+STRINGS: Schema = {"type": "array", "items": STRING}
+EXIT: Schema = {"anyOf": [INTEGER, {"type": "null"}]}
+
+# What the JSON of a view begins with.
+_ENVELOPE: dict[str, Schema] = {"script": STRING, "engine": STRING, "exit": EXIT, "problems": STRINGS}
+_COMPILE = {
+    "id": STRING,
+    "status": STRING,
+    "outcome": STRING,
+    "detail": STRING,
+    "parent": STRING,
+    "is_resume": BOOLEAN,
+    "seconds": NUMBER,
+    "graphs": STRINGS,
+}
+
+
+def _record(fields: dict[str, Schema]) -> Schema:
+    """An object with these fields, and maybe more: fields are added, never renamed."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+def _list(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def _report(definitions: dict[str, Any]) -> dict[str, Schema]:
+    """The fields of `explain`, behind the verdict."""
+    event = {cls: _list(definition(cls, definitions)) for cls in (ev.GraphBroke, ev.GuardInstalled, ev.Recompiled, ev.CacheLooked)}
+    graph = _list({"allOf": [definition(ev.GraphCaptured, definitions), _record({"id": STRING})]})
+    frame = _record({"id": STRING, "name": STRING, "file": STRING, "line": INTEGER, "status": STRING, "compiles": _list(_record(_COMPILE))})
+    return {
+        "verdict": definition(Verdict, definitions),
+        "script": STRING,
+        "argv": STRINGS,
+        "engine": STRING,
+        "processes": _list({"allOf": [definition(ev.ProcessStarted, definitions), _record({"compiles": INTEGER})]}),
+        "exit": EXIT,
+        "error": STRING,
+        "internal_errors": _list(definition(ev.InternalError, definitions)),
+        "graphs": graph,
+        "later_graphs": graph,
+        "breaks": event[ev.GraphBroke],
+        "guards": event[ev.GuardInstalled],
+        "recompiles": event[ev.Recompiled],
+        "frames": _list(frame),
+        "cache": event[ev.CacheLooked],
+        "skipped": _list(definition(ev.FrameSkipped, definitions)),
+        "limits": _list(definition(ev.LimitHit, definitions)),
+        "frozen_misses": _list(definition(ev.FrozenMiss, definitions)),
+        "times": {"type": "object", "additionalProperties": _record({"count": INTEGER, "seconds": NUMBER})},
+        "compile_seconds": NUMBER,
+        "notes": _list(definition(ev.Note, definitions)),
+        "problems": STRINGS,
+    }
+
+
+def _explain(title: str, more: dict[str, Schema] | None = None, without: tuple[str, ...] = ()) -> Schema:
+    definitions: dict[str, Any] = {}
+    fields = {name: schema for name, schema in {**(more or {}), **_report(definitions)}.items() if name not in without}
+    return _whole(title, _record(fields), definitions)
+
+
+def _whole(title: str, schema: Schema, definitions: dict[str, Any] | None = None) -> Schema:
+    found = {"$defs": dict(sorted(definitions.items()))} if definitions else {}
+    return {"$schema": DRAFT, "title": title, **schema, **found}
+
+
+def _stage() -> Schema:
+    definitions: dict[str, Any] = {}
+    artefact = {"stage": STRING, "compile_id": STRING, "graph_id": STRING, "title": STRING, "language": STRING, "text": STRING}
+    fields = {
+        "stage": STRING,
+        "about": STRING,
+        "artefacts": _list(_record(artefact)),
+        "decisions": _list(definition(ev.Decided, definitions)),
+        "times": _list(definition(ev.StageTimed, definitions)),
+    }
+    return _whole("dynamo-debug explain --stage NAME --json", _record(fields), definitions)
+
+
+def _decisions() -> Schema:
+    definitions: dict[str, Any] = {}
+    return _whole("dynamo-debug explain --decisions --json", _list(definition(ev.Decided, definitions)), definitions)
+
+
+_TREE = _list(_record({"key": STRING, "parent": STRING, "title": STRING, "status": STRING}))
+_PAGE = {"id": STRING, "title": STRING, "explanation": STRING, "hint": STRING, "example": STRING, "also": STRINGS}
+_CACHE = {"directory": STRING, "entries": INTEGER, "bytes": INTEGER}
+_SECTIONS = {"type": "object", "additionalProperties": {"type": "object"}}
+
+
+def schemas() -> dict[str, Schema]:
+    """File name without ending -> schema."""
+    views = {name: schema_of(view.shape, f"dynamo-debug {name} --json", _ENVELOPE) for name, view in VIEWS.items()}
+    return {
+        "explain": _explain("dynamo-debug explain --json"),
+        "explain-stage": _stage(),
+        "explain-decisions": _decisions(),
+        "explain-code": _whole("dynamo-debug explain --code ID --json", _record(_PAGE)),
+        **views,
+        "compare": schema_of(Comparison, "dynamo-debug compare A B --json"),
+        "trace": _explain("dynamo-debug trace --json", {"record": STRING}, without=("verdict",)),
+        "tui": _explain("dynamo-debug tui --json", {"tree": _TREE}, without=("verdict",)),
+        "cache": _whole("dynamo-debug cache info|clear --json", _record(_CACHE)),
+        "doctor": _whole("dynamo-debug doctor --json", _SECTIONS),
+        "verify": _whole("dynamo-debug verify --json", _list(_record({"check": STRING, "ok": BOOLEAN, "detail": STRING}))),
+    }

@@ -1,0 +1,255 @@
+"""The verdict on a run: what somebody who ran a script wants to know first, as plain data and as one screen of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dynamo.trace.model import Compile, Frame, Run, plural, short
+from tui.views import advice, breaks, failures, kernels, names, recompiles, timeline
+from tui.views.advice import Step
+from tui.views.breaks import BreakPlace
+from tui.views.failures import Failure
+from tui.views.page import HEIGHT, Page, Section, columns, fitted
+from tui.views.recompiles import Group, Limit
+
+_WORDS = {"break": "ends in a graph break", "step": "raised"}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One function of the program, its parts after breaks counted in. `status` is the worst of its compiles."""
+
+    name: str
+    file: str
+    line: int
+    status: str
+    compiles: int
+    parts: int
+    graphs: int
+    ops: int
+    cached: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Slowest:
+    """What took longest: the stage with its own time, and the step that moves most bytes (kernels are not timed)."""
+
+    stage: str
+    seconds: float
+    share: float
+    kernel: str
+    kernel_graph: str
+    kernel_bytes: int
+    kernel_lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """state: finished, failed, interrupted, running or cut off. `headline` is the one thing to know first."""
+
+    script: str
+    argv: tuple[str, ...]
+    engine: str
+    state: str
+    exit: int | None
+    headline: str
+    compiled: tuple[Compiled, ...]
+    graphs: int
+    ops: int
+    compile_seconds: float
+    breaks: tuple[BreakPlace, ...]
+    recompiles: tuple[Group, ...]
+    limits: tuple[Limit, ...]
+    failures: tuple[Failure, ...]
+    uncompiled: int
+    slowest: Slowest | None
+    notes: tuple[str, ...]
+    problems: tuple[str, ...]
+    next: tuple[Step, ...]
+
+
+def verdict(run: Run, target: str = "") -> Verdict:
+    """Of a live run or a stored one. `target` is what commands to paste name: the script with its arguments, or a record."""
+    found_breaks = breaks.places(run)
+    found_recompiles = recompiles.view(run)
+    found_failures = failures.failures(run)
+    compiled = functions(run)
+    return Verdict(
+        run.script,
+        run.argv,
+        run.engine,
+        state(run),
+        run.exit,
+        _headline(run, compiled, found_breaks, found_recompiles, found_failures),
+        compiled,
+        len(run.graphs),
+        sum(g.ops for g in run.graphs),
+        run.compile_seconds(),
+        found_breaks,
+        found_recompiles.groups,
+        found_recompiles.limits,
+        found_failures,
+        len(run.skipped),
+        _slowest(run),
+        tuple(dict.fromkeys(f"{n.id}: {n.message}" for n in run.notes if not run.limits or n.id != "DD026")),
+        tuple(run.problems),
+        advice.steps(target or run.script, found_breaks, found_recompiles.groups, found_failures, bool(run.compiles), run.engine),
+    )
+
+
+def state(run: Run) -> str:
+    if run.exit is None:
+        return "cut off" if run.problems else "running"
+    if run.error == "interrupted":
+        return "interrupted"
+    return "finished" if run.exit == 0 else "failed"
+
+
+def functions(run: Run) -> tuple[Compiled, ...]:
+    """Functions in the order they were compiled first; the rest of a function after a break counts with it."""
+    groups: dict[tuple[str, str, int], list[Frame]] = {}
+    for frame in run.frames:
+        f = names.function_of(run, frame)
+        groups.setdefault((f.name, f.file, f.line), []).append(frame)
+    return tuple(_compiled(run, key, found) for key, found in groups.items())
+
+
+def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compiled:
+    whole = [c for f in frames for c in f.compiles]
+    heads = [c for c in whole if not c.is_resume]
+    captured = [g for c in whole for g in c.graphs if g.stage == "capture"]
+    worst = max((run.status(f) for f in frames), key=lambda s: s.severity)
+    return Compiled(
+        *key,
+        worst.word,
+        len(heads) or len(whole),
+        sum(all(c.is_resume for c in f.compiles) for f in frames),
+        len(captured),
+        sum(g.ops for g in captured),
+        sum(c.is_cached for c in whole),
+        _wall(whole),
+    )
+
+
+def _wall(compiles: Iterable[Compile]) -> float:
+    return sum(c.seconds for c in compiles)
+
+
+def _slowest(run: Run) -> Slowest | None:
+    stages = timeline.stages(run)
+    top = timeline.slowest(stages)
+    if top is None:
+        return None
+    whole = run.compile_seconds()
+    kernel = kernels.largest(kernels.view(run))
+    step = (kernel.name, kernel.graph_id, kernel.bytes or 0, kernel.lines) if kernel is not None else ("", "", 0, ())
+    return Slowest(top.stage, top.own, top.own / whole if whole > 0 else 0.0, *step)
+
+
+def _headline(
+    run: Run, compiled: tuple[Compiled, ...], broke: tuple[BreakPlace, ...], again: recompiles.Recompiles, failed: tuple[Failure, ...]
+) -> str:
+    """The worst first: a failure, a limit, a break, a recompile; otherwise that all is well."""
+    serious = [f for f in failed if f.kind != "step"]
+    if serious:
+        return f"{_WHO[serious[0].kind]}: {serious[0].error}" + (f" at {serious[0].at}" if serious[0].at else "")
+    if not run.compiles:
+        return "nothing was compiled"
+    limited = next((g for g in again.groups if g.limit), None)
+    if limited is not None:
+        return f"{limited.function} reached its recompile limit of {limited.limit} because {limited.what} changes: it now runs in eager"
+    if broke:
+        most = max(broke, key=lambda b: b.count)
+        places = len({(b.file, b.line) for b in broke})
+        where = f"graph breaks at {plural(places, 'line')}, most at {most.at}" if places > 1 else f"a graph break at {most.at}"
+        return f"{where}: {most.reason}"
+    if again.groups:
+        most_again = max(again.groups, key=lambda g: g.count)
+        return f"{most_again.function} is compiled {plural(most_again.compiles, 'time')} because {most_again.what} changes"
+    if failed:
+        return f"a step of {failed[0].where} raised: {failed[0].error}"
+    return f"compiled whole: {plural(len(compiled), 'function')}, {plural(len(run.graphs), 'graph')}, no breaks, no recompiles"
+
+
+_WHO = {"compiler": "the compiler itself failed", "script": "the script failed", "compile": "a compile failed"}
+
+
+# ---- as text -------------------------------------------------------------------------------------------------
+
+
+def lines(found: Verdict, page: Page, height: int = HEIGHT) -> list[str]:
+    """One screen. What does not fit is counted, with the command that shows it."""
+    head = [_head(found, page), *page.wrap(found.headline, most=2)]
+    head[1:] = [page.paint(line, "bold") for line in head[1:]]
+    sections = [
+        Section(*_failed(found, page)),
+        Section("problems", [[p] for p in found.problems], "--json"),
+        Section(_compiled_title(found), _compiled_rows(found, page), "--full"),
+        Section(_breaks_title(found), [breaks.short_lines(b, page) for b in _most_first(found)], _command(found, "breaks"), 3.0),
+        Section(_recompiles_title(found), [recompiles.short_lines(g, page) for g in found.recompiles], _command(found, "recompiles"), 2.0),
+        Section("time", [[line] for line in _time(found)]),
+        Section("notes", [[n] for n in found.notes], "--json", 0.5),
+        Section("next", [[row] for row in columns([(s.command, s.why) for s in found.next])], weight=9.0),
+    ]
+    if not page.full:
+        fitted(sections, height - len(head))
+    return [*head, *(line for section in sections for line in section.lines(page))]
+
+
+def _head(found: Verdict, page: Page) -> str:
+    ended = found.state if found.exit in (None, 0) else f"{found.state}, exit {found.exit}"
+    engine = "" if found.engine == "dynamo" else f"  engine {found.engine}"
+    return page.clip(f"{short(found.script) or 'run'}{engine}  {ended}")
+
+
+def _command(found: Verdict, name: str) -> str:
+    return next((s.command for s in found.next if s.command.startswith(f"dynamo-debug {name} ")), f"dynamo-debug {name}")
+
+
+def _failed(found: Verdict, page: Page) -> tuple[str, list[list[str]]]:
+    return "failures", [failures.lines(f, page) for f in found.failures]
+
+
+def _compiled_title(found: Verdict) -> str:
+    return f"compiled  {plural(len(found.compiled), 'function')}, {plural(found.graphs, 'graph')}, {plural(found.ops, 'op')}"
+
+
+_GLYPHS = {"ok": "✓", "empty": "○", "skipped": "−", "running": "…", "recompile": "↻", "break": "✗", "missing": "?", "error": "!"}
+
+
+def _compiled_rows(found: Verdict, page: Page) -> list[list[str]]:
+    rows = []
+    for c in found.compiled:
+        facts = [plural(c.compiles, "compile")]
+        facts += [f"{plural(c.parts, 'part')} after breaks"] if c.parts else []
+        facts += [plural(c.graphs, "graph"), plural(c.ops, "op")] if c.graphs else ["no tensor operations"] if c.status == "empty" else []
+        facts += [f"{c.cached} cached"] if c.cached else []
+        rows.append((f"{_GLYPHS.get(c.status, ' ')} {c.name}", f"{short(c.file)}:{c.line}", f"{c.seconds:.2f} s", ", ".join(facts)))
+    return [[row] for row in columns(rows, right=(2,))]
+
+
+def _breaks_title(found: Verdict) -> str:
+    return f"breaks  {breaks.counted(breaks.Breaks(sum(b.count for b in found.breaks), found.breaks, ()))}"
+
+
+def _most_first(found: Verdict) -> list[BreakPlace]:
+    return sorted(found.breaks, key=lambda b: -b.count)
+
+
+def _recompiles_title(found: Verdict) -> str:
+    count = sum(g.count for g in found.recompiles)
+    limits = "limit reached" if found.limits else "limit not reached"
+    return f"recompiles  {count} with {plural(len(found.recompiles), 'cause')}, {limits}"
+
+
+def _time(found: Verdict) -> list[str]:
+    if found.slowest is None:
+        return [f"{found.compile_seconds:.2f} s compiling"] if found.compiled else []
+    s = found.slowest
+    out = [f"{found.compile_seconds:.2f} s compiling, slowest stage {s.stage}: {s.seconds:.2f} s ({s.share:.0%})"]
+    if s.kernel:
+        places = " ".join(short(line) for line in s.kernel_lines[:2])
+        out.append(f"largest step {s.kernel} of graph {s.kernel_graph}: {kernels.size(s.kernel_bytes)} read and written  ({places})")
+    return out
