@@ -5,9 +5,12 @@ VENV ?= .venv
 WORKERS ?= 2
 PYTEST_ARGS ?=
 # The torch that is installed; the newest pair is what users without our constraints get.
-TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
+TESTED_TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+TORCH ?= $(TESTED_TORCH)
 NEWEST_PYTHON ?= python3.13
 NEWEST_TORCH ?= 2.15.0
+# Each torch has its own bounds for setuptools.
+OTHER_PINS := $(if $(filter-out $(TESTED_TORCH),$(TORCH)),; /^setuptools==/d)
 # Interpreters of `make test-versions`, each in an environment of its own: .venv-3.12 and so on.
 PYTHONS ?= 3.11 3.12 3.13
 
@@ -18,7 +21,7 @@ C_SOURCES := $(wildcard dynamo/csrc/*.[ch] inductor/csrc/*.[ch])
 PYTEST := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-slow test-gpu test-versions test-newest lint types contracts unit bench bench-compiler accept asan fuzz sdist clean
+.PHONY: help env demo test test-slow test-gpu test-versions test-newest lint types contracts unit bench bench-gpu bench-compiler accept asan fuzz sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +55,9 @@ test-slow: $(VENV)/.installed-test ## more real models and longer runs
 
 test-gpu: $(VENV)/.installed-test ## the tests that need an NVIDIA GPU
 	$(PYTEST) -m gpu $(PYTEST_ARGS)
+
+bench-gpu: $(VENV)/.installed-test ## kernels and calls on a GPU beside eager and torch.compile; BENCH_ARGS="--help"
+	$(BIN)/python -m tests.benchmarks.gpu $(BENCH_ARGS)
 
 test-versions: ## the tests on several Pythons; PYTHONS="3.12 3.13"
 	@status=0; \
@@ -89,7 +95,7 @@ clean: ## remove what was built, keep .venv
 $(VENV)/.python: constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"Python >= 3.11 is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=")'
 	$(PYTHON) -m venv $(VENV)
-	sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt > $(VENV)/constraints.txt
+	sed 's/^torch==.*/torch==$(TORCH)/$(OTHER_PINS)' constraints.txt > $(VENV)/constraints.txt
 	$(PIP) install -c $(VENV)/constraints.txt pip setuptools wheel
 	@touch $@
 

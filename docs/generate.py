@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 a script, not a module of a package
-"""Fill the generated blocks of the documents from the code they describe.
+"""Fill the generated blocks of the documents from the code they describe, and write the schemas of JSON output.
 
-    python docs/generate.py            rewrite docs/*.md
+    python docs/generate.py            rewrite docs/*.md and docs/schemas/*.json
     python docs/generate.py --check    exit 1 when a block is out of date
 
 A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; NAME is a row of BLOCKS.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -20,14 +21,15 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
 from dynamo import config  # noqa: E402 the checkout must be importable first
-from dynamo.peer_names import MODULES, NOTES  # noqa: E402
+from dynamo.peer.names import MODULES, NOTES  # noqa: E402
 from dynamo.trace import codec  # noqa: E402
-from dynamo.trace.events import SCHEMA, Event, GraphNode  # noqa: E402
+from dynamo.trace.events import SCHEMA, Change, Event, GraphNode  # noqa: E402
 from dynamo.trace.logs import LOGS  # noqa: E402
 from dynamo.trace.stages import STAGES  # noqa: E402
 from tui.errors import ERRORS  # noqa: E402
 from tui.exits import MEANINGS, SCRIPT_RULE  # noqa: E402
 from tui.keys import KEYS  # noqa: E402
+from tui.views.published import schemas  # noqa: E402
 
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -45,6 +47,7 @@ def events() -> str:
     parts = [f"Schema {SCHEMA}. Every event also has `t`: seconds since the run began.\n"]
     for kind, cls in codec.KINDS.items():
         parts.append(f"\n### `{kind}`\n\n{_doc(cls)}\n\n{_fields(cls)}")
+    parts.append(f"\n### changes of `recompiled`\n\n{_doc(Change)}\n\n{_fields(Change)}")
     parts.append(f"\n### nodes of `graph_captured`\n\n{_doc(GraphNode)}\n\n{_fields(GraphNode)}")
     return "".join(parts)
 
@@ -107,8 +110,23 @@ def filled(text: str) -> str:
     return _BLOCK.sub(lambda found: found[1] + "\n" + BLOCKS[found["name"]]() + "\n" + found[3], text)
 
 
+def write_schemas(check: bool) -> list[str]:
+    """docs/schemas/*.json: names of those that are not what the code says."""
+    folder = DOCS / "schemas"
+    texts = {f"{name}.json": json.dumps(schema, indent=1) + "\n" for name, schema in schemas().items()}
+    found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.json")}
+    stale = [name for name in {**texts, **found} if texts.get(name) != found.get(name)]
+    for name in [] if check else stale:
+        folder.mkdir(exist_ok=True)
+        if name in texts:
+            (folder / name).write_text(texts[name], encoding="utf-8")
+        else:
+            (folder / name).unlink()
+    return [f"schemas/{name}" for name in stale]
+
+
 def main(arguments: list[str]) -> int:
-    stale = []
+    stale = write_schemas("--check" in arguments)
     for path in sorted(DOCS.glob("*.md")):
         text = path.read_text(encoding="utf-8")
         if filled(text) != text:
