@@ -20,6 +20,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Tests replace parts of the compiler, which no key knows of: kept graphs are for the tests that are about them.
 os.environ.setdefault("DYNAMO_GRAPH_CACHE", "0")
 
+# Files with tests of a minute and more, which run first: met at the end of a run, such a test leaves all workers but one idle.
+_LONG = ("tests/fake/test_op_db.py", "tests/aot/test_op_db.py", "tests/ops/test_eager.py", "tests/models/test_training.py")
+
 _TARGETS = {"slow": "make test-slow", "gpu": "make test-gpu", "fuzz": "make fuzz"}
 _not_run: dict[str, Counter[str]] = {}
 
@@ -50,6 +53,10 @@ def _same_options() -> Iterator[None]:
     before = {row.name: row.value for row in config.rows() if row.source == "set"}
     yield
     assert {row.name: row.value for row in config.rows() if row.source == "set"} == before
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

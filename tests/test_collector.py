@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import dynamo
-from dynamo.collector import paused
+from dynamo.surroundings.collector import paused
 
 
 class Knot:

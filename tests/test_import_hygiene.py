@@ -25,3 +25,22 @@ def test_import_loads_nothing_heavy(program: str, unwanted: tuple[str, ...]) -> 
     done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, timeout=120)
 
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+NAMES = """
+import importlib
+for module in {modules!r}:
+    importlib.import_module(module)
+import types
+import dynamo
+from dynamo import compile
+modules = {{name for name in dynamo.__all__ if isinstance(getattr(dynamo, name), types.ModuleType)}}
+print(modules == {{"config", "export", "utils"}}, callable(dynamo.export), compile is dynamo.compile, type(compile).__name__)
+"""
+
+
+@pytest.mark.parametrize("modules", [(), ("dynamo.compile.context",), ("dynamo.compile", "dynamo.export.store", "dynamo.public.explain")])
+def test_names_of_dynamo_are_the_same_whatever_is_loaded_first(modules: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, "-c", NAMES.format(modules=modules)], capture_output=True, text=True, timeout=120)
+
+    assert (done.stdout.strip(), done.stderr) == ("True True True function", "")

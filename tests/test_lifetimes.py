@@ -316,7 +316,8 @@ BODIES = {
 
 def _run(code: str, *args: str) -> str:
     env = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *args], capture_output=True, text=True, timeout=600, env=env)
+    python = [sys.executable, "-W", "ignore:This process:DeprecationWarning"]  # from 3.12 on a fork beside threads is warned of
+    done = subprocess.run([*python, "-c", textwrap.dedent(code), *args], capture_output=True, text=True, timeout=600, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -445,6 +446,29 @@ EXITS = {
         if child == 0:
             go.set()
             assert torch.equal(f(torch.ones(3)), torch.ones(3).sin() + 1)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        go.set(); thread.join()
+    """,
+    "a fork while another thread counts a decision, and writes an event": """
+        import os, signal, threading, torch, dynamo
+        from dynamo import decisions
+        from dynamo.trace.events import Note
+        from dynamo.trace.stream import StreamWriter
+        f = dynamo.compile(lambda x: x.sin() + 1, backend="BACKEND")
+        writer = StreamWriter(os.pipe()[1])
+        held, go = threading.Event(), threading.Event()
+        def hold():
+            with decisions._fuel.lock, writer._lock:
+                held.set(); go.wait()
+        thread = threading.Thread(target=hold)
+        thread.start(); held.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(200)
+            f(torch.ones(3))
+            writer(Note("DD000", "quiet"))
+            writer.close()
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         go.set(); thread.join()

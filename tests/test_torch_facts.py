@@ -15,7 +15,7 @@ from dynamo import torch_facts
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("dynamo", "inductor", "minifier", "tui")
 # The adapter to torch's own compiler, and what serves its names to scripts.
-ELSEWHERE = ("dynamo/backends/peer.py", "dynamo/script_adapter.py", "dynamo/peer_names.py", "dynamo/peer/")
+ELSEWHERE = ("dynamo/peer/watching.py", "dynamo/peer/script_adapter.py", "dynamo/peer/names.py", "dynamo/peer/")
 
 
 def private_names(text: str) -> Iterator[tuple[int, str]]:

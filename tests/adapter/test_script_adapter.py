@@ -14,7 +14,7 @@ import torch
 
 PROLOGUE = """
 import sys
-from dynamo.script_adapter import install_when_torch_loads
+from dynamo.peer.script_adapter import install_when_torch_loads
 install_when_torch_loads()
 def peer():
     "modules of torch's own compiler that are really loaded"
@@ -88,7 +88,7 @@ PROGRAMS = {
         prof = CompileProfiler()
         f = torch.compile(lambda x: x + 1, backend=prof)
         f(torch.ones(2)), f(torch.ones(3))
-        print("1 recompiles" in prof.report(), len(prof.get_metrics()["guard_failures"]), "dynamo._C")
+        print("Num Recompiles" in prof.report(), len(prof.get_metrics()["guard_failures"]), "dynamo._C")
     """,
     "default backend": """
         seen = []
@@ -152,46 +152,50 @@ def test_stances() -> None:
     assert output(program).splitlines() == ["0", "1", "1", "2 []"]
 
 
-def test_an_unknown_name_lists_the_served_ones() -> None:
+def test_names_that_are_not_served_are_torchs_own_and_steering_ones_are_noted() -> None:
     program = """
     import torch._dynamo as d
-    try:
-        d.symbolic_convert
-    except AttributeError as e:
-        print(e)
-    try:
-        import torch._dynamo.variables
-    except ModuleNotFoundError as e:
-        print(e)
-    print(hasattr(d, "guards"), peer())
+    from dynamo.trace import current, events
+    print(peer())
+    print(d.symbolic_convert.__name__, d.error_on_graph_break.__module__, d.error_on_graph_break is d.decorators.error_on_graph_break)
+    from torch._dynamo.variables import TensorVariable
+    from torch._dynamo.utils import istype
+    print(TensorVariable.__module__, istype(1, int), hasattr(d, "nowhere"), d.decorators.mark_dynamic is d.mark_dynamic)
+    print([(n.id, n.message.split()[0]) for n in current().of(events.Note)])
     """
-    first, second, last = output(program).splitlines()
+    first, second, third, last = output(program).splitlines()
 
-    assert first.startswith("torch._dynamo.symbolic_convert is not served by dynamo-debug; served are: OptimizedModule, allow_in_graph")
-    assert second.startswith("torch._dynamo.variables is not served by dynamo-debug; served are: torch._dynamo, torch._dynamo.backends")
-    assert last == "False []"
+    assert first == "[]"
+    assert second == "torch._dynamo.symbolic_convert torch._dynamo.decorators True"
+    assert third == "torch._dynamo.variables.tensor True False True"
+    assert last == "[('DN015', 'torch._dynamo.error_on_graph_break'), ('DN015', 'torch._dynamo.decorators.error_on_graph_break')]"
 
 
-def test_options_are_set_here_and_unknown_ones_noted() -> None:
+def test_options_are_set_here_and_others_noted() -> None:
     program = """
     import torch._dynamo, dynamo
     from torch._dynamo import config
     from dynamo.trace import current, events
     torch._dynamo.config.cache_size_limit = 3
     config.verbose = True
-    config.some_new_option = 5
-    print(dynamo.config.recompile_limit, config.recompile_limit, dynamo.config.verbose, config.some_new_option)
-    with config.patch(recompile_limit=9), config.patch({"cache_size_limit": 7}), config.patch("unheard_of", 1):
+    config.specialize_int = True
+    print(dynamo.config.recompile_limit, config.recompile_limit, dynamo.config.verbose, config.specialize_int)
+    with config.patch(recompile_limit=9), config.patch({"cache_size_limit": 7}), config.patch("assume_static_by_default", False):
         print(dynamo.config.recompile_limit)
     print(dynamo.config.recompile_limit)
-    print([(n.id, n.message.split()[0]) for n in current().of(events.Note)])
+    print([(n.id, n.message.split()[0]) for n in current().of(events.Note)], peer())
+    try:
+        config.specialise_int = True
+    except AttributeError as e:
+        print(e)
     """
 
     assert output(program).splitlines() == [
-        "3 3 True 5",
+        "3 3 True True",
         "7",
         "3",
-        "[('DN012', 'torch._dynamo.config.some_new_option'), ('DN012', 'torch._dynamo.config.unheard_of')]",
+        "[('DN012', 'torch._dynamo.config.specialize_int'), ('DN012', 'torch._dynamo.config.assume_static_by_default')] []",
+        "torch._dynamo.config.specialise_int does not exist",
     ]
 
 
@@ -234,14 +238,14 @@ def test_libraries_get_what_is_not_served() -> None:
     print(hasattr(mine, "symbolic_convert"), mine.optimize.__module__)
     """
 
-    assert output(program).splitlines() == ["torch._dynamo.symbolic_convert TensorVariable", "False dynamo.script_adapter"]
+    assert output(program).splitlines() == ["torch._dynamo.symbolic_convert TensorVariable", "True dynamo.peer.replacements"]
 
 
 def test_a_peer_that_is_loaded_already_does_not_matter() -> None:
     prologue = """
 import sys, torch, torch._dynamo
 real, original = torch._dynamo, torch.compile
-from dynamo.script_adapter import install, uninstall
+from dynamo.peer.script_adapter import install, uninstall
 install()
 """
     program = """
@@ -263,7 +267,7 @@ def test_uninstall_puts_everything_back() -> None:
 import sys, torch
 before = torch.compile, dict(vars(torch.compiler)), "_dynamo" in vars(torch), list(sys.meta_path)
 import dynamo
-from dynamo.script_adapter import as_torch_compile
+from dynamo.peer.script_adapter import as_torch_compile
 """
     program = """
     with as_torch_compile():
@@ -281,7 +285,7 @@ from dynamo.script_adapter import as_torch_compile
 def test_nothing_is_loaded_before_the_script_loads_torch() -> None:
     prologue = """
 import sys
-from dynamo.script_adapter import install_when_torch_loads
+from dynamo.peer.script_adapter import install_when_torch_loads
 install_when_torch_loads()
 """
     program = """
@@ -294,13 +298,13 @@ install_when_torch_loads()
     print(dynamo.config.recompile_limit)
     """
 
-    assert output(program, prologue).splitlines() == ["False", "dynamo.script_adapter True SourceFileLoader", "5"]
+    assert output(program, prologue).splitlines() == ["False", "dynamo.peer.replacements True SourceFileLoader", "5"]
 
 
 def test_a_forced_backend_wins() -> None:
     prologue = """
 import sys
-from dynamo.script_adapter import install_when_torch_loads
+from dynamo.peer.script_adapter import install_when_torch_loads
 install_when_torch_loads("eager")
 import torch, dynamo
 """
@@ -311,7 +315,7 @@ import torch, dynamo
         print(way(lambda x: x + 1, backend=mine)(torch.ones(1)).item())
     for way in (torch._dynamo.optimize, dynamo.optimize):
         print(way(mine)(lambda x: x + 1)(torch.ones(1)).item())
-    print(torch.compile(lambda x: x + 1, mode="max-autotune", options={"max_autotune": True})(torch.ones(1)).item())
+    print(torch.compile(lambda x: x + 1, options={"max_autotune": True})(torch.ones(1)).item())
     """
 
     assert output(program, prologue).splitlines() == ["2.0"] * 5

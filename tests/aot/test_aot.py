@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch.fx import Graph, GraphModule
 
 import dynamo
-from dynamo import graph_helpers
 from dynamo.aot import aot_eager, aot_module, interpret
 from dynamo.aot.decompose import select
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import trace_joint
 from dynamo.aot.partition import partition
 from dynamo.decisions import limited
+from dynamo.graph import helpers as graph_helpers
 from dynamo.trace import events, session
 from tests.aot.cases import CASES, leaf
 from tests.aot.compare import check, copy_inputs, graph_of
@@ -271,6 +271,7 @@ def test_minimum_cut() -> None:
 PROGRAM = """
 import sys, torch
 import torch.nn.functional as F
+import dynamo
 from tests.aot.compare import graph_of
 from dynamo.aot import aot_eager
 from dynamo.aot.decompose import select
@@ -283,6 +284,12 @@ def step(x, w, b, t):
 args = (torch.randn(3, 4), torch.randn(6, 4, requires_grad=True), torch.randn(6, requires_grad=True), torch.tensor([0, 1, 2]))
 for table in (None, select()):
     aot_eager(graph_of(step, 4), args, decompositions=table)(*args).backward()
+
+leaf_that_is_a_view = torch.ones(4).view(2, 2).requires_grad_()
+first, second = dynamo.compile(lambda x: (y := x * 2, y.sin()), backend="aot_eager")(leaf_that_is_a_view)
+first.register_hook(lambda grad: grad * 2)  # the backward runs the graph again
+second.sum().backward()
+dynamo.compile(torch.nn.Linear(2, 2, bias=False), backend="aot_eager")(torch.ones(2)).sum().backward()  # a view of what the graph computes
 BAD = ("torch._dynamo", "torch._inductor", "torch._functorch.aot_autograd", "sympy", "networkx", "torch.fx.experimental.symbolic_shapes")
 found = [m for m in BAD if m in sys.modules]
 assert not found, found

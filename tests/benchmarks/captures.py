@@ -74,7 +74,7 @@ def importing(rounds: int) -> list[Result]:
     """`import dynamo` where torch is imported already, beside `import torch._dynamo`."""
     programs = [
         f"import torch, time\nt = time.perf_counter()\nimport {name}\nprint(time.perf_counter() - t)"
-        for name in ("dynamo.api, dynamo.convert", "dynamo", "torch._dynamo")
+        for name in ("dynamo.public.api, dynamo.compile.misses", "dynamo", "torch._dynamo")
     ]
     whole, light, peer = once([lambda text=text: in_new_process(text) for text in programs], max(3, rounds // 3))
     return [

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dynamo.bytecode.analyse import After, live_slots, states_after, step_range
 from dynamo.bytecode.decode import decode
-from dynamo.resume import Exit, native_function, resume_function
+from dynamo.compile.resume import Exit, native_function, resume_function
 
 
 class Tail(NamedTuple):

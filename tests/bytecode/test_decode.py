@@ -9,7 +9,7 @@ import pytest
 
 from dynamo.bytecode import facts
 from dynamo.bytecode.analyse import flow, live_slots, stack_depths, stack_effect
-from dynamo.bytecode.decode import RENAMED, SPLIT, decode, normalise, slots_of
+from dynamo.bytecode.decode import RENAMED, SPLIT, decode, slots_of
 from tests.bytecode.codes import sample
 
 FILES = 25
@@ -76,7 +76,7 @@ def test_liveness_is_consistent_with_definite_reads() -> None:
 def test_normal_hides_versions() -> None:
     for code in sample(FILES):
         program = decode(code)
-        normal = normalise(program)
+        normal = program.normal
         assert len(program.normal_index) == len(program.instrs) + 1
         for instr in normal:
             assert instr.op not in RENAMED

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from dynamo.bytecode import facts
-from dynamo.bytecode.analyse import flow, live_slots, stack_depths
+from dynamo.bytecode.analyse import flow, live_slots, resumable, stack_depths, states_after, step_range
 from dynamo.bytecode.decode import decode
-from dynamo.resume import Exit, native_function, origin, resumable, resume_function, root_slots, states_after, step_range, to_root
+from dynamo.bytecode.origins import origin, root_slots, to_root
+from dynamo.compile.resume import Exit, native_function, resume_function
 from tests.bytecode.programs import CASES, Manager
 from tests.bytecode.single_step import Tail, run
 

@@ -541,6 +541,42 @@ CALLS = [
         graphs=None,
         breaks=["*:3"],
     ),
+    Case(
+        "what only the first call sets up",
+        """
+        class State: pass
+        state = State()
+        def set_up():
+            if not hasattr(state, 'scale'):
+                print('once')
+                state.scale = 2
+        def f(x):
+            y = x + 1
+            set_up()
+            return y * state.scale
+        """,
+        inputs=["t(3)"] * 4,
+        graphs=["add", "mul", "add mul"],
+        breaks=["DD004:5"],
+        compiles=3,
+    ),
+    Case(
+        "what sets up again whenever it is called",
+        """
+        class State: flag = None
+        state = State()
+        def flip():
+            print('each time')
+            state.flag = not state.flag
+        def f(x):
+            y = x + 1
+            flip()
+            return y * 2
+        """,
+        inputs=["t(3)"] * 6,
+        graphs=None,
+        breaks=["DD004:4"],
+    ),
 ]
 
 

@@ -42,6 +42,13 @@ TENSORS = [
     _again("number instead of a tensor", "def f(x, y): return x + y", "t(3), t(3)", "t(3), 2"),
     _again("conjugate bit", "def f(x): return x * 2", "t(3, dtype=torch.complex64)", "t(3, dtype=torch.complex64).conj()"),
     _reuse("other values", ADD, "t(3)", "t(3)", "t(3)"),
+    Case(
+        "generators of random numbers",
+        "def f(x, g): return x + torch.rand(3, generator=g, device=g.device)",
+        [f"t(3), torch.Generator().manual_seed({seed})" for seed in range(5)],
+        None,
+        compiles=2,
+    ),
     _reuse("storage offset", ADD, "t(6)[3:]", "t(6)[:3]"),
     _reuse("view or base", ADD, "t(3)", "t(6)[:3]"),
     _reuse("leaf or not", "def f(x): return x + 1", "t(3, grad=True)", "t(3, grad=True) * 2"),

@@ -56,7 +56,7 @@ def test_a_script_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
     assert done.stderr.count("script.py") >= 2
     assert "runner.py" not in done.stderr
     assert "ValueError: boom\ndynamo-debug: script failed: ValueError: boom (exit code 1)\n" in done.stderr
-    assert done.stdout.startswith("0 graphs")
+    assert done.stdout.startswith("script.py  failed, exit 1\nthe script failed: ValueError: boom at script.py:2\n")
 
 
 def test_internals_shows_our_frames(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dynamo.breaks import REASONS
-from dynamo.peer_names import NOTES
+from dynamo.peer.names import NOTES
 from dynamo.trace.record import EVENTS
 from tests.cli.command import EMITTING, ROOT, environment, run, write
 from tui.errors import ERRORS
@@ -22,10 +22,10 @@ def test_explain_prints_the_report(tmp_path: Path) -> None:
     done = run("explain", "script.py", "--lr", "0.1", cwd=tmp_path)
 
     assert done.returncode == 0
-    assert done.stdout.startswith("1 graph, 1 op, 1 break, 1 guard, 0 recompiles")
+    assert done.stdout.startswith("script.py  finished\na graph break at script.py:2: branch on a tensor\n")
     assert "    2 | import sys\n" in done.stdout
     assert "^^^^^^" in done.stdout
-    assert "more: dynamo-debug explain --code DD001" in done.stdout
+    assert "  dynamo-debug explain --code DD001 " in done.stdout
     assert done.stderr == "script says --lr 0.1\n"
 
 
@@ -66,6 +66,7 @@ def test_records_are_explained_like_runs(tmp_path: Path) -> None:
     stored = json.loads(run("explain", "--json", "rec", cwd=tmp_path).stdout)
 
     assert live.pop("record") == "rec"
+    assert stored.pop("verdict")["graphs"] == 1
     assert stored == live
     assert "    2 | import sys\n" in run("explain", "rec", cwd=tmp_path).stdout
 
@@ -77,8 +78,10 @@ def test_a_damaged_record_says_so_and_is_shown(tmp_path: Path) -> None:
     (tmp_path / "rec" / EVENTS).write_bytes(data[: len(data) // 2])
     done = run("explain", "rec", cwd=tmp_path)
 
-    assert done.returncode == 0
-    assert "no end line: the record was cut off" in done.stdout
+    assert done.returncode == 2
+    assert "error[CL007]: rec: no end line: the record was cut off after 2 events" in done.stderr
+    assert "no end line: the record was cut off after 2 events" in done.stdout
+    assert done.stdout.startswith("script.py  cut off\n")
 
 
 @pytest.mark.parametrize("code", ["DD001", "dd001", "CL004"])
@@ -112,7 +115,6 @@ def test_an_unknown_page_names_near_ones(tmp_path: Path) -> None:
         (["explain", "--engine", "jax", "script.py"], "error[CL010]: jax: no such engine; choose dynamo or torch"),
         (["export", "nowhere"], "error[CL007]: nowhere: no such record"),
         (["export", ".", "--to", "chrom"], "error[CL011]: chrom: no such format; did you mean chrome?"),
-        (["explain", "--no-such-option"], "error[CL001]: --no-such-option: no such file"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], line: str) -> None:
@@ -122,6 +124,50 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], line: str) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith(f"dynamo-debug: {line}")
+
+
+@pytest.mark.parametrize("command", ["explain", "breaks", "graphs", "trace", "tui"])
+def test_everything_behind_the_script_is_its_own(command: str, tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    own = ["-o", "rec"] if command == "trace" else []
+    done = run(command, *own, "script.py", "--json", "--full", "--backend", "x", "-o", "y", "--", "-z", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert "script says --json --full --backend x -o y -- -z\n" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("option, nearest", [("--jsn", "--json"), ("--ful", "--full"), ("--backed", "--backend")])
+def test_an_unknown_option_in_front_of_the_script_names_the_nearest(option: str, nearest: str, tmp_path: Path) -> None:
+    done = run("explain", option, "script.py", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"No such option: {option}" in done.stderr
+    assert nearest in done.stderr
+
+
+def test_behind_a_record_options_are_ours(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    run("trace", "-o", "rec", "script.py", cwd=tmp_path)
+
+    assert json.loads(run("explain", "rec", "--json", cwd=tmp_path).stdout)["graphs"][0]["id"] == "0/0"
+    assert run("breaks", "rec", "--graph", "0/7", cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("option", [["-m", "script"], ["-c", "import sys; print('script says', *sys.argv[1:])"]])
+def test_modules_and_code_stand_where_a_script_does(option: list[str], tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    done = run("explain", "--graph", "0/0", *option, "--json", cwd=tmp_path)
+
+    assert "script says --json\n" in done.stderr
+
+
+def test_ids_of_torch_have_pages_and_are_linked_to_ours(tmp_path: Path) -> None:
+    theirs = json.loads(run("explain", "--code", "gb0170", "--json", cwd=tmp_path).stdout)
+    ours = json.loads(run("explain", "--code", "DD001", "--json", cwd=tmp_path).stdout)
+
+    assert (theirs["id"], theirs["title"], theirs["also"]) == ("GB0170", "Data-dependent branching", ["DD001"])
+    assert "GB0170" in ours["also"]
+    assert '" ' not in theirs["explanation"]
 
 
 def test_exports(tmp_path: Path) -> None:
@@ -170,7 +216,7 @@ def test_forked_children_do_not_hold_up_the_run(tmp_path: Path) -> None:
     write(tmp_path, EMITTING + "import os, time\nif os.fork() == 0:\n    emit(ev.Note('X', 'child'))\n    time.sleep(3)\n    os._exit(0)\n")
     value = json.loads(run("explain", "--json", "script.py", cwd=tmp_path).stdout)
 
-    assert value["notes"] == []
+    assert [note["message"] for note in value["notes"]] == ["child"]
     assert value["problems"] == []
 
 
@@ -179,8 +225,11 @@ def test_help_and_version(tmp_path: Path) -> None:
 
     assert text.returncode == 0
     assert "exit codes: 0 ok; 1 a finding" in text.stdout
+    assert "Example:" not in text.stdout
     assert run("--version", cwd=tmp_path).stdout.startswith("dynamo-debug ")
-    assert run("explain", "--help", cwd=tmp_path).stdout.startswith("Usage: dynamo-debug explain")
+    lines = run("explain", "--help", cwd=tmp_path).stdout.splitlines()
+    assert lines[0].startswith("Usage: dynamo-debug explain")
+    assert lines[2].strip() == "Example: dynamo-debug explain train.py --epochs 1"
 
 
 def test_command_line_starts_light() -> None:

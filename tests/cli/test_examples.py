@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +38,8 @@ CASES = {
 }
 
 
-def explained(name: str, *args: str, cwd: Path) -> tuple[dict[str, Any], str]:
-    done = run("explain", "--json", str(EXAMPLES / f"{name}.py"), *args, cwd=cwd)
+def explained(name: str, *args: str, cwd: Path, backend: str = "") -> tuple[dict[str, Any], str]:
+    done = run("explain", "--json", "--backend", backend, str(EXAMPLES / f"{name}.py"), *args, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
@@ -46,7 +47,7 @@ def explained(name: str, *args: str, cwd: Path) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize("name", CASES)
 def test_examples(name: str, tmp_path: Path) -> None:
     expected = CASES[name]
-    value, stderr = explained(name, "--backend", "eager", *expected.args, cwd=tmp_path)
+    value, stderr = explained(name, *expected.args, cwd=tmp_path, backend="eager")
 
     assert expected.printed in stderr
     assert Counter(b["id"] for b in value["breaks"]) == expected.breaks
@@ -63,7 +64,7 @@ def test_old_style_scripts_run_to_their_end(tmp_path: Path) -> None:
     assert "nopython: graph break under fullgraph=True" in stderr
     assert "Dynamo produced 2 graphs with 1 graph breaks" in stderr
     assert "exported GraphModule" in stderr
-    assert "foo: 2 recompiles" in stderr
+    assert re.search(r"^'foo' \(.*old_style.py:20\) +2 +\S+: tensor L\['x'\]: size at dim 0: expected 3, got 4$", stderr, re.MULTILINE)
     assert stderr.rstrip().endswith("True\nTrue")
     assert len(value["graphs"]) >= 3
 
@@ -77,7 +78,7 @@ def test_later_stages_are_told_apart_from_what_was_captured(tmp_path: Path) -> N
 
 
 def test_breaks_and_guards_point_at_user_lines(tmp_path: Path) -> None:
-    value, _ = explained("graph_break", "--backend", "eager", cwd=tmp_path)
+    value, _ = explained("graph_break", cwd=tmp_path, backend="eager")
     script = EXAMPLES / "graph_break.py"
     lines = script.read_text().splitlines()
     broke = value["breaks"][0]

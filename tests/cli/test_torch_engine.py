@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo.backends import peer
+from dynamo.peer import watching as peer
 from tests.cli.command import run, write
 
 SCRIPT = """

@@ -18,6 +18,11 @@ def node(accessor: str, arg: object = None, *parts: Any) -> Node:
     return (accessor, arg, leaves, children)
 
 
+def instance(name: str, *parts: Any) -> Node:
+    """What is under a name in the dict of an instance."""
+    return node("inst_dict", None, node("dict_item", name, *parts))
+
+
 def tree(*parts: Any) -> _C.GuardTree:
     return _C.GuardTree(node("root", None, *parts))
 

@@ -12,7 +12,7 @@ import torch
 
 from dynamo import _C
 
-from .kit import node, tree
+from .kit import instance, node, tree
 
 
 class Thing:
@@ -69,7 +69,7 @@ def test_every_way_to_change_an_attribute_is_seen(cls: Any, change: str, special
     thing = cls(a=1, b=0)
     if materialised:
         assert thing.__dict__
-    guards = tree(node("input", 0, node("inst_attr", "a", (1, "eq", 1)), (2, "no_inst_attr", "c")))
+    guards = tree(node("input", 0, instance("a", (1, "eq", 1)), (2, "no_inst_attr", "c")))
     warm(guards, thing)
     CHANGES[change](thing)
     assert not guards.check((thing,))
@@ -85,7 +85,7 @@ def test_specialised_stores_after_stamping(n: int) -> None:
     thing = Fixed(1, 0)
     for i in range(n):
         setattr(thing, f"more{i}", i)
-    guards = tree(node("input", 0, node("inst_attr", "a", (1, "eq", 1))))
+    guards = tree(node("input", 0, instance("a", (1, "eq", 1))))
     for i in range(200):
         store(thing, 1)
         assert guards.check((thing,))
@@ -120,7 +120,7 @@ def test_what_is_mutable_below_an_unchanged_dict_is_looked_at() -> None:
             node("dict_item", "inner", node("dict_item", "x", (1, "eq", 1))),
             node("dict_item", "items", (2, "len", 1), node("list_item", 0, (3, "eq", 1))),
             node("dict_item", "t", (4, "tensor", _C.TensorFacts(t))),
-            node("dict_item", "obj", (5, "type", Thing), node("inst_attr", "y", (6, "eq", 1))),
+            node("dict_item", "obj", (5, "type", Thing), instance("y", (6, "eq", 1))),
             node(
                 "dict_item",
                 "pair",
@@ -168,8 +168,8 @@ def test_random_changes_against_an_unremembering_tree(seed: int) -> None:
             node(
                 "input",
                 i,
-                node("inst_attr", "a", (1, "eq", 0)),
-                node("inst_attr", "b", (2, "dict_keys", ("k",)), node("dict_item", "k", (3, "eq", 0))),
+                instance("a", (1, "eq", 0)),
+                instance("b", (2, "dict_keys", ("k",)), node("dict_item", "k", (3, "eq", 0))),
                 (4, "no_inst_attr", "z"),
             )
             for i in range(3)
@@ -200,7 +200,7 @@ def test_random_changes_against_an_unremembering_tree(seed: int) -> None:
 
 
 def test_threads_sharing_a_tree() -> None:
-    guards = tree(node("input", 0, node("inst_attr", "a", (1, "eq", 1)), node("attr", "b", (2, "pred", lambda b: b is not None))))
+    guards = tree(node("input", 0, instance("a", (1, "eq", 1)), node("attr", "b", (2, "pred", lambda b: b is not None))))
     errors: list[Any] = []
 
     def work(good: bool) -> None:
@@ -223,17 +223,15 @@ def test_module_tree() -> None:
             "dict_item",
             str(i),
             (1, "type", torch.nn.Linear),
-            node("inst_attr", "training", (2, "eq", True)),
-            node(
-                "inst_attr",
-                "_parameters",
+            instance("training", (2, "eq", True)),
+            instance("_parameters",
                 *(node("dict_item", n, (3, "tensor", _C.TensorFacts(getattr(model[i], n)))) for n in ("weight", "bias")),
             ),
-            node("inst_attr", "_forward_hooks", (4, "len", 0)),
+            instance("_forward_hooks", (4, "len", 0)),
         )
         for i in range(5)
     ]
-    guards = tree(node("input", 0, node("inst_attr", "_modules", (5, "dict_keys", tuple("01234")), *layers)))
+    guards = tree(node("input", 0, instance("_modules", (5, "dict_keys", tuple("01234")), *layers)))
 
     def changed(do: Callable[[], Any], undo: Callable[[], Any], leaf: int) -> None:
         do()

@@ -592,3 +592,132 @@ def views_of_results_without_history(compile):
 
     y, z, w = f(torch.ones(3, 3, requires_grad=True))
     return [(t.requires_grad, t.is_leaf, t.grad_fn is None, t._base is y) for t in (y, z, w)], y, z, w
+
+
+@program("", "a view of a leaf made under no_grad, after a write that autograd has seen")
+def stale_view_of_leaf(compile):
+    @compile
+    def f(x):
+        return x.sin(), x * 1.5
+
+    @compile
+    def writing(x):
+        x.mul_(2)
+        return x.sin()
+
+    base = torch.rand(3, 3)
+    with torch.no_grad():
+        view = base.t()
+        base.requires_grad_()
+        leaf_view = base.t()
+        found = [f(view), f(leaf_view), writing(leaf_view), f(leaf_view)]
+    base.detach().add_(1)
+    with torch.no_grad():
+        writing(base)
+    return found, f(view), f(leaf_view), view.requires_grad, leaf_view.requires_grad, base
+
+
+@program("", "a view made under no_grad of a leaf that is written under no_grad, then under autocast")
+def stale_view_under_modes(compile):
+    @compile
+    def f(x):
+        y = x * 1.0
+        state = torch.get_rng_state()
+        x.mul_(2)
+        return x.sin() + y, state
+
+    leaf = torch.rand(3, 3).requires_grad_()
+    with torch.no_grad():
+        first = f(leaf)
+        view = leaf.t()
+        second = f(view)
+        third = torch.autocast("cpu", torch.bfloat16)(f)(view)
+    return first, second, third, leaf
+
+
+@program("", "results computed from each other within enable_grad, a leaf that is made there, under no_grad")
+def linked_results_of_inner_mode(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            z = x.sin()
+            y = z.sin()
+        return y, z
+
+    @compile
+    def left_off(x):
+        y = x.sin()
+        z = y * 2
+        torch.set_grad_enabled(False)
+        return y, z, z * 2, y.t()
+
+    @compile
+    def left_on(x):
+        with torch.enable_grad():
+            y = x.sin()
+        torch.set_grad_enabled(True)
+        return y, y * 2, y.t(), x.t()
+
+    x = torch.rand(3, 3)
+    with torch.no_grad():
+        first = f(x)
+    leaf = x.clone().requires_grad_()
+    with torch.enable_grad():
+        second = left_off(leaf)
+    with torch.no_grad():
+        third = left_on(leaf)
+    results = [*first, *second, *third]
+    return [(t.requires_grad, t.is_leaf) for t in results], results, torch.autograd.grad(first[0].sum(), first[1])
+
+
+def _history(t):
+    try:
+        return t.requires_grad, t.is_leaf
+    except RuntimeError as e:
+        return t.requires_grad, str(e)[:40]
+
+
+@program("", "views made under no_grad before and after a write to their base are returned")
+def views_around_a_write(compile):
+    @compile
+    def before(x):
+        y = x.mT
+        x.mul_(2)
+        return y, x * 3
+
+    @compile
+    def after(x):
+        x.mul_(2)
+        return x.mT, x[0]
+
+    @compile
+    def of_result(x):
+        with torch.enable_grad():
+            y = x * 2
+        z = y.t()
+        y.mul_(2)
+        return z, y.t()
+
+    x = torch.rand(3, 3).requires_grad_()
+    with torch.no_grad():
+        found = [*before(x), *after(x), *of_result(x)]
+        values = [t.tolist() for t in found]
+    return [_history(t) for t in found], values, x._version
+
+
+@program("", "a leaf that is a view, read and written through other views of it")
+def leaf_that_is_a_view(compile):
+    @compile
+    def f(c):
+        v = c.squeeze()
+        v.unsqueeze(0).detach().mul_(2)
+        return v, c.sin()
+
+    results = []
+    for leaf in (torch.arange(6.0).view(2, 3), torch.arange(8.0)[::2], torch.ones(3, 2).t()):
+        leaf.requires_grad_()
+        v, s = f(leaf)
+        results += [v, s, leaf.is_leaf, *torch.autograd.grad([v.sum(), s.sum()], leaf, allow_unused=True)]
+    return results

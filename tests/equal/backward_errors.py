@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from repro_corpus.program import program
@@ -412,3 +413,73 @@ def dispatch_mode_raises(compile):
     e = caught(run)
     f(x).backward()
     return e, x, torch._C._len_torch_dispatch_stack()
+
+
+def one_by_one(results, order):
+    said = []
+    for i in order:
+        try:
+            results[i].sum().backward(retain_graph=True)
+            said.append("ran")
+        except RuntimeError as e:
+            said.append(str(e)[:80])
+    return said
+
+
+@program("", "a backward that fails for one result and works for another")
+def fails_for_one_result(compile):
+    @compile
+    def of_the_other(x):
+        y = x.sin()
+        z = y.sin()
+        y.mul_(2)
+        return y, z
+
+    @compile
+    def of_itself(x):
+        y = x * 1.0
+        z = F.relu(x)
+        z.mul_(2)
+        return y, z, z + 1
+
+    @compile
+    def two_fail(x):
+        y, z = x.exp(), x.sigmoid()
+        a, b = y * z, z.cos()
+        y.add_(1)
+        z.add_(1)
+        return x.tanh(), a, b
+
+    @compile
+    def no_formula(x):
+        return x.sin(), torch.nextafter(x, x + 1)
+
+    found = []
+    for f, count in ((of_the_other, 2), (of_itself, 3), (two_fail, 3), (no_formula, 2)):
+        for first in range(count):
+            x = torch.ones(3, requires_grad=True)
+            results = f(x)
+            said = one_by_one(results, [first, *range(count)])
+            found.append((said, x.grad, [r.detach() for r in results]))
+    return found
+
+
+@program("", "one pass from a result whose backward fails and one whose backward works")
+def fails_in_one_pass(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        z = y.sin()
+        y.mul_(2)
+        return y, z, x.exp()
+
+    found = []
+    for pair in ((0, 1), (2, 1), (0, 2)):
+        x = torch.ones(3, requires_grad=True)
+        results = f(x)
+        found.append((caught(lambda: sum(results[i].sum() for i in pair).backward()), x.grad))
+    x = torch.ones(3, requires_grad=True)
+    _, z, w = f(x)
+    (g,) = torch.autograd.grad(w.sum(), x, create_graph=True)
+    g.sum().backward()
+    return found, x.grad, caught(lambda: z.sum().backward())

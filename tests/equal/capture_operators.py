@@ -7,6 +7,8 @@ from torch import nn
 
 from repro_corpus.program import program
 
+_LIBRARIES: list[torch.library.Library] = []
+
 
 @program("", "torch.cond with two branches")
 def cond(compile):
@@ -268,6 +270,7 @@ def custom_op_object(compile):
 @program("", "an operator defined by torch.library.Library with an implementation in Python")
 def library_define(compile):
     lib = torch.library.Library("capture_lib", "FRAGMENT")
+    _LIBRARIES.append(lib)  # in torch 2.11 an operator outlives its library, and calling it ends the process
     if not hasattr(torch.ops.capture_lib, "twice"):
         lib.define("twice(Tensor x) -> Tensor")
         lib.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")

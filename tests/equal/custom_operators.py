@@ -514,3 +514,100 @@ def triton_op_plain(compile):
     x = torch.rand(3, requires_grad=True)
     f(x).backward()
     return _raised(f, x.detach()), x.grad
+
+
+def _in_library(schema, cpu):
+    """An operator of a `Library`, under a name of its own."""
+    name = f"plain{len(_defined)}"
+    _once(name)
+    lib = torch.library.Library("equal_ops", "FRAGMENT")
+    _defined.add(lib)
+    lib.define(name + schema)
+    lib.impl(name, cpu, "CPU")
+    return lib, name
+
+
+@program("", "register_autograd on an operator of a Library: what the backward reads changes, and state on ctx")
+def library_backward_reads(compile):
+    class Settings:
+        scale = 1.0
+
+    lib, name = _in_library("(Tensor x, float k=2.0) -> Tensor", lambda x, k=2.0: x * k)
+    torch.library.register_fake(f"equal_ops::{name}", lambda x, k=2.0: torch.empty_like(x), lib=lib)
+
+    def setup(ctx, inputs, output):
+        ctx.k = inputs[1]
+        ctx.save_for_backward(inputs[0])
+
+    def backward(ctx, g):
+        return g * ctx.k * Settings.scale + ctx.saved_tensors[0] * 0, None
+
+    torch.library.register_autograd(f"equal_ops::{name}", backward, setup_context=setup, lib=lib)
+    op = getattr(torch.ops.equal_ops, name)
+
+    @compile
+    def f(x):
+        return (op(x.sin()) + op.default(x, 3.0)).sum()
+
+    out = []
+    for Settings.scale in (1.0, 5.0, 1.0):
+        x = torch.full((3,), 0.5, requires_grad=True)
+        y = f(x)
+        y.backward()
+        out.append((y, x.grad))
+    with torch.no_grad():
+        return out, f(x)
+
+
+@program("", "the same with lists of tensors, and with effects of the backward")
+def library_backward_acts(compile):
+    log = []
+    lib, name = _in_library("(Tensor[] xs) -> Tensor", lambda xs: xs[0] + xs[1])
+    torch.library.register_fake(f"equal_ops::{name}", lambda xs: torch.empty_like(xs[0]), lib=lib)
+
+    def backward(ctx, g):
+        log.append("backward")
+        return [g * len(log), g * 3]
+
+    torch.library.register_autograd(f"equal_ops::{name}", backward, lib=lib)
+    op = getattr(torch.ops.equal_ops, name)
+    f = compile(lambda x, y: op([x * 2, y]).sum())
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        f(x, y).backward()
+    return log, x.grad, y.grad
+
+
+@program("", "kernels in Python for the keys of autograd, and composite ones: what they read changes")
+def library_kernels_read(compile):
+    class Settings:
+        scale = 1.0
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * Settings.scale
+
+    lib, one = _in_library("(Tensor x) -> Tensor", lambda x: x * 2)
+    lib.impl(one, lambda x: x * 2, "Meta")
+    lib.impl(one, Scaled.apply, "Autograd")
+    two = f"plain{len(_defined)}"
+    _once(two)
+    lib.define(two + "(Tensor x) -> Tensor")
+    lib.impl(two, lambda x: x.sin() * Settings.scale, "CompositeImplicitAutograd")
+    first, second = getattr(torch.ops.equal_ops, one), getattr(torch.ops.equal_ops, two)
+    f, g = compile(lambda x: first(x * 1).sum()), compile(lambda x: second(x * 1).sum())
+    out = []
+    for Settings.scale in (1.0, 5.0):
+        for fn in (f, g):
+            x = torch.ones(3, requires_grad=True)
+            y = fn(x)
+            y.backward()
+            out.append((y, x.grad))
+        with torch.no_grad():
+            out.append((f(x), g(x)))
+    return out

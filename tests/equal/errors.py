@@ -18,6 +18,27 @@ def outcome(fn: Any, *args: Any) -> Any:
         return type(e).__qualname__
 
 
+@program("", "in place, a result that the written tensor can't hold is refused, and nothing is written")
+def in_place_of_another_type(compile: Compile) -> Any:
+    calls = (
+        compile(lambda x, y: x.mul_(y)),
+        compile(lambda x, y: x.mul_(2.5)),
+        compile(lambda x, y: x.div_(y)),
+        compile(lambda x, y: x.sub_(2j)),
+        compile(lambda x, y: x.pow_(0.5)),
+        compile(lambda x, y: x.addcmul_(y, y)),
+        compile(lambda x, y: x.addcdiv_(y, y)),
+        compile(lambda x, y: x.logit_()),
+        compile(lambda x, y: x.mul_(x)),
+    )
+    found = []
+    for made in (torch.ones, torch.zeros):
+        for call in calls:
+            x, y = torch.arange(3), made(3)
+            found += [outcome(call, x, y), outcome(call, y, x), x, y]
+    return found
+
+
 # ---- linear algebra -----------------------------------------------------------------------------------------
 
 

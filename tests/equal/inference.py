@@ -416,3 +416,27 @@ def writes_to_views_under_inference(compile):
         return z, y
 
     return f(torch.arange(9.0).view(3, 3), torch.ones(3, 3))
+
+
+@program("", "flags of inference tensors, switched on, read, and switched off again")
+def flags_of_inference_tensors(compile):
+    @compile
+    def f(x):
+        y = x.sin()
+        y = y.detach().requires_grad_()
+        z = y * 2
+        seen = y.requires_grad, z.requires_grad, y.is_leaf
+        y.requires_grad_(False)
+        return seen, y, z
+
+    @compile
+    def g(x):
+        return x * 2, x.requires_grad
+
+    with torch.inference_mode():
+        inside = f(torch.rand(3))
+        x = torch.rand(3).requires_grad_()
+        product = g(x)
+    with torch.no_grad():
+        without = g(x)
+    return inside, product, without, g(x.clone()), x.requires_grad

@@ -423,3 +423,97 @@ def several_differentiated_twice(compile):
     (d,) = torch.autograd.grad(y, x, create_graph=True)
     d.sum().backward()
     return y, noise, d, x, after(g), after(h)
+
+
+@program("", "a new generator for every call, also where the default one comes in between")
+def new_at_every_call(compile):
+    @compile
+    def f(x, g):
+        return x + torch.randn(3, generator=g, device=g.device), torch.rand(2)
+
+    torch.manual_seed(0)
+    found = []
+    for i in range(6):
+        g = torch.Generator().manual_seed(i)
+        found.append((f(torch.ones(3), g), f(torch.ones(3), g), after(g)))
+        if i % 2:
+            found.append((f(torch.ones(3), torch.default_generator), after(torch.default_generator)))
+    return found
+
+
+@program("", "new generators, twice the same one and two of them, one of which stays")
+def new_beside_one_that_stays(compile):
+    stays = torch.Generator().manual_seed(9)
+
+    @compile
+    def f(a, b):
+        x = torch.rand(2, generator=a)
+        y = torch.rand(2, generator=b)
+        return x, y, torch.rand(2, generator=stays), torch.rand(2, generator=a)
+
+    found = []
+    for i in range(4):
+        g, h = torch.Generator().manual_seed(i), torch.Generator().manual_seed(i + 10)
+        found += [f(g, h), f(g, g), f(stays, h), f(g, stays), f(h, g), after(g), after(h)]
+    return found, after(stays)
+
+
+@program("", "new generators in a function that breaks, that fails, and that is differentiated")
+def new_where_things_happen(compile):
+    @compile
+    def f(x, n):
+        g = torch.Generator().manual_seed(n)
+        return x * torch.rand(3, generator=g), torch.randn(2, generator=g)
+
+    @compile
+    def fails(x, g):
+        y = torch.rand(3, generator=g)
+        return torch.linalg.cholesky(x) + y
+
+    found = []
+    for i in range(4):
+        x = torch.ones(3, requires_grad=True)
+        a, b = f(x, i)
+        (a * a).sum().backward()
+        found.append((a, b, x.grad))
+        g = torch.Generator().manual_seed(i)
+        for sign in (1, -1):
+            try:
+                found.append(fails(torch.eye(3) * sign, g))
+            except RuntimeError as e:
+                found.append(type(e).__name__)
+        found.append(after(g))
+    return found
+
+
+@program("", "new generators and second derivatives")
+def new_and_differentiated_twice(compile):
+    @compile
+    def f(x, g):
+        return (x**3 * torch.rand(3, generator=g)).sum()
+
+    found = []
+    for i in range(4):
+        x = torch.full((3,), 2.0, requires_grad=True)
+        g = torch.Generator().manual_seed(i)
+        loss = f(x, g)
+        (slope,) = torch.autograd.grad(loss, x, create_graph=True)
+        found += [slope, torch.autograd.grad(slope.sum(), x), after(g)]
+    return found
+
+
+@program("", "new generators that draw in a checkpoint and outside of it")
+def new_in_checkpoints(compile):
+    @compile
+    def f(x, g):
+        a = x * torch.rand(3, generator=g)
+        b = torch.utils.checkpoint.checkpoint(lambda t: (t * torch.rand(3, generator=g)).sin(), a, use_reentrant=False)
+        return b + torch.rand(3, generator=g)
+
+    found = []
+    for i in range(4):
+        x, g = torch.ones(3, requires_grad=True), torch.Generator().manual_seed(i)
+        y = f(x, g)
+        y.sum().backward()
+        found += [y, x.grad, after(g)]
+    return found

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from repro_corpus.program import program
@@ -550,3 +551,81 @@ def seeding_first_after_a_mode_was_used(compile):
         torch.ones(2) + 1
     torch.manual_seed(9)
     return f(torch.ones(3), state), f(torch.ones(3), state), f(torch.ones(3), state), torch.rand(2)
+
+
+def laid_out(kind: str, numel: int) -> torch.Tensor:
+    """Zeros whose memory isn't in the order of the dims, or has gaps."""
+    rows, columns = (3, 3) if numel == 9 else (50, 100)
+    if kind == "transposed":
+        return torch.zeros(columns, rows).t()
+    if kind == "channels last":
+        return torch.zeros(3, rows, columns, 2)[0].permute(2, 0, 1)[None]
+    if kind == "sliced":
+        return torch.zeros(rows, columns * 2)[:, ::2]
+    return torch.zeros(columns + 1, rows + 2)[1:, 1:-1].t()
+
+
+DRAWS = {
+    "bernoulli_": (0.5,),
+    "uniform_": (1.0, 3.0),
+    "normal_": (1.0, 2.0),
+    "exponential_": (),
+    "random_": (),
+    "log_normal_": (),
+    "cauchy_": (),
+    "geometric_": (0.3,),
+}
+LAYOUTS = ("transposed", "channels last", "sliced", "both")
+
+
+def drawn_into(compile, names, numel):
+    torch.manual_seed(0)
+    found = []
+    for name in names:
+
+        @compile
+        def f(x):
+            y = x * 1.0
+            getattr(y, name)(*DRAWS[name])
+            return y.mul(2), getattr(x, name)(*DRAWS[name])
+
+        for kind in LAYOUTS:
+            x = laid_out(kind, numel)
+            found.append((f(x), x))
+    return found, torch.rand(2)
+
+
+@program("", "a few numbers are drawn into memory that isn't in the order of the dims")
+def few_drawn_into_any_order(compile):
+    return drawn_into(compile, DRAWS, 9)
+
+
+@program("", "many numbers are drawn into memory that isn't in the order of the dims")
+def many_drawn_into_any_order(compile):
+    return drawn_into(compile, DRAWS, 5000)
+
+
+@program("", "draws with bounds, with probabilities in a tensor, into a part of a tensor, and dropout, in the order of memory")
+def drawn_in_the_order_of_memory(compile):
+    @compile
+    def f(x, p):
+        x = x + 1
+        a = torch.empty_like(x).random_(7)
+        b = torch.empty_like(x).random_(-3, 9)
+        c = torch.empty_like(x).bernoulli_(p)
+        d = torch.empty_like(x).bernoulli_(p[:, :1].contiguous())
+        e = torch.zeros_like(x)
+        e[1:].normal_()
+        e.t()[:, 0].uniform_()
+        return a, b, c, d, e, F.dropout(x, 0.5), F.dropout2d(x[None, None], 0.5), F.gumbel_softmax(x), torch.normal(x, 1.0)
+
+    @compile
+    def trained(x):
+        return F.dropout(x.t() * 2, 0.3).exp(), F.rrelu(-x.t(), training=True)
+
+    torch.manual_seed(0)
+    found = [f(laid_out(kind, 5000), torch.full((50, 100), 0.4)) for kind in ("transposed", "sliced", "both")]
+    x = torch.ones(30, 40, requires_grad=True)
+    first, second = trained(x)
+    (first.sum() + second.sum()).backward()
+    return found, first.detach(), x.grad, torch.rand(2)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from repro_corpus.program import program
+
+
+class Passed(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
 
 
 def square() -> torch.Tensor:
@@ -432,3 +438,130 @@ def expanded_nothing(compile):
         return y.sum(1)
 
     return f(torch.ones(1, 0))
+
+
+@program("", "what a factory made is written to with a history, and what shows its memory")
+def written_with_a_history(compile):
+    @compile
+    def whole(x):
+        y = torch.rand(3, 3)
+        y += x
+        return y, x.sin()
+
+    @compile
+    def part(x):
+        y = torch.ones(3, 3)
+        v = y[1:]
+        v += x[1:]
+        return v, y, y.t(), y.detach()
+
+    @compile
+    def turned(x):
+        y = torch.zeros(3, 2)
+        y.t_()
+        y.add_(x[:2])
+        return (y,)
+
+    @compile
+    def by_hand(x):
+        y = torch.empty(3, 3)
+        torch.sin(x.detach(), out=y)
+        return y.mul_(x), y
+
+    torch.manual_seed(0)
+    found = []
+    for f in (whole, part, turned, by_hand):
+        x = torch.randn(3, 3, requires_grad=True)
+        results = f(x)
+        sum(r.sin().sum() for r in results if r.requires_grad).backward()
+        found.append((results, x.grad))
+    return found
+
+
+@program("", "a detached alias is written with a history that the tensor itself doesn't get")
+def detached_and_written(compile):
+    @compile
+    def of_input(x, w):
+        d = w.detach()
+        d.mul_(x)
+        return d, w
+
+    @compile
+    def of_factory(x, w):
+        y = torch.ones(3, 3)
+        d = y.detach()
+        d.mul_(x)
+        return y, d, d[0]
+
+    @compile
+    def of_result(x, w):
+        y = x * 2
+        d = y.detach()
+        d.mul_(x)
+        return y, d
+
+    found = []
+    for f in (of_input, of_factory, of_result):
+        x, w = torch.arange(9.0).reshape(3, 3).requires_grad_(), torch.ones(3, 3)
+        results = f(x, w)
+        results[1 if f is of_factory else 0].sin().sum().backward()
+        found.append((results, [r.requires_grad for r in results], x.grad, w))
+    return found
+
+
+@program("", "a view without a history is written outside of the graph that made it, gradients on or off when it was made")
+def view_written_outside(compile):
+    @compile
+    def of_input(z):
+        return z.t(), z[1:].t()
+
+    @compile
+    def of_result(z):
+        y = z + 1
+        return y, y.t(), y[0]
+
+    @compile
+    def without_gradients(z):
+        y = z + 1
+        with torch.no_grad():
+            first = y.t()
+            return y, first, first.detach()[0], z[0]
+
+    @compile
+    def view_of_that(z):
+        with torch.no_grad():
+            y = z + 1
+            first = z.t()
+        return first[0], first.detach().t(), y, y.t()
+
+    found = []
+    for f in (of_input, of_result, without_gradients, view_of_that):
+        for around in (torch.enable_grad, torch.no_grad):
+            for i in range(4):
+                z = torch.ones(3, 3)
+                with around():
+                    results = f(z)
+                if i >= len(results):
+                    continue
+                x = torch.full_like(results[i], 2.0).requires_grad_()
+                try:
+                    results[i].add_(x)
+                    found.append((i, results[i], z.requires_grad))
+                except RuntimeError as e:
+                    found.append((i, str(e)[:60]))
+    return found
+
+
+@program("", "frames that a function mode of the program calls are captured, the views they make are written outside")
+def written_under_a_function_mode(compile):
+    @compile
+    def f(x, w):
+        z = w + 0.5
+        z.t().add_(x)
+        return z
+
+    with Passed():
+        x = torch.ones(3, 3, requires_grad=True)
+        z = f(x, torch.ones(3, 3))
+    z.sum().backward()
+    return z, x.grad

@@ -88,9 +88,17 @@ def main() -> int:
     families = [options.family] if options.family else list(FAMILIES)
     started = time.monotonic()
     programs, seconds, failed = Counter[str](), Counter[str](), Counter[str]()
+    left: list[int] = []
     with ThreadPoolExecutor(options.workers) as pool:
-        todo = batches(families, options.first, options.programs, options.batch)
-        for outcome in pool.map(lambda b: run(b, options.timeout), todo):
+
+        def start(batch: Batch) -> Outcome | Batch:
+            over = options.seconds is not None and time.monotonic() - started > options.seconds
+            return batch if over else run(batch, options.timeout)
+
+        for outcome in pool.map(start, batches(families, options.first, options.programs, options.batch)):
+            if isinstance(outcome, Batch):
+                left.append(outcome.number)
+                continue
             batch = outcome.batch
             programs[batch.family] += batch.count
             seconds[batch.family] += outcome.seconds
@@ -107,6 +115,8 @@ def main() -> int:
         print(f"{family:16} {programs[family]:8} programs  {rate:6.1f} a second on one core  {failed[family]} batches failed")
     took = f"{time.monotonic() - started:.0f} s on {options.workers} cores"
     print(f"{sum(programs.values())} programs in {took}, {failed.total()} batches failed")
+    if left:
+        print(f"time is up: --first {left[0]} --programs {options.programs - sum(programs.values())} goes on")
     return 1 if failed else 0
 
 
@@ -119,6 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--number", type=int, help="run one batch of a family in this process")
     parser.add_argument("--batch", type=int, default=200, help="programs of a batch")
     parser.add_argument("--timeout", type=float, default=1800.0, help="seconds until a batch counts as hung")
+    parser.add_argument("--seconds", type=float, help="start no batch after this many")
     parser.add_argument("--out", type=Path, help="folder for what failed batches said")
     return parser
 

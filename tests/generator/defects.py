@@ -6,16 +6,17 @@ Prints how many programs it took to find each one and the shortest program that 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
 import inductor.ir.overwrites
 import inductor.schedule.fuse
-from dynamo import config, op_effects
+from dynamo import config
 from dynamo.guards.build import _Node
+from dynamo.ops import facts
 from tests.generator.families import FAMILIES
 from tests.generator.running import run_programs
 
@@ -29,6 +30,11 @@ class Defect:
 
     family: str
     without: Sequence[tuple[Any, str, Any]]
+
+
+def _other_facts(change: Callable[[facts.Facts], facts.Facts]) -> tuple[Any, str, Any]:
+    real = facts.facts_of
+    return facts, "facts_of", lambda op: change(real(op))
 
 
 def _no_guards(kind: str) -> tuple[Any, str, Any]:
@@ -52,8 +58,8 @@ DEFECTS: dict[str, Defect] = {
             (inductor.ir.overwrites, "must_precede", lambda steps, mutated: [set() for _ in steps]),
         ],
     ),
-    "operators that check their arguments are dead code": Defect("state-aot", [(op_effects, "_raises", lambda op: False)]),
-    "operators that draw or set random state are dead code": Defect("state-aot", [(op_effects, "_acts", lambda op: op._schema.is_mutable)]),
+    "operators that check their arguments are dead code": Defect("state-aot", [_other_facts(lambda f: replace(f, refuses=False))]),
+    "operators that draw or set random state are dead code": Defect("state-aot", [_other_facts(lambda f: replace(f, acts=bool(f.writes)))]),
 }
 
 

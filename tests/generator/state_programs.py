@@ -34,6 +34,14 @@ layer = Layer()
 def helper(x):
     return x + 1
 
+ready = []
+
+def once(x):
+    if not ready:
+        print("first")
+        ready.append(1)
+    return x * 3
+
 class Doubled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -82,7 +90,7 @@ POINTWISE = (
 )
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
 DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
-CALLED = ("helper({a})", "layer.step({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
+CALLED = ("helper({a})", "once({a})", "layer.step({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
 TRANSFORMED = (
     "torch.vmap(helper)({a})",
     "torch.func.grad(lambda t: (t.sin() * {b}).sum())({a})",
@@ -189,7 +197,7 @@ def _statement(draw: st.DrawFn, depth: int) -> str:
     if kind == "value":
         return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(VALUES).flatmap(_filled))}"
     if kind == "called":  # what changes between calls is worth more than its share of all values
-        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from((*CALLED[:2], 'F.relu({a})')).flatmap(_filled))}"
+        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from((*CALLED[:3], 'F.relu({a})')).flatmap(_filled))}"
     if kind == "block":
         head = draw(st.sampled_from(BLOCKS).flatmap(_filled))
         return head + "\n" + textwrap.indent(draw(body(depth - 1)), "    ")
@@ -212,12 +220,14 @@ def state_programs(draw: st.DrawFn) -> str:
     """The text of a module with `def program(compile)`."""
     statements = draw(body(2))
     leaf = draw(st.sampled_from((False, True)))
+    keeps = draw(st.booleans())
     calls = draw(st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(CALLS)), min_size=1, max_size=3))
     lines = [f"{change}\nresults.append({call})" for change, call in calls]
     text = f"""
 def program(compile):
     first_relu, first_helper, first_step = F.relu, helper, Middle.step
     undo, seen, results = [], [], []
+    ready.clear()
 
     @compile
     def f(x, w, n, flag):
@@ -233,7 +243,10 @@ def program(compile):
 {textwrap.indent(chr(10).join(lines), "        ")}
         for result in results[-1]:
             if isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None and a.requires_grad and a.is_leaf:
-                result.float().sum().backward(retain_graph=True)
+                try:
+                    result.float().sum().backward(retain_graph={keeps})
+                except RuntimeError as e:
+                    seen.append(str(e)[:30])
         return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf]
     finally:
         for back in reversed(undo):

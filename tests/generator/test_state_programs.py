@@ -22,6 +22,8 @@ from tests.generator.state_programs import state_programs
 
 PROGRAMS = {"eager": 100, "aot_eager": 150, "inductor": 40}
 _numbers = itertools.count()
+with torch.random.fork_rng(devices=[]):  # asks for an accelerator, which a function mode sees once per process
+    pass
 
 
 def made(text: str) -> Program:

@@ -50,12 +50,14 @@ EXACT = frozenset(
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
 
+INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
+
 
 class Noise(TorchDispatchMode):
     """Moves the results of inexact operators by up to `units` in the last place.
 
     Eager's element-wise kernels run two loops, of vectors and of single elements (tails, strided memory), which may treat NaN otherwise.
-    Which of them an element meets is noise too: half of these calls are given strided memory.
+    Which of them an element meets is noise too: half of these calls are given strided memory. So is the sign of a NaN.
     """
 
     def __init__(self, seed: int, units: float) -> None:
@@ -88,6 +90,9 @@ class Noise(TorchDispatchMode):
         wide = value.double()
         moved = wide * (1 + steps * torch.finfo(value.dtype).eps)
         value.copy_(torch.where(few_bits(wide, value.dtype), wide, moved))
+        bits = value.view(INTEGERS[value.dtype])  # conversions of NaN lose its sign
+        flipped = wide.isnan() & (torch.rand(value.shape, generator=self.generator) < 0.5)
+        bits.copy_(torch.where(flipped, bits ^ torch.iinfo(bits.dtype).min, bits))
 
 
 def with_gaps(value: torch.Tensor) -> torch.Tensor:

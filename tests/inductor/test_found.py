@@ -82,7 +82,9 @@ def test_rsub_lies_like_its_second_operand():
 
 
 @pytest.mark.parametrize("op", [torch.heaviside, torch.special.zeta])
-def test_a_missing_derivative_is_an_error_of_the_backward_only(op):
+@pytest.mark.parametrize("phantom", [False, True], ids=["", "fakes_of_cuda_before"])
+def test_a_missing_derivative_is_an_error_of_the_backward_only(op, phantom, monkeypatch):
+    monkeypatch.setattr("dynamo.fake.tensor._phantom", {"cpu": False, "meta": False, "cuda": phantom})
     x = torch.rand(3, requires_grad=True)
     found = dynamo.compile(lambda t: op(t, t) * 2, backend="inductor", fullgraph=True)(x)
     with pytest.raises(RuntimeError, match="is not implemented") as expected:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inductor.ir import interp
 from inductor.ir.affine import Axis, Index, const, of_atom
-from inductor.ir.expr import call, load
+from inductor.ir.expr import call, kept, load, moved, rewrite, walk
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
 from inductor.ir.overwrites import put_writes_last
@@ -91,6 +91,40 @@ nest n1 (i0:4, i1:8) ; sub.Tensor model.py:4 | gather.default model.py:5
   store b1[8*i0 + i1] = %5
 return b1[4, 8](8, 1)+0
 """
+
+
+def test_rewriting_asks_once_per_node_and_operands_first():
+    x = load("x", "f32", of_atom(AI))
+    root = call("add", call("exp", x), call("mul", call("exp", x), x))
+    asked = []
+    (same,) = rewrite([root], lambda node, args: (asked.append(node), kept(node, args))[1])
+    assert same is root
+    assert asked == list(walk(root))
+
+
+def test_rewriting_does_not_look_below_what_is_known():
+    x, y = load("x", "f32", of_atom(AI)), load("y", "f32", of_atom(AI))
+    known = {call("exp", x): y}
+    assert rewrite([call("add", call("exp", x), y)], kept, known) == (call("add", y, y),)
+    assert x not in known
+
+
+def test_rewriting_folds_as_making_does():
+    j = Index(0)
+    assert rewrite([call("add", load("x", "f32", of_atom(AI)), value(1, "f32"))], moved({AI: j})) == (
+        call("add", load("x", "f32", j), value(1, "f32")),
+    )
+    test = load("c", "bool", j)
+    assert rewrite([call("where", test, value(1, "f32"), value(2, "f32"))], kept, {test: value(1, "bool")}) == (value(1, "f32"),)
+
+
+def test_rewriting_goes_deeper_than_pythons_stack():
+    root = load("x", "f32", of_atom(AI))
+    for _ in range(5_000):
+        root = call("neg", root)
+    (found,) = rewrite([root], moved({AI: of_atom(AJ)}))
+    assert next(iter(walk(found))) is load("x", "f32", of_atom(AJ))
+    assert sum(1 for _ in walk(found)) == 5_001
 
 
 def test_text_round_trip():

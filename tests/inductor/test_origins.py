@@ -15,8 +15,9 @@ from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, GraphCaptured
 from inductor.ir.nest import Origin
 from inductor.ir.text import parse_program, print_program
-from inductor.targets.cpu.c.comments import origin_text, without_comments
 from inductor.targets.cpu.c.unit import PRELUDE
+from inductor.targets.cpu.comments import without_comments
+from inductor.targets.origins import origin_text
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 # Bodies of `def f(...)`; the first statement is line 6 of the file.

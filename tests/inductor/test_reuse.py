@@ -81,7 +81,7 @@ def test_in_place(name, size, monkeypatch):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_in_place_with_the_program_in_python(name, monkeypatch):
-    monkeypatch.setattr(host, "connect", lambda: None)
+    monkeypatch.setattr(host, "is_connected", lambda: False)
     fn, inputs, _ = PROGRAMS[name]
     assert isinstance(host.make_host(_recipe(), None), PythonHost)
     assert_same(compiled(fn, inputs)(*inputs), fn(*inputs))

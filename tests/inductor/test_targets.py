@@ -12,6 +12,7 @@ from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, Note
 from inductor.ir.ops import OPS, REDUCTIONS
 from inductor.ir.types import TYPES
+from inductor.runtime import devices
 from inductor.targets import registry
 from inductor.targets.cpu.c.ops import C_OPS, C_TYPES
 from inductor.targets.cpu.c.reductions import accumulator
@@ -38,7 +39,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Graphs on the CPU go to the target of flat lists."""
     target, runtime = toy_target.ListTarget(), toy_target.ListRuntime()
     monkeypatch.setattr(registry, "target", lambda device: target)
-    monkeypatch.setattr(registry, "runtime", lambda device: runtime)
+    monkeypatch.setattr(devices, "runtime", lambda device: runtime)
     with config.patch(graph_cache=False):
         yield
 

@@ -133,3 +133,28 @@ def test_what_only_a_late_step_reads_is_computed_late() -> None:
     steps = [Step(made, frozenset(taken.split()), frozenset({made})) for made, taken in (line.split(" <- ") for line in lines)]
     found = [s.name for s in in_order(steps, set(), {s.name: i for i, s in enumerate(steps)})]
     assert found.index("third") - found.index("again") <= 2 and found.index("weight") == found.index("b2") + 1
+
+
+def in_text(text: str) -> list[str]:
+    """Names of steps in the order they run; each line `name: buffers written <- buffers read`."""
+    lines = [re.split(": | <-", line.strip()) for line in text.strip().splitlines()]
+    steps = [Step(name, frozenset(taken.split()), frozenset(made.split())) for name, made, taken in lines]
+    written = {b: i for i, s in enumerate(steps) for b in s.made}
+    return [s.name for s in in_order(steps, set(), written)]
+
+
+def test_pieces_of_one_buffer_have_no_order() -> None:
+    """A step may write one piece and read what the writer of a later piece makes."""
+    assert in_text("both: y joined <- x z\nz: z joined <- x") == ["z", "both"]
+
+
+def test_what_is_added_to_a_buffer_comes_after_what_fills_it() -> None:
+    found = in_text("""
+        fill: b <- x
+        other half: b <- x
+        add: b <- x b
+        add more: b <- y b
+        piece: b <- x
+        y: y <- x""")
+    assert set(found[: found.index("add")]) - {"y"} == {"fill", "other half"}
+    assert max(found.index("y"), found.index("add")) < found.index("add more") < found.index("piece")

@@ -371,7 +371,17 @@ class Printer:
 class ListTarget:
     name = "cpu"
     limits = Limits(
-        members=8, few_iterations=1, small_work=64, piece=64, few_results=4, long_reduction=1000, large=0, large_program=0, align=1
+        members=8,
+        few_iterations=1,
+        small_work=64,
+        piece=64,
+        few_results=4,
+        long_reduction=1000,
+        programs=0,
+        columns=1,
+        large=0,
+        large_program=0,
+        align=1,
     )
 
     def kernel(self, name: str, group: Group, program: Program, needed: frozenset[str]) -> ListKernel:

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import dynamo
-from dynamo import capture
-from dynamo.symbolic.errors import BreakError
+from dynamo.compile import capture
+from dynamo.symbolic.values.errors import BreakError
 from tests.capture.same import same
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import dynamo
-from dynamo import capture
-from dynamo.symbolic import frame_opcodes
+from dynamo.compile import capture
+from dynamo.symbolic.interp import frame_opcodes
 
 
 @dynamo.disable

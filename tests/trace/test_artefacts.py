@@ -87,7 +87,7 @@ def test_a_stage_as_text_and_as_json() -> None:
     )
     assert artefacts.stage_text(run, "install") == "nothing was recorded at stage install\n"
     assert next(a["text"] for a in value["artefacts"]) == IR
-    assert value["times"] == [{"compile_id": "0/0", "start": 0.1, "seconds": 0.25}]
+    assert value["times"] == [{"compile_id": "0/0", "stage": "lower", "start": 0.1, "seconds": 0.25}]
     assert {*artefacts.STEPS_OF.values(), *stages.ALIASES.values()} <= set(stages.BY_NAME)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo.trace import codec, events
-from dynamo.trace.events import Event, GraphNode
+from dynamo.trace.events import Change, Event, GraphNode
 
 _TEXT = st.text(max_size=20)
 _BY_HINT: dict[typing.Any, st.SearchStrategy[typing.Any]] = {
@@ -31,6 +31,7 @@ def _strategy(cls: type) -> st.SearchStrategy[typing.Any]:
 
 
 _BY_HINT[tuple[GraphNode, ...]] = st.lists(_strategy(GraphNode), max_size=2).map(tuple)
+_BY_HINT[tuple[Change, ...]] = st.lists(_strategy(Change), max_size=2).map(tuple)
 any_event = st.one_of([_strategy(cls) for cls in codec.KINDS.values()])
 
 

@@ -15,71 +15,6 @@ from dynamo.trace.dot import to_dot
 from dynamo.trace.model import STATUSES, Run, items
 from tests.trace.sample import graph, run_events, write_script
 
-GOLDEN = """\
-3 graphs, 7 ops, 1 break, 2 guards, 1 recompile, 0.400 s compiling
-
-frame 0  bar  bar.py:4
-  compile 0/0  ✗ break  0.200 s
-    graph 0/0  3 ops  (capture)
-      def forward(self, x):
-          mul0 = x * -1
-          mul1 = x * -1
-          mul2 = x * -1
-          return (mul0,)
-    guards  2
-      bar.py:5  x = a / (torch.abs(a) + 1)
-        L['a']  tensor float32 (10,)
-      bar.py:6  if b.sum() < 0:
-        L['b']  tensor float32 (10,)
-  compile 0/1  ↻ recompile  0.100 s  recompiled because L['a'] size at dim 0: expected 10, got 5
-    graph 0/1  3 ops  (capture)
-      def forward(self, x):
-          mul0 = x * -1
-          mul1 = x * -1
-          mul2 = x * -1
-          return (mul0,)
-
-frame 1  bar  bar.py:7
-  compile 1/0  ✓ ok  0.100 s  after the break of 0/0
-    graph 1/0  1 op  (capture)
-      def forward(self, x):
-          mul0 = x * -1
-          return (mul0,)
-
-breaks
-  1. DD001  branch on the value of a tensor
-     FILE:6  in compile 0/0
-         6 |     if b.sum() < 0:
-           |        ^^^^^^^^^^^
-     why: the value is known only when the graph runs
-     instead: use torch.where
-     more: dynamo-debug explain --code DD001
-
-recompiles
-  bar  0/1: L['a'] size at dim 0: expected 10, got 5  (bar.py:5)
-    0/0: L['a'] size
-
-limits
-  bar: limit 8 reached: size of a changes
-  bar: frozen, ran without a compile: size of a
-
-frames not captured
-  helper  bar.py:20  DD900 in a list of modules that are never captured
-
-times
-  bytecode     1x  0.0100 s
-  capture      1x  0.0500 s
-
-notes
-  warning DN001: inductor is not available; used eager
-"""
-
-
-def test_text_report(tmp_path: Path) -> None:
-    file = write_script(tmp_path)
-
-    assert report.as_text(Run(run_events(file))).replace(file, "FILE") == GOLDEN
-
 
 def test_json_report_has_the_documented_fields(tmp_path: Path) -> None:
     value = json.loads(json.dumps(report.as_json(Run(run_events(write_script(tmp_path))))))
@@ -124,20 +59,13 @@ def test_any_subset_of_events_makes_a_model(tmp_path: Path) -> None:
         part = random.Random(seed).sample(events, len(events) // 2)
         run = Run(part)
 
-        assert report.as_text(run)
+        assert report.summary(run)
         assert report.tree_text(run)
         json.dumps([report.as_json(run), report.tree_json(run), to_chrome(run)])
 
 
-def test_empty_run_has_a_report() -> None:
-    assert report.as_text(Run()) == "0 graphs, 0 ops, 0 breaks, 0 guards, 0 recompiles, 0.000 s compiling\n"
-
-
-def test_long_code_is_cut_unless_full(tmp_path: Path) -> None:
-    run = Run([graph("0/0", "f.py", 1, ops=100)])
-
-    assert "... 72 more lines: --graph 0/0" in report.as_text(run)
-    assert "mul99" in report.as_text(run, report.Detail(full=True))
+def test_empty_run_has_a_summary() -> None:
+    assert report.summary(Run()) == "0 graphs, 0 ops, 0 breaks, 0 guards, 0 recompiles, 0.000 s compiling"
 
 
 def test_excerpt_marks_characters_not_bytes(tmp_path: Path) -> None:

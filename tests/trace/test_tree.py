@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dynamo import config, debug_output
+from dynamo import config
+from dynamo.compile import debug_output
 from dynamo.trace import events as ev
 from dynamo.trace import logs, session, store
 from dynamo.trace.readable import readable
@@ -164,6 +165,7 @@ def test_every_log_finds_its_events() -> None:
         *run_events(FILE),
         ev.GraphLowered("0/0", "0/0", {"aten.mm.default": "extern"}, t=0.0),
         ev.CodeGenerated("0/0", "bytecode", "bytecode", "text", "LOAD_FAST\n", t=0.0),
+        ev.CacheLooked("0/0", "hit", "abc", t=0.0),
     ]
     assert [log.name for log in logs.LOGS if not any(log.wants(e) for e in mine)] == []
 

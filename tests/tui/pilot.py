@@ -18,7 +18,8 @@ class FakeClient:
 
     name = "fake"
 
-    def __init__(self, *first: Update) -> None:
+    def __init__(self, *first: Update, is_live: bool = True) -> None:
+        self.is_live = is_live
         self._first = first
         self.take: Take | None = None
         self.stopped = False

@@ -15,6 +15,9 @@ from tests.tui.pilot import FakeClient, drive, screen_text, sent, settle
 from tui.app import Explorer
 from tui.client import Ended, Output, Problem
 from tui.screens.explorer import PANES
+from tui.views.page import Page
+from tui.views.verdict import lines, verdict
+from tui.widgets.row_pane import RowPane
 
 SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
@@ -130,19 +133,149 @@ def test_search(tmp_path: Path) -> None:
         await pilot.pause()
         pane = app.explorer.pane("graph")
         assert app.focused is pane
-        assert "/mul: 10 found" in screen_text(app)
+        assert "/mul: 1/10 in graph" in screen_text(app)
         first = pane.cursor
         await pilot.press("n")
         assert pane.cursor > first
+        assert "/mul: 2/10 in graph" in screen_text(app)
         await pilot.press("N", "N")
         assert pane.cursor == pane.matches[-1]
         await pilot.press("escape")
         await pilot.pause()
         assert pane.matches == []
-        assert "found" not in screen_text(app)
+        assert "/mul" not in screen_text(app)
         await pilot.press("slash", "x", "escape")
         await pilot.pause()
         assert app.focused is pane
+
+    drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
+
+
+def test_a_search_goes_on_in_the_next_pane(tmp_path: Path) -> None:
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        await pilot.press("1", "slash", *"sum", "enter")
+        await pilot.pause()
+        explorer, seen = app.explorer, []
+        for _ in range(sum(len(p.matches) for p in explorer.panes)):
+            seen.append((explorer.active_pane.id, explorer.active_pane.cursor))
+            await pilot.press("n")
+            await pilot.pause()
+        assert seen == [(p.id, i) for p in explorer.panes for i in p.matches]
+        assert len({name for name, _ in seen}) > 1
+        assert (explorer.active_pane.id, explorer.active_pane.cursor) == seen[0]
+        assert "in all panes" in screen_text(app)
+        await pilot.press("slash", *"nowhere to be found", "enter")
+        await pilot.pause()
+        assert "/nowhere to be found: not found" in screen_text(app)
+
+    drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
+
+
+def _luminance(c: Color) -> float:
+    parts = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in c.normalized]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+def test_the_row_under_the_cursor_can_be_read(tmp_path: Path, theme: str) -> None:
+    """A contrast of 4.5, as WCAG asks of text, for rows of every look; and only one pane has a bar."""
+
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        app.theme = theme
+        looks = set()
+        for pane in app.explorer.panes:
+            app.explorer.action_pane(str(pane.id))
+            for index, row in enumerate(pane.rows):
+                pane.cursor = index
+                await pilot.pause()
+                looks.add(row.look)
+                line = pane.render_line(index - pane.scroll_offset.y)
+                style = line._segments[-1].style
+                light, dark = sorted((_luminance(Color.from_rich_color(c)) for c in (style.color, style.bgcolor)), reverse=True)
+                assert (light + 0.05) / (dark + 0.05) >= 4.5, (pane.id, row)
+                for other in app.explorer.panes:
+                    if other is not pane and other.rows:
+                        at_rest = other.render_line(other.cursor - other.scroll_offset.y)
+                        assert style.bgcolor not in {s.style.bgcolor for s in at_rest._segments}
+        assert {"break", "recompile", "dim", "title", "plain"} <= looks
+
+    drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
+
+
+def test_a_marked_row_has_rows_around_it(tmp_path: Path) -> None:
+    long = write_script(tmp_path)
+    body = "\n".join(f"x{i} = {i}" for i in range(200)) + "\n"
+    other = tmp_path / "long.py"
+    other.write_text(body)
+    extra = [ev.GuardInstalled("0/0", 9, "G['b']", "int 2", str(other), 150, t=0.3)]
+
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        await pilot.press("4", "G")
+        await pilot.pause()
+        source = app.explorer.pane("source")
+        top, height = source.scroll_offset.y, source.scrollable_content_region.height
+        assert source.marks == {149}
+        assert top + 2 <= 149 < top + height - 2
+
+    events = run_events(long)
+    drive(sent([*events[:7], *extra, *events[7:12]]), steps, (120, 40))
+
+
+def test_source_has_the_colours_of_its_language(tmp_path: Path) -> None:
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        rows = app.explorer.pane("source").rows
+        assert {row.text[start:end] for row in rows for start, end, _ in row.spans} >= {"def", "return"}
+
+    drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
+
+
+def test_output_grows_while_it_is_looked_at(tmp_path: Path) -> None:
+    client = FakeClient(*run_events(write_script(tmp_path))[:11], Output("first\n"))
+
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        await pilot.press("o")
+        await pilot.pause()
+        client.send(Output("".join(f"line {i}\n" for i in range(100))))
+        await settle(app, pilot)
+        assert "line 99" in screen_text(app)
+        await pilot.press("g")
+        client.send(Output("last\n"))
+        await settle(app, pilot)
+        assert "first" in screen_text(app)
+
+    drive(client, steps)
+
+
+def test_the_verdict_is_that_of_explain(tmp_path: Path) -> None:
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        await pilot.press("v")
+        await pilot.pause()
+        pane = app.screen.query_one("#verdict", RowPane)
+        page = Page(pane.scrollable_content_region.width - 2)
+        assert [row.text for row in pane.rows] == lines(verdict(app.model), page, pane.scrollable_content_region.height)
+        assert any(row.spans for row in pane.rows)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.explorer
+
+    drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
+
+
+def test_a_record_without_an_end_is_cut_off(tmp_path: Path) -> None:
+    client = FakeClient(*run_events(write_script(tmp_path))[:11], Problem("cut off after 11 events"), is_live=False)
+
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        assert "cut off: cut off after 11 events" in screen_text(app)
+        assert "running" not in screen_text(app)
+
+    drive(client, steps, (120, 40))
+
+
+def test_recompiles_are_listed(tmp_path: Path) -> None:
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        rows = app.explorer.pane("breaks").rows
+        (found,) = [row for row in rows if row.look == "recompile"]
+        assert found.places
 
     drive(sent(run_events(write_script(tmp_path))), steps, (120, 40))
 

@@ -107,7 +107,7 @@ def run_of_events() -> list[ev.Event]:
 
 def test_moving_in_the_code_marks_the_source_and_back() -> None:
     async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
-        await pilot.press("s", *["j"] * 6, "enter", *["j"] * 4)
+        await pilot.press("s", *["j"] * 6, "enter", "g", *["j"] * 4)
         await pilot.pause()
         screen = stages_of(app)
         assert screen.chosen is not None
@@ -120,12 +120,25 @@ def test_moving_in_the_code_marks_the_source_and_back() -> None:
     drive(sent(run_of_events()), steps, (120, 40))
 
 
+def test_generated_code_begins_where_it_is_about_the_program() -> None:
+    async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
+        await pilot.press("s", *["j"] * 6)
+        await pilot.pause()
+        text = stages_of(app).pane("text")
+        assert text.border_title.startswith("C kernels")
+        assert text.cursor > 0
+        assert text.row.places
+        assert not any(row.places for row in text.rows[: text.cursor])
+
+    drive(sent(run_of_events()), steps, (120, 40))
+
+
 def test_search_zoom_and_help() -> None:
     async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
         await pilot.press("s", "j", "j", "j", "tab", "slash", *"relu", "enter")
         await pilot.pause()
         screen = stages_of(app)
-        assert "/relu: 3 found" in screen_text(app)
+        assert "/relu: 1/3 in text" in screen_text(app)
         await pilot.press("n", "z")
         await pilot.pause()
         assert [name for name in NAMES if screen.pane(name).region.area] == ["text"]
@@ -180,6 +193,6 @@ def test_a_long_text_stays_quick(tmp_path: Path) -> None:
     async def steps(app: Explorer, pilot: Pilot[Any]) -> None:
         await pilot.press("s", "tab", "G", "k", "pageup", "g", "slash", *"n19999", "enter")
         await pilot.pause()
-        assert "found" in screen_text(app)
+        assert "/n19999: 1/1 in text" in screen_text(app)
 
     drive(sent([many, ev.RunEnded(0, t=1.0)]), steps)

@@ -1,0 +1,109 @@
+"""`dynamo-debug minify`: from a script to a repro that was seen to fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minifier.graph.ir import GraphError
+from minifier.recordings import recorded
+from tests.cli.command import environment, run, write
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(6, 5)
+        self.b = torch.nn.Linear(5, 4)
+
+    def forward(self, x):
+        y = torch.tanh(self.a(x))
+        print("between")
+        return self.b(torch.relu(y) * 2).softmax(-1).sum(0)
+
+net = torch.compile(Net(), backend=%r)
+torch.manual_seed(0)
+net(torch.randn(3, 6)).sum().backward()
+"""
+
+
+KEYS = """status stage graph repro bundle op_nodes inputs oracle_calls distinct_calls seconds signature reproduction_rate one_minimal
+other_failures""".split()
+
+
+def test_failing_script_ends_at_one_operation(tmp_path: Path) -> None:
+    done = run("minify", write(tmp_path, MODEL % "relu_compile_error_TESTING_ONLY"), "--json", "--pytest", cwd=tmp_path, timeout=400)
+    report = json.loads(done.stdout)
+
+    assert done.returncode == 1
+    assert list(report) == KEYS
+    assert [report[k] for k in ("status", "stage", "op_nodes", "inputs")] == ["reproduced", "backend", 1, 1]
+    assert report["one_minimal"]
+    assert report["reproduction_rate"] == 1.0
+    assert report["signature"]["exceptions"] == ["dynamo.backends.testing.ReluCompileError"]
+    text = (tmp_path / report["repro"]).read_text()
+    assert "relu = torch.relu(" in text
+    assert "script.py:13" in text
+    assert "Seen in 3 of 3 runs, each in a new process, with python" in text
+    assert text.rstrip() in (tmp_path / "minified" / "issue.md").read_text()
+    assert "timeout=120" in (tmp_path / "minified" / "test_repro.py").read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["minified", "script.py"]
+
+    (tmp_path / "elsewhere").mkdir()
+    again = run("run", str(tmp_path / report["bundle"]), "--json", cwd=tmp_path / "elsewhere")
+    assert (again.returncode, json.loads(again.stdout)["status"]) == (1, "reproduced")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_healthy_script_yields_no_repro(tmp_path: Path) -> None:
+    done = run("minify", write(tmp_path, MODEL % "aot_eager"), "--accuracy", cwd=tmp_path, timeout=400)
+
+    assert (done.returncode, done.stdout) == (0, "nothing fails\n")
+    assert not (tmp_path / "minified" / "repro.py").exists()
+
+
+@pytest.mark.parametrize(
+    "text, options, error, says",
+    [
+        ("raise LookupError('no data')", (), "CL018", "no data"),
+        ("x = 1", ("--after", "dynmo"), "CL013", "did you mean dynamo?"),
+        ("x = 1", ("--engine", "troch"), "CL010", "did you mean torch?"),
+        ("x = 1", ("--oracle", "no-such-command"), "CL020", "no command no-such-command"),
+        ("x = 1", ("--graph", "0/0"), "CL006", "graphs are none"),
+        ("x = 1", ("--keep-signature", "lose"), "CL017", "did you mean loose?"),
+    ],
+)
+def test_mistakes_have_one_line(tmp_path: Path, text: str, options: tuple[str, ...], error: str, says: str) -> None:
+    done = run("minify", write(tmp_path, text), *options, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert f"error[{error}]" in done.stderr
+    assert says in done.stderr
+
+
+def test_aot_graphs_are_recorded_with_their_backward(tmp_path: Path) -> None:
+    script = write(tmp_path, MODEL % "inductor")
+    (tmp_path / "out").mkdir()
+    command = [sys.executable, "-m", "minifier.record", str(tmp_path / "out"), "dynamo", "aot", "", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+    found = recorded(tmp_path / "out")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [g.problem for g in found] == [""] * 4
+    first, last = found[0].name.partition(".")[0], found[-1].name.partition(".")[0]
+    assert [g.name for g in found] == [f"{first}.fw", f"{first}.bw", f"{last}.fw", f"{last}.bw"]
+    assert [g.answers_to(last) for g in found] == [False, False, True, True]
+    assert [g.is_backward for g in found] == [False, True, False, True]
+    assert all(n.target.startswith(("torch.ops.", "_operator.")) for g in found if g.graph for n in g.graph.nodes)
+
+
+def test_damaged_recording_is_named(tmp_path: Path) -> None:
+    (tmp_path / "0000.json").write_text('{"backend": "eager"}')
+    with pytest.raises(GraphError, match=r"0000\.json: not a recorded graph"):
+        recorded(tmp_path)

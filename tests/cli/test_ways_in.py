@@ -1,0 +1,124 @@
+"""Ways in besides a file: modules, code, and what ends a command before anything runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND, EMITTING, TIMEOUT, environment, run, write
+
+ARGUMENTS = """
+import sys, os
+print(sys.argv, __name__, __package__, __spec__ and __spec__.name, sys.path[0] == os.getcwd() or sys.path[0])
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("-m", "package.part", "one", "--two"), ("-m", "package", "x"), ("-c", ARGUMENTS, "one", "--two")],
+    ids=["part", "package", "code"],
+)
+def test_a_module_and_code_run_as_under_python(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    for name in ("__init__", "__main__", "part"):
+        write(tmp_path, "" if name == "__init__" else ARGUMENTS, f"package/{name}.py")
+    plain = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run("trace", "-o", "rec", *arguments, cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert done.stdout == plain.stdout
+
+
+def test_a_module_that_is_not_there_is_named_as_python_names_it(tmp_path: Path) -> None:
+    plain = subprocess.run([sys.executable, "-m", "nowhere.at_all"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run("trace", "-o", "rec", "-m", "nowhere.at_all", cwd=tmp_path)
+
+    assert done.returncode != 0
+    assert "No module named" in plain.stderr and "No module named" in done.stderr
+    assert not (tmp_path / "rec").exists()
+
+
+@pytest.mark.parametrize("variable", ["DYNAMO_LOGS=foo", "DYNAMO_RECOMPILE_LIMIT=abc"])
+def test_variables_that_nothing_can_read_end_before_the_script_starts(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, value = variable.split("=")
+    monkeypatch.setenv(name, value)
+    write(tmp_path, "print('ran')\n")
+    done = run("explain", "script.py", cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert f"error[CL016]: {name}" in done.stderr
+    assert "ran" not in done.stderr
+
+
+FORKING = (
+    EMITTING
+    + """
+import os
+pid = os.fork()
+if not pid:
+    emit(ev.CompileStarted("1/0", "g", me, 4))
+    emit(ev.CompileEnded("1/0", "ok"))
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+)
+
+
+def test_what_a_forked_process_compiles_stands_beside_the_scripts_own(tmp_path: Path) -> None:
+    write(tmp_path, FORKING)
+    value = json.loads(run("explain", "--json", "script.py", cwd=tmp_path).stdout)
+    (process,) = value["processes"]
+
+    assert process["compiles"] == 1 and process["rank"] == -1
+    assert process["key"] == f"p{process['pid']}."
+    assert [c["id"] for f in value["frames"] for c in f["compiles"]] == ["0/0", f"{process['key']}1/0"]
+
+
+WAITING = (
+    EMITTING
+    + """
+import signal, time
+def stop(number, frame):
+    print("handled", number, flush=True)
+    raise SystemExit(9)
+signal.signal(signal.SIGTERM, stop)
+signal.signal(signal.SIGHUP, stop)
+print("ready", flush=True)
+time.sleep(60)
+"""
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_reach_the_script_and_its_own_code_stays(number: signal.Signals, tmp_path: Path) -> None:
+    write(tmp_path, WAITING)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = {**environment(), "TMPDIR": str(temporary)}
+    command = [*COMMAND, "trace", "script.py", "-o", "rec"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # the tests may run under nohup
+    )
+    assert process.stdout is not None
+    while process.stdout.readline() != "ready\n":
+        time.sleep(0.01)
+    os.kill(process.pid, number)
+    rest = process.stdout.read()
+
+    assert process.wait(TIMEOUT) == 9
+    assert rest == f"handled {int(number)}\n"
+    assert list(temporary.iterdir()) == []

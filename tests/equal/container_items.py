@@ -1,0 +1,152 @@
+"""Items that a function sets and removes: what that does to the real container depends on what it has at each call."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import SimpleNamespace
+
+import torch
+
+from repro_corpus.program import program
+
+
+def _calls(f, make):
+    """Containers that have the item or don't, in both orders of a first call."""
+    out = []
+    for first in (True, False):
+        for has in (first, not first, first):
+            container = make(has)
+            try:
+                f(torch.ones(2), container)
+            except (KeyError, AttributeError) as e:
+                out.append(type(e).__name__)
+            out.append(list(vars(container).items()) if isinstance(container, SimpleNamespace) else list(container))
+    return out
+
+
+@program("", "an item of a dict")
+def item_of_dict(compile):
+    @compile
+    def f(x, d):
+        d["a"] = 1
+        del d["a"]
+        return x + 1
+
+    return _calls(f, lambda has: {"a": 3, "b": 4} if has else {"b": 4})
+
+
+@program("", "an item that pop() takes, in a loop that a tensor decides on")
+def popped_across_breaks(compile):
+    @compile
+    def f(x, d):
+        for n in (1, 2):
+            if (x != 0).any():
+                d["a"] = n
+                d.pop("a", None)
+        return x
+
+    return _calls(f, lambda has: {"a": 3, "b": 4} if has else {"b": 4})
+
+
+@program("", "an item that comes back under another name")
+def renamed_item(compile):
+    @compile
+    def f(x, d):
+        d.update(a=1)
+        d["c"] = d.pop("a")
+        return x * d["c"]
+
+    return _calls(f, lambda has: OrderedDict(a=3, b=4) if has else OrderedDict(b=4))
+
+
+@program("", "the last item, which is another where the key was there before")
+def last_item(compile):
+    @compile
+    def f(x, d):
+        d["a"] = 1
+        d.popitem()
+        return x + 1
+
+    return _calls(f, lambda has: {"a": 3, "b": 4} if has else {"b": 4})
+
+
+@program("", "a member of a set")
+def member_of_set(compile):
+    @compile
+    def f(x, s):
+        s.add("a")
+        s.remove("a")
+        return x + 1
+
+    return _calls(f, lambda has: {"a", "b"} if has else {"b"})
+
+
+@program("", "an attribute of an object")
+def attribute_of_object(compile):
+    @compile
+    def f(x, o):
+        o.a = 1
+        del o.a
+        return x + o.b
+
+    return _calls(f, lambda has: SimpleNamespace(a=3, b=4) if has else SimpleNamespace(b=4))
+
+
+@program("", "new keys come in the order of the program, whichever of them the first dict had")
+def order_of_new_keys(compile):
+    @compile
+    def f(x, d):
+        d["t"] = x
+        d["b"] = 0
+        d["t"] = 1
+        return x
+
+    @compile
+    def g(x, o):
+        o.t = x
+        o.b = 1
+        del o.t
+        o.t = 2
+        return x
+
+    keys = [("a", "b"), ("a",), ("t",), ("b", "t"), ()]
+    dicts = [dict.fromkeys(names, 5) for names in keys]
+    objects = [SimpleNamespace(**dict.fromkeys(names, 5)) for names in keys]
+    x = torch.ones(2)
+    return [(f(x, d), list(d.items())) for d in dicts], [(g(x, o), list(vars(o).items())) for o in objects]
+
+
+@program("", "what is stored is at the first call what was there")
+def stored_again(compile):
+    @compile
+    def item(x, d):
+        d["b"] = x
+        return x + 1
+
+    @compile
+    def attribute(x, o):
+        o.b = x
+        return x + 1
+
+    @compile
+    def from_elsewhere(x, d, e):
+        d["b"] = e["c"]
+        return x + 1
+
+    class Keeping(torch.nn.Module):
+        last = None
+
+        @compile
+        def forward(self, x):
+            self.last = x
+            return x * 2
+
+    x, results = torch.ones(3), []
+    module = Keeping()
+    for there in (x, 5, None, x):
+        d, e, o = {"b": there}, {"c": x}, SimpleNamespace(b=there)
+        module.last = there
+        results += [item(x, d), attribute(x, o), module(x), module.last, d["b"], o.b]
+        d["b"] = there
+        results += [from_elsewhere(x, d, e), d["b"]]
+    return results

@@ -1,0 +1,342 @@
+"""Results of one function whose histories share nothing, or something: backward passes one after the other, and through some of them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from repro_corpus.program import program
+
+
+def leaf(*values: float) -> torch.Tensor:
+    return torch.tensor(values or (1.0, 2.0, 3.0), requires_grad=True)
+
+
+def passes(results: Any, order: str, **options: Any) -> list[str]:
+    """A backward pass per letter; a capital keeps the graph."""
+    said = []
+    for letter in order:
+        try:
+            results["abc".index(letter.lower())].sum().backward(retain_graph=letter.isupper(), **options)
+            said.append("ran")
+        except RuntimeError as e:
+            said.append(str(e)[:48])
+    return said
+
+
+@program("", "two results that share nothing are differentiated one after the other")
+def two_histories(compile):
+    @compile
+    def f(x, y):
+        return x.sin(), y.exp()
+
+    found = []
+    for order in ("ab", "ba", "aa", "aab", "Aab", "abb", "aBb", "abA"):
+        x, y = leaf(), leaf()
+        found.append((order, passes(f(x, y), order), x.grad, y.grad))
+    return found
+
+
+@program("", "one input behind two results, and what both are computed from saves nothing, or something")
+def one_input(compile):
+    @compile
+    def nothing_saved(x):
+        h = x + 1
+        return h.sin(), h.exp()
+
+    @compile
+    def something_saved(x):
+        h = x.sin()
+        return h + 1, h.exp(), x.cos()
+
+    found = []
+    for f, orders in ((nothing_saved, ("ab", "ba")), (something_saved, ("ab", "acc", "bca"))):
+        for order in orders:
+            x = leaf()
+            found.append((passes(f(x), order), x.grad))
+    return found
+
+
+@program("", "what saves nothing is differentiated as often as one likes")
+def nothing_saved(compile):
+    @compile
+    def f(x, y):
+        return x + y
+
+    @compile
+    def g(x, y):
+        return x[1:] - y[1:], x.sin()
+
+    @compile
+    def h(x, y):
+        return x * y
+
+    found = []
+    for fn, order in ((f, "aaa"), (g, "aabaa"), (g, "bab"), (h, "aa")):
+        x, y = leaf(), leaf()
+        results = fn(x, y)
+        results = results if isinstance(results, tuple) else (results,)
+        found.append((passes(results, order), x.grad, y.grad))
+    return found
+
+
+@program("", "an optimizer steps between the passes of two models in one function")
+def two_optimizers(compile):
+    torch.manual_seed(0)
+    one, two = torch.nn.Linear(3, 3), torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    models = (one, two)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in models]
+
+    @compile
+    def f(x):
+        return one(x).pow(2).sum(), two(x).pow(2).sum()
+
+    found = []
+    for _ in range(3):
+        for loss, optimizer in zip(f(torch.ones(2, 3)), optimizers):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.detach())
+    return found, [p.detach() for m in models for p in m.parameters()]
+
+
+@program("", "what a later pass needs was changed in between")
+def changed_in_between(compile):
+    @compile
+    def f(x, y):
+        return x.sin(), y.exp(), y.sin()
+
+    found = []
+    for position in (0, 1):
+        x, y = leaf(), leaf()
+        results = f(x, y)
+        said = passes(results, "a")
+        with torch.no_grad():
+            (x, y)[position].mul_(2)
+        found.append((said, passes(results, "c")[0][:30], x.grad, y.grad))
+    return found
+
+
+@program("", "random numbers of one result while another is differentiated first")
+def random_numbers(compile):
+    @compile
+    def f(x, y):
+        return F.dropout(x * 2, 0.5), F.dropout(y * 3, 0.5).exp()
+
+    torch.manual_seed(1)
+    x, y = torch.ones(64, requires_grad=True), torch.ones(64, requires_grad=True)
+    results = f(x, y)
+    said = passes(results, "ab")
+    return said, x.grad.count_nonzero() > 0, [r.detach() for r in results], x.grad, y.grad, torch.rand(2)
+
+
+@program("", "autograd.grad for one result after the other, with another's graph kept")
+def gradients_one_by_one(compile):
+    @compile
+    def f(x, y):
+        return x.sin(), (x + y).exp()
+
+    x, y = leaf(), leaf()
+    a, b = f(x, y)
+    first = torch.autograd.grad(a.sum(), x)
+    second = torch.autograd.grad(b.sum(), (x, y), retain_graph=True)
+    return first, second, torch.autograd.grad(b.sum(), (x, y)), passes((a, b), "ab")
+
+
+@program("", "a result that another was computed from, differentiated before it and after it")
+def linked_results(compile):
+    @compile
+    def f(x):
+        y = x + 1
+        return y, y.sin(), y.exp()
+
+    found = []
+    for order in ("abc", "cba", "bcb", "aab"):
+        x = leaf()
+        found.append((passes(f(x), order), x.grad))
+    return found
+
+
+@program("", "an autograd.Function that saves nothing, and one that does")
+def own_functions(compile):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * 2 * x
+
+    @compile
+    def f(x, y):
+        return Twice.apply(x), Square.apply(y), Square.apply(Twice.apply(x))
+
+    found = []
+    for order in ("aab", "bab", "ac", "ca"):
+        x, y = leaf(), leaf()
+        found.append((passes(f(x, y), order), x.grad, y.grad))
+    return found
+
+
+@program("", "infinity behind a result that nothing flows back from makes no NaN")
+def infinite_slope(compile):
+    @compile
+    def f(x):
+        return x.sqrt(), x * 2
+
+    @compile
+    def g(x, y):
+        h = x * y
+        return h.log(), h + 1, h.sin()
+
+    x, z, y = leaf(0.0, 1.0), leaf(0.0, 1.0), leaf(0.0, 2.0)
+    f(x)[1].sum().backward()
+    _, b, c = g(z, y)
+    (b + c).sum().backward()
+    w = leaf(0.0, 1.0)
+    f(w)[0].sum().backward()
+    return x.grad, z.grad, y.grad, w.grad
+
+
+@program("", "the same through matrices, with the graph kept, and with a NaN that belongs there")
+def infinite_weights(compile):
+    weight = torch.tensor([[float("inf"), 1.0], [2.0, 3.0]])
+
+    @compile
+    def f(x):
+        h = x.sin()
+        return h @ weight, h.exp(), h.sqrt() - h.sqrt()
+
+    found = []
+    for chosen, kept in ((1, False), (1, True), (0, False), (2, False)):
+        x = torch.tensor([[0.0, 1.0]], requires_grad=True)
+        result = f(x)[chosen]
+        result.sum().backward(retain_graph=kept)
+        if kept:
+            result.sum().backward()
+        found.append(x.grad)
+    return found
+
+
+@program("", "random numbers and a gradient that doesn't arrive behind an infinite slope")
+def infinite_slope_with_random_numbers(compile):
+    @compile
+    def f(x):
+        h = F.dropout(x, 0.5)
+        return h.sqrt(), h * 3
+
+    torch.manual_seed(3)
+    x = torch.ones(32, requires_grad=True)
+    result = f(x)[1]
+    result.sum().backward()
+    return result.detach(), x.grad, torch.rand(2)
+
+
+@program("", "a graph that a pass meets without a gradient for it is differentiated by the next pass")
+def met_without_a_gradient(compile):
+    @compile
+    def first(x):
+        return x.exp()
+
+    @compile
+    def scaled(x):
+        return x * 2
+
+    @compile
+    def two(x):
+        return x.sin(), x.exp()
+
+    @compile
+    def second(x, y):
+        return x.cos(), y * x, y.sin()
+
+    def chain(x, order):
+        return passes(second(x, first(x)), order)
+
+    def bare(x, order):
+        return passes(second(x, scaled(x)), order)
+
+    def parts(x, order):
+        a, b = two(x)
+        return passes((*second(x, a), b), order)
+
+    found = []
+    for call in (chain, bare, parts):
+        for order in ("ab", "abb", "aab", "Ab", "aBb", "aac", "abc", "acb", "cab"):
+            x = leaf()
+            found.append((order, call(x, order), x.grad))
+    return found
+
+
+@program("", "what such a graph has saved was changed before or after that pass, or it was met by a pass for second derivatives")
+def met_and_changed(compile):
+    @compile
+    def first(x, w):
+        return (x * w).sin()
+
+    @compile
+    def second(x, y):
+        return x.cos(), y + 1
+
+    found = []
+    for changes in ("", "before", "after"):
+        x, w = leaf(), torch.ones(3)
+        a, b = second(x, first(x, w))
+        if changes == "before":
+            w.mul_(2)
+        said = passes((a, b), "a")
+        if changes == "after":
+            w.mul_(2)
+        found.append((said, passes((a, b), "b")[0][:30], x.grad))
+    x, w = leaf(), torch.ones(3)
+    a, b = second(x, first(x, w))
+    said = passes((a, b), "a")
+    (g,) = torch.autograd.grad(b.sum(), x, create_graph=True)
+    return found, g.detach(), torch.autograd.grad(g.sum(), x)
+
+
+@program("", "a leaf made between two graphs, and results of the second one after the other")
+def leaf_made_in_between(compile):
+    @compile
+    def f(x):
+        y = x * 1.0
+        z = torch.ones(3, requires_grad=True) * y
+        return x.sin(), z
+
+    x = leaf()
+    return passes(f(x), "ab"), x.grad
+
+
+@program("", "results that a pass left alone go when they are dropped")
+def dropped_after_a_pass(compile):
+    @compile
+    def first(x):
+        return x.exp()
+
+    @compile
+    def second(x, y):
+        return x.cos(), y * x
+
+    x = leaf()
+    y = first(x)
+    results = second(x, y)
+    said = passes(results, "a")
+    gone = weakref.ref(y)
+    del y, results
+    return said, gone() is None

@@ -1,0 +1,51 @@
+"""Programs on the device equal eager there, forward and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import dynamo
+from tests.gpu.cases import CASES, check
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_program(name: str) -> None:
+    assert [note for note in check(name) if "loop without iterations" not in note] == []
+
+
+def test_two_streams() -> None:
+    run = dynamo.compile(lambda x: torch.softmax(x, -1) * 2, backend="inductor")
+    given = [torch.randn(512, 1024, device="cuda") for _ in range(2)]
+    expected = [torch.softmax(x, -1) * 2 for x in given]
+    streams = [torch.cuda.Stream() for _ in given]
+    torch.cuda.synchronize()
+    found = []
+    for x, stream in zip(given, streams, strict=True):
+        with torch.cuda.stream(stream):
+            found.append(run(x))
+    torch.cuda.synchronize()
+    for f, e in zip(found, expected, strict=True):
+        torch.testing.assert_close(f, e)
+
+
+def test_memory_is_returned() -> None:
+    run = dynamo.compile(lambda x: (x.exp() @ x).relu() + 1, backend="inductor")
+    x = torch.randn(512, 512, device="cuda")
+    run(x)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    for _ in range(5):
+        run(x)
+    assert torch.cuda.memory_allocated() == before
+
+
+def test_an_index_out_of_range_is_known_later() -> None:
+    run = dynamo.compile(lambda w, i: torch.nn.functional.embedding(i, w) + 1, backend="inductor")
+    w = torch.randn(4, 3, device="cuda")
+    run(w, torch.tensor([1, 4], device="cuda"))
+    torch.cuda.synchronize()
+    with pytest.raises(IndexError, match="out of range"):
+        run(w, torch.tensor([1, 2], device="cuda"))

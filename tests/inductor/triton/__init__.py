@@ -1,0 +1,1 @@
+"""The target for GPUs, without one."""

@@ -1,0 +1,142 @@
+"""Programs through Triton's interpreter equal eager, and every kernel has a Triton form."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dynamo
+from dynamo.trace import session
+from dynamo.trace.events import CodeGenerated, Note
+from inductor.compile import compile_graph
+from inductor.ir.ops import OPS, REDUCTIONS
+from inductor.ir.types import TYPES
+from inductor.targets.triton.interpret import Interpreted
+from inductor.targets.triton.library import Started
+from inductor.targets.triton.ops import TRITON_OPS, TRITON_TYPES
+from inductor.targets.triton.reductions import reduction
+from tests.generator.running import run_programs
+from tests.inductor import test_golden, test_programs
+from tests.inductor.helpers import assert_same, compiled, trace
+from tests.inductor.program_check import check_program
+from tests.inductor.programs import Program, programs
+from tests.inductor.triton.seam import interpreted, refusals
+
+GOLDEN = {name: (fn, test_golden.inputs_of(shapes)) for name, (fn, shapes) in test_golden.PROGRAMS.items()}
+GRAPHS = {name: (row[0], [torch.randn(shape) for shape in row[1]]) for name, row in test_programs.GRAPHS.items()}
+SLOW = ("softmax_long", "gather_rows", "row_sum")  # thousands of programs, a millisecond each
+PROGRAMS, PARTS, SHORT_PARTS = 300, 20, 1  # random programs; the other parts are slow tests
+
+
+def test_triton_has_a_row_for_every_operation_type_and_reduction() -> None:
+    assert TRITON_OPS.keys() == OPS.keys()
+    assert TRITON_TYPES.keys() == TYPES.keys()
+    assert all(len(reduction(kind, "f32").results) == outputs for kind, outputs in REDUCTIONS.items())
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in (*GOLDEN, *GRAPHS)])
+def test_programs_in_the_interpreter(name: str) -> None:
+    fn, given = {**GOLDEN, **GRAPHS}[name]
+    with interpreted(), session() as store:
+        run = compiled(fn, given)
+        found = run(*given)
+    assert_same(found, fn(*given), rtol=1e-5, atol=1e-4)
+    assert {e.language for e in store.of(CodeGenerated) if e.stage == "kernels"} <= {"python"}
+    assert refusals(store) == (["a loop without iterations"] if name == "a size of zero" else [])
+
+
+def halves(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return F.gelu(x * 1.5 + 0.1).tanh() * torch.softmax(x, -1) + F.layer_norm(x, (x.shape[-1],), w)
+
+
+ROWS = {
+    "bfloat16": (halves, [torch.randn(9, 48).bfloat16(), torch.randn(48).bfloat16()]),
+    "float16": (halves, [torch.randn(9, 48).half(), torch.randn(48).half()]),
+    "float64": (halves, [torch.randn(9, 48).double(), torch.randn(48).double()]),
+    "a looped softmax": (lambda x: (torch.softmax(x, -1), x.argmax(-1)), [torch.randn(3, 5001)]),
+    "a looped softmax of infinities": (lambda x: torch.softmax(x, -1), [torch.full((2, 4100), -torch.inf)]),
+    "a looped scan": (lambda x: x.cumsum(1) * 2, [torch.randn(2, 33000).double()]),
+    "a transposition": (lambda x: x.t().contiguous() + 1, [torch.randn(70, 100)]),
+    "an odd length": (lambda x, y: x * y + 1, [torch.randn(300_001), torch.randn(300_001)]),
+    "bytes": (lambda x: (x + 100, x.sum(), x.amax(), x > 3), [torch.randint(0, 200, (77,), dtype=torch.uint8)]),
+    "integers": (lambda x: (x * 2**40, x.amin(0), (x > 0).any(1), x.argmin()), [torch.randint(-9, 9, (20, 30))]),
+    "foreach": (lambda x, y, z: torch._foreach_add([x, y], [z, x]), [torch.randn(300), torch.randn(300), torch.randn(300)]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_kinds_of_kernels(name: str) -> None:
+    fn, given = ROWS[name]
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given))
+    assert refusals(store) == []
+
+
+def test_an_index_out_of_range_is_refused() -> None:
+    given = [torch.randn(4, 3), torch.tensor([1, 4])]
+    with interpreted():
+        run = compiled(lambda w, i: F.embedding(i, w) + 1, given)
+        with pytest.raises(IndexError, match="out of range"):
+            run(*given)
+        torch.testing.assert_close(run(given[0], torch.tensor([1, 3]))[0], given[0][[1, 3]] + 1)
+
+
+def test_gradients_come_in_strides_of_their_own() -> None:
+    x = torch.randn(5, 6, requires_grad=True)
+    with interpreted():
+        run = dynamo.compile(lambda x: x.sin() * x, backend="inductor", fullgraph=True)
+        run(x).sum().backward()  # the gradient of a sum is one number in all places
+    found, x.grad = x.grad, None
+    (x.sin() * x).sum().backward()
+    torch.testing.assert_close(found, x.grad)
+
+
+def test_without_triton_a_graph_runs_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    with interpreted(), pytest.warns(UserWarning, match="triton cannot be imported"):
+        (found,) = compiled(lambda x: x + 1, [torch.zeros(2)])(torch.zeros(2))
+    assert found.tolist() == [1, 1]
+
+
+def test_a_kernel_that_triton_refuses_runs_as_aten_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Started) -> tuple[type[BaseException], ...]:
+        return (KeyError,)
+
+    monkeypatch.setattr(Started, "failures", refuse)
+    given = [torch.randn(4, 40)]
+    with interpreted(), session() as store:
+        run = compile_graph(trace(softmax, given), given)
+        monkeypatch.setattr(Interpreted, "__getitem__", lambda self, grid: {}[grid])
+        for _ in range(2):
+            assert_same(run(list(given)), [softmax(*given)])
+    assert [r.partition(":")[0] for r in refusals(store)] == ["Triton refused it"]
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+def test_what_has_no_atomic_addition_runs_as_aten_calls() -> None:
+    given = [torch.randn(5).bfloat16(), torch.tensor([1, 1, 0]), torch.randn(3).bfloat16()]
+
+    def fn(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.index_add(0, i, y)
+
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given), rtol=1e-2, atol=1e-2)
+    assert refusals(store) == ["no atomic addition of torch.bfloat16"]
+
+
+@pytest.mark.parametrize("part", [pytest.param(k, marks=pytest.mark.slow) if k >= SHORT_PARTS else k for k in range(PARTS)])
+def test_random_programs(part: int) -> None:
+    def check(program: Program) -> None:
+        check_program(program, ["compiled"])
+
+    with interpreted(), session() as store:
+        run_programs(programs(), check, part, PROGRAMS // PARTS)
+    assert [n.message for n in store.of(Note) if n.id == "DI001"] == []

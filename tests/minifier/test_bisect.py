@@ -1,0 +1,191 @@
+"""The accuracy bisector: verdicts that rounding does not change, and culprits by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import dynamo
+from dynamo.backends.registry import lookup_backend
+from dynamo.faults import planted
+from minifier.bisect.bisecting import bisect_graph
+from minifier.bisect.checking import check
+from minifier.bisect.report import Report, as_text, from_json
+from minifier.compare.modes import Exact, Noisy, Recorded
+from minifier.compare.verdict import Kind
+from tests.minifier.labelled.measuring import Answer, ask, cases, score
+
+# A selection that runs everywhere: one row of each kind. `test_whole_labelled_set` has all.
+LEGITIMATE = (
+    "sum of long rows, in chunks", "softmax of bf16", "layer norm of bf16", "product and difference, cancelling", "exp of large numbers",
+    "bf16 chain kept in float32", "convolution as a product", "attention", "scatter with sums", "dropout", "argmax after sums",
+)  # fmt: skip
+PLANTED = (
+    "sin as cos, long chain", "NaN hidden by a mask", "mask dropped", "gradient of sin", "inlined without exp", "sin printed as cos",
+    "first result kept", "one draw more", "variance by a difference", "dropout of another mask",
+    "infinity saturated", "argmax of ties",
+)  # fmt: skip
+
+
+def captured(fn: Callable[..., Any], *inputs: Any) -> tuple[Any, list[Any]]:
+    taken: list[tuple[Any, list[Any]]] = []
+
+    def take(gm: Any, examples: Any) -> Callable[..., Any]:
+        taken.append((gm, list(examples)))
+        return gm.forward
+
+    dynamo.reset()
+    dynamo.compile(fn, backend=take, fullgraph=True)(*inputs)
+    return taken[0]
+
+
+def bisected(fault: str, fn: Callable[..., Any], *inputs: Any) -> Report:
+    gm, examples = captured(fn, *inputs)
+    with planted(fault):
+        return bisect_graph(gm, examples, "inductor", lookup_backend("inductor")[1])
+
+
+def of_row(file: str, name: str) -> Answer:
+    return ask(next(c for c in cases(file) if c.name == name))
+
+
+@pytest.mark.parametrize("name", LEGITIMATE)
+def test_rounding_is_no_finding(name: str) -> None:
+    answer = of_row("legitimate.txt", name)
+
+    assert answer.report.verdict == "within rounding", answer.line()
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_error_is_found_and_named(name: str) -> None:
+    answer = of_row("planted.txt", name)
+
+    assert answer.report.is_finding, answer.line()
+    assert answer.is_named, answer.line()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_whole_labelled_set() -> None:
+    legitimate, wrong = ([ask(c) for c in cases(file)] for file in ("legitimate.txt", "planted.txt"))
+    found = score(legitimate, wrong)
+
+    shown = "\n".join(a.line() for a in (*legitimate, *wrong))
+    assert found.legitimate >= 60 and found.planted >= 60
+    assert found.precision >= 0.98 and found.recall >= 0.98, shown
+    assert found.named_rate >= 0.95, shown
+
+
+def test_first_wrong_node_inside_a_fused_kernel() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(6):
+            x = torch.sigmoid(x) * 2 - x
+        x = torch.sin(x)
+        for _ in range(6):
+            x = torch.sigmoid(x) * 2 - x
+        return x
+
+    report = bisected("scaled", chain, torch.randn(8, 32))
+
+    assert (report.stage, report.op, report.verified) == ("lower", "sin.default", True)
+    assert report.file == __file__
+    assert "torch.sin(x)" in as_text(report)
+
+
+def test_two_wrong_decisions_are_both_switched_off() -> None:
+    report = bisected("scaled", lambda x, y: torch.sin(x) + torch.sin(y).exp(), torch.randn(8, 32), torch.randn(8, 32))
+
+    assert report.verified
+    assert sorted(d.split()[-1] for d in report.decisions) == ["sin_default", "sin_default_1"]
+    assert report.switch.count("#") == 2
+
+
+def test_wrong_gradient_is_found_where_results_are_right() -> None:
+    x = torch.randn(8, 32, requires_grad=True)
+    report = bisected("wrong-operator", lambda x: torch.sin(x) * 2, x)
+
+    assert report.worst is not None
+    assert report.worst.output.startswith("gradient of")
+    assert (report.stage, report.verified) == ("aot", True)
+
+
+def test_dropout_does_not_hide_a_wrong_result() -> None:
+    gm, inputs = captured(lambda x, y: torch.relu(x) + F.dropout(y), torch.randn(8, 32), torch.randn(8, 32))
+    report = bisect_graph(gm, inputs, "relu", lookup_backend("relu_accuracy_error_TESTING_ONLY")[1])
+
+    assert report.verdict == Kind.WORSE.value
+    assert report.node == "relu"
+
+
+def test_graph_inputs_parameters_and_generator_stay_as_they_are() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.BatchNorm1d(5), torch.nn.Dropout(0.5))
+    x = torch.randn(4, 6)
+    gm, inputs = captured(net, x)
+    before = [v.clone() for v in (*net.state_dict().values(), x, torch.get_rng_state())]
+
+    checked = check(gm, inputs, lookup_backend("inductor")[1])
+
+    assert checked.verdict.kind is Kind.ROUNDING
+    after = [*net.state_dict().values(), x, torch.get_rng_state()]
+    assert all(torch.equal(b, a) for b, a in zip(before, after, strict=True))
+
+
+def test_flaky_compiler_is_called_flaky() -> None:
+    compiles = iter(range(100))
+
+    def sometimes(gm: Any, inputs: Any) -> Callable[..., Any]:
+        wrong = next(compiles) % 2 == 0
+        return lambda *values: [r + wrong for r in gm.forward(*values)]
+
+    gm, inputs = captured(torch.sin, torch.randn(30))
+    report = bisect_graph(gm, inputs, "sometimes", sometimes)
+
+    assert report.verdict == "flaky"
+    assert 0 < report.rate < 1
+
+
+def test_what_a_backend_raises_is_told() -> None:
+    gm, inputs = captured(torch.relu, torch.randn(30))
+    report = bisect_graph(gm, inputs, "relu", lookup_backend("relu_compile_error_TESTING_ONLY")[1])
+
+    assert (report.verdict, report.text) == ("compile error", "ReluCompileError: relu found")
+
+
+def test_report_survives_json() -> None:
+    report = bisected("nan", lambda x: torch.sin(x) * 2, torch.randn(8, 32))
+
+    assert report.verdict == "NaN or Inf class changed"
+    assert from_json(report.to_json()) == report
+
+
+def test_float64_run_uses_the_draws_of_eager() -> None:
+    x = torch.randn(50, 50)
+    with Recorded() as recorded:
+        eager = F.dropout(x, 0.5) + torch.rand_like(x)
+    with Exact(recorded.draws):
+        exact = F.dropout(x.double(), 0.5) + torch.rand_like(x.double())
+
+    assert exact.dtype == torch.float64
+    assert torch.allclose(exact.float(), eager)
+
+
+def test_noise_has_the_size_of_rounding() -> None:
+    x = torch.randn(1000)
+    with Recorded() as recorded:
+        eager = torch.exp(x) + 1
+    with Noisy(recorded.draws, 0):
+        noisy = torch.exp(x) + 1
+
+    relative = ((noisy - eager) / eager).abs().max()
+    assert 0 < relative < 10 * torch.finfo(torch.float32).eps
+
+
+def test_verdicts_have_the_kind_of_the_difference() -> None:
+    mask = of_row("planted.txt", "one draw more").report
+    number = of_row("planted.txt", "truncated sin").report
+
+    assert (mask.verdict, number.verdict) == (Kind.MASK.value, Kind.WORSE.value)

@@ -1,0 +1,148 @@
+"""The doors of the environment: what is written at each level, and that the program goes on as it would."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo
+from dynamo import config, faults
+from minifier.classic import AccuracyError
+from minifier.classic.launcher import launch
+from minifier.graph.oracle import Setting
+from tests.cli.command import environment
+from tests.minifier.test_repro import loaded
+
+
+def program(x: torch.Tensor) -> torch.Tensor:
+    return torch.relu(torch.sin(x) * 2).sum()
+
+
+def called(folder: Path, backend: str, level: int, after: str = "dynamo", fn: Callable[..., Any] = program) -> Any:
+    with config.patch(repro_after=after, repro_level=level, repro_dir=str(folder)):
+        return dynamo.compile(fn, backend=backend)(torch.rand(4, requires_grad=True))
+
+
+def scripts(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*.py"))
+
+
+COMPILE = "relu_compile_error_TESTING_ONLY"
+
+
+def test_level_1_writes_the_graph(tmp_path: Path) -> None:
+    with pytest.raises(dynamo.BackendError, match="relu found") as error:
+        called(tmp_path, COMPILE, 1)
+
+    assert scripts(tmp_path) == ["checkpoints/4.py", "repro.py"]
+    assert str(tmp_path / "repro.py") in error.value.cause.__notes__[0]
+    text = (tmp_path / "repro.py").read_text()
+    assert loaded(text, tmp_path / "repro.py").main() == 1
+    assert "relu = torch.relu(" in text
+
+
+def test_level_2_writes_a_launcher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(dynamo.BackendError, match="relu found"):
+        called(tmp_path, COMPILE, 2)
+
+    assert scripts(tmp_path) == ["minifier_launcher.py"]
+    assert f"Minifier script written to {tmp_path / 'minifier_launcher.py'}. Run this script to find" in capsys.readouterr().err
+
+
+def test_level_3_writes_every_graph_before_it_is_compiled(tmp_path: Path) -> None:
+    def two(x: torch.Tensor) -> torch.Tensor:
+        y = torch.sin(x)
+        dynamo.graph_break()
+        return torch.relu(y)
+
+    with pytest.raises(dynamo.BackendError):
+        called(tmp_path, COMPILE, 3, fn=two)
+
+    found = scripts(tmp_path)
+    assert [name.rpartition("_")[2] for name in found] == ["nodes.py", "nodes.py", "launcher.py"]
+    assert "torch.relu(" in (tmp_path / "minifier_launcher.py").read_text()
+
+
+WRONG = "relu_accuracy_error_TESTING_ONLY"
+
+
+@pytest.mark.internal_error
+@pytest.mark.parametrize("after, backend, fault", [("dynamo", WRONG, ""), ("aot", "inductor", "scaled:op=sin")])
+def test_level_4_ends_at_wrong_numbers(tmp_path: Path, after: str, backend: str, fault: str) -> None:
+    says = r"Bad accuracy detected. graph [\d./fw]+: result"
+    with faults.planted(fault), pytest.raises((dynamo.BackendError, AccuracyError), match=says), config.patch(suppress_errors=True):
+        called(tmp_path, backend, 4, after)
+
+    assert scripts(tmp_path) == ["minifier_launcher.py"]
+
+
+@pytest.mark.parametrize("level", [1, 2, 4])
+@pytest.mark.parametrize("after", ["dynamo", "aot"])
+def test_healthy_program_leaves_no_script(tmp_path: Path, after: str, level: int) -> None:
+    x = torch.rand(4, requires_grad=True)
+    with config.patch(repro_after=after, repro_level=level, repro_dir=str(tmp_path)):
+        dynamo.compile(program, backend="inductor")(x).backward()
+
+    assert scripts(tmp_path) == []
+    assert x.grad is not None
+    assert torch.allclose(x.grad, torch.cos(x) * 2)
+
+
+def test_after_aot_writes_forward_and_backward(tmp_path: Path) -> None:
+    called(tmp_path, "inductor", 3, "aot").backward()
+
+    assert [name.split("_")[3] for name in scripts(tmp_path)[:2]] == ["bw", "fw"]
+
+
+@pytest.mark.slow
+def test_launcher_runs_and_names_the_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(dynamo.BackendError), config.patch(suppress_errors=True):
+        called(tmp_path, WRONG, 4)
+    path = tmp_path / "minifier_launcher.py"
+    module = loaded(path.read_text(), path)
+    capsys.readouterr()
+
+    assert isinstance(module.SETTING, Setting)
+    with config.patch(repro_after=""):
+        assert launch(module.Repro, module.inputs, module.SETTING, "0/0", tmp_path, ["analyze"]) == 1
+    assert capsys.readouterr().out.startswith("DIVERGED at relu: result 2: ")
+
+
+@pytest.mark.parametrize(
+    "name, value, says",
+    [("REPRO_AFTER", "atto", "expected dynamo or aot, got 'atto'"), ("TORCHDYNAMO_REPRO_LEVEL", "5", "expected 1, 2, 3 or 4, got '5'")],
+)
+def test_values_that_mean_nothing_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str, says: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(config.ConfigError, match=says):
+        config.get(name.removeprefix("TORCHDYNAMO_").lower())
+
+
+def test_long_names_of_variables_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRO_LEVEL", "3")
+    assert config.repro_level == 3
+    monkeypatch.setenv("TORCHDYNAMO_REPRO_LEVEL", "1")
+    assert config.repro_level == 1
+    assert {r.name: r.env for r in config.rows()}["repro_level"] == "TORCHDYNAMO_REPRO_LEVEL"
+
+
+@pytest.mark.slow
+def test_plain_script_with_the_environment_ends_at_a_repro(tmp_path: Path) -> None:
+    called = "dynamo.compile(lambda x: torch.relu(x.sin()) + 1, backend='relu_runtime_error_TESTING_ONLY')(torch.rand(3))"
+    (tmp_path / "script.py").write_text(f"import torch, dynamo\n{called}\n")
+    doors = {**environment(), "REPRO_AFTER": "dynamo", "REPRO_LEVEL": "2", "REPRO_DIR": str(tmp_path / "out")}
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=doors, capture_output=True, timeout=300, check=True)
+    done = subprocess.run(
+        [sys.executable, "out/minifier_launcher.py"], cwd=tmp_path, env=doors, capture_output=True, text=True, timeout=300
+    )
+
+    assert done.returncode == 1
+    assert "Wrote minimal repro out to" in done.stdout
+    assert "1 nodes, fails in 3 of 3 runs" in done.stdout
+    assert "relu = torch.relu(" in (tmp_path / "out" / "repro.py").read_text()

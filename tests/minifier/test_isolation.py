@@ -1,0 +1,203 @@
+"""Isolation: whatever a candidate does has a typed answer, and nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from minifier.engine import Candidate, Kind, Options, Outcome, Signature, Verdict, minimise
+from minifier.isolation import IsolationError, Limits, LocalTransport, OracleSpec
+from minifier.isolation.linux import below, parents
+from tests.minifier.toys import NumberList
+
+SPEC = OracleSpec("tests.minifier.oracles:behave", warm=("tests.minifier.oracles:warm",))
+LIMITS = {"timeout": 2.0, "memory": 256 << 20}
+
+
+@pytest.fixture(scope="module")
+def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTransport]:
+    made = LocalTransport(SPEC, tmp_path_factory.mktemp("work"), jobs=4, limits=Limits(**LIMITS))
+    yield made
+    made.close()
+
+
+def ask(transport: LocalTransport, behaviour: str) -> Outcome:
+    return transport.submit(Candidate(behaviour, behaviour.encode())).result(timeout=30)
+
+
+@pytest.mark.parametrize(
+    "behaviour, verdict, signature",
+    [
+        ("ok", "boring", None),
+        ("fails", "interesting", None),
+        ("wrong_value", "interesting", Signature(Kind.ACCURACY, accuracy="value")),
+        (
+            "raises",
+            "interesting",
+            Signature(Kind.EXCEPTION, ("ValueError", "KeyError"), "N of relu", "oracles.py:_inner", stage="compiled"),
+        ),
+        ("escapes", "other", Signature(Kind.EXCEPTION, ("ImportError",), "a mistake of the harness", "oracles.py:escapes")),
+        ("segfaults", "interesting", Signature(Kind.SIGNAL, frame="__init__.py:string_at", code=11, stage="compiled")),
+        ("aborts", "interesting", Signature(Kind.SIGNAL, frame="oracles.py:aborts", code=6, stage="compiled")),
+        ("hangs", "interesting", Signature(Kind.TIMEOUT, frame="oracles.py:hangs", stage="compiled")),
+        ("hangs_with_family", "interesting", Signature(Kind.TIMEOUT, frame="oracles.py:hangs", stage="compiled")),
+        ("ignores_sigterm", "interesting", Signature(Kind.TIMEOUT, stage="compiled")),
+        ("takes_memory", "other", Signature(Kind.MEMORY)),
+        ("family_takes_memory", "interesting", Signature(Kind.MEMORY, stage="compiled")),
+        ("exits_three", "interesting", Signature(Kind.EXIT, code=3, stage="compiled")),
+        ("exits_zero", "interesting", Signature(Kind.EXIT, stage="compiled")),
+        ("leaves", "interesting", Signature(Kind.EXIT, code=4, stage="compiled")),
+        ("exits_in_atexit", "interesting", Signature(Kind.EXIT, code=7, stage="exit")),
+        ("hangs_in_atexit", "interesting", Signature(Kind.TIMEOUT, frame="oracles.py:hangs", stage="exit")),
+        ("reference segfaults", "invalid", Signature(Kind.SIGNAL, frame="__init__.py:string_at", code=11, stage="eager")),
+        ("reference exits_three", "invalid", Signature(Kind.EXIT, code=3, stage="eager")),
+        ("talks_much", "interesting", None),
+        ("lies", "boring", None),
+        ("leaves_daemon", "interesting", None),
+        ("is_warm", "interesting", None),
+    ],
+)
+def test_ends_are_typed(transport: LocalTransport, behaviour: str, verdict: str, signature: Signature | None) -> None:
+    found = ask(transport, behaviour)
+
+    assert (found.verdict, found.signature) == (Verdict(verdict), signature), found.detail
+    assert processes(transport) == []
+    assert list((transport.folder / "queries").iterdir()) == []
+
+
+def processes(transport: LocalTransport) -> list[int]:
+    """What lives below the warmed process, a moment later."""
+    for _ in range(100):
+        found = below(transport._zygote.pid)
+        if not found:
+            break
+        time.sleep(0.01)
+    return found
+
+
+def test_four_at_a_time_don_t_mix(transport: LocalTransport) -> None:
+    names = ["ok", "fails", "exits_three", "segfaults"] * 5
+    runs = [transport.submit(Candidate(n, n.encode())) for n in names]
+
+    assert [r.result(timeout=60).verdict.value for r in runs] == ["boring", "interesting", "interesting", "interesting"] * 5
+    assert processes(transport) == []
+
+
+def test_given_up_query_ends_at_once(transport: LocalTransport) -> None:
+    transport.limits.timeout, before = 100.0, transport.limits.timeout
+    run = transport.submit(Candidate("h", b"hangs_with_family"))
+    time.sleep(0.5)
+    began = time.monotonic()
+    transport.cancel(run)
+
+    assert run.result(timeout=10).verdict is Verdict.INVALID
+    assert time.monotonic() - began < 2
+    assert processes(transport) == []
+    transport.limits.timeout = before
+
+
+def test_warmed_process_that_died_is_started_again(transport: LocalTransport) -> None:
+    os.kill(transport._zygote.pid, signal.SIGKILL)
+    transport._zygote.wait()
+
+    assert ask(transport, "is_warm").verdict is Verdict.INTERESTING
+
+
+def test_new_interpreter_when_asked(tmp_path: Path) -> None:
+    made = LocalTransport(SPEC, tmp_path / "work", limits=Limits(**LIMITS), fresh=True)
+
+    assert [ask(made, b).verdict.value for b in ("is_fresh", "is_warm", "exits_in_atexit")] == ["interesting", "boring", "interesting"]
+    made.close()
+
+
+def test_no_fork_after_use_of_a_gpu(tmp_path: Path) -> None:
+    made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:touch_gpu",)), tmp_path / "work")
+
+    assert ask(made, "is_fresh").verdict is Verdict.INTERESTING
+    made.close()
+
+
+def test_no_files_outside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    made = LocalTransport(SPEC, tmp_path / "work")
+    assert ask(made, "leaves_files").verdict is Verdict.INTERESTING
+    made.close()
+
+    assert [p.name for p in tmp_path.iterdir()] == ["work"]
+    assert [p for p in (tmp_path / "work").rglob("*") if p.is_file()] == []
+
+
+def test_warmed_process_that_can_t_start(tmp_path: Path) -> None:
+    with pytest.raises(IsolationError, match="no such model"):
+        LocalTransport(OracleSpec("x:y", warm=("tests.minifier.oracles:refuse",)), tmp_path)
+
+
+def test_crash_while_warming_up(tmp_path: Path) -> None:
+    made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:crash",)), tmp_path)
+
+    assert ask(made, "fails").verdict is Verdict.INTERESTING
+    made.close()
+
+
+CONTROLLER = """
+import sys, time
+from pathlib import Path
+from minifier.engine import Candidate
+from minifier.isolation import LocalTransport, OracleSpec
+transport = LocalTransport(OracleSpec("tests.minifier.oracles:behave"), Path(sys.argv[1]))
+transport.submit(Candidate("h", b"hangs_with_family"))
+print(transport._zygote.pid, flush=True)
+time.sleep(100)
+"""
+
+
+def test_killed_controller_leaves_nothing(tmp_path: Path) -> None:
+    controller = subprocess.Popen([sys.executable, "-c", CONTROLLER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert controller.stdout is not None
+    zygote = int(controller.stdout.readline())
+    time.sleep(1.0)
+    started = [zygote, *below(zygote)]
+    controller.kill()
+    controller.communicate()
+    assert len(started) >= 4
+    for _ in range(300):
+        if not set(started) & set(parents()):
+            break
+        time.sleep(0.02)
+
+    assert set(started) & set(parents()) == set()
+
+
+@pytest.mark.parametrize("code, verdict", [(0, "interesting"), (1, "boring"), (101, "other"), (125, "invalid")])
+def test_command_as_oracle(tmp_path: Path, code: int, verdict: str) -> None:
+    script = f"import sys; sys.exit({code} if open(sys.argv[1]).read() == 'text' and sys.argv[1].endswith('/a.py') else 55)"
+    made = LocalTransport(OracleSpec(command=(sys.executable, "-c", script), name="a.py"), tmp_path)
+
+    assert ask(made, "text").verdict.value == verdict
+    made.close()
+
+
+def test_reduction_with_a_command(tmp_path: Path) -> None:
+    script = "import json,sys; s = json.load(open(sys.argv[1])); sys.exit(0 if 3 in s and 11 in s else 1)"
+    made = LocalTransport(OracleSpec(command=(sys.executable, "-c", script)), tmp_path / "work", jobs=2)
+    result = minimise(NumberList(lowers=False), tuple(range(16)), made, Options(journal=tmp_path / "j", calibration=2, confirm=1))
+    made.close()
+
+    assert (result.state, result.certificate is not None) == ((3, 11), True)
+    assert made.limits.timeout < 300
+
+
+def test_command_that_is_not_there(tmp_path: Path) -> None:
+    made = LocalTransport(OracleSpec(command=("/no/such/command",)), tmp_path)
+
+    found = ask(made, "text")
+    made.close()
+    assert found.verdict is Verdict.BORING
+    assert "No such file" in found.detail

@@ -1,0 +1,127 @@
+"""The journal: what it keeps, and what it says of files that are none."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minifier.engine import Journal, JournalError, Keep, Kind, Rule, Signature, Verdict
+from minifier.engine.journal import Answer
+from minifier.engine.signature import chain_of, exception_names, normalised
+from tests.minifier.toys import NumberList, shrink
+
+SIGNATURES = st.builds(
+    Signature,
+    st.sampled_from(Kind),
+    st.lists(st.text(), max_size=3).map(tuple),
+    st.text(),
+    st.text(),
+    st.integers(-64, 255),
+    st.text(),
+    st.text(),
+)
+
+
+@settings(max_examples=20)
+@given(signature=st.none() | SIGNATURES, verdict=st.sampled_from(Verdict), detail=st.text())
+def test_answers_come_back(tmp_path_factory: pytest.TempPathFactory, signature: Signature | None, verdict: Verdict, detail: str) -> None:
+    path = tmp_path_factory.mktemp("journal") / "j"
+    answer = Answer(verdict, signature, detail.encode(errors="replace").decode())
+    journal = Journal(path, "a")
+    journal.record("key", answer)
+    journal.close()
+    again = Journal(path, "a", resume=True)
+
+    assert again.answer("key") == answer
+    assert again.answer("other") is None
+    again.close()
+
+
+def test_journal_of_another_reduction_is_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "j", "one").close()
+    with pytest.raises(JournalError, match="belongs to another reduction"):
+        Journal(tmp_path / "j", "two", resume=True)
+
+
+@pytest.mark.parametrize("content", [b"no journal at all, but long enough to be one" * 30, b"SQLite format 3\0" + b"\xff" * 3000])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "j").write_bytes(content)
+    with pytest.raises(JournalError, match="j: is not a journal"):
+        Journal(tmp_path / "j", "one", resume=True)
+
+
+@settings(max_examples=25)
+@given(cut=st.integers(0, 40000), garbage=st.binary(max_size=200))
+def test_damaged_journals_are_refused_or_read(tmp_path_factory: pytest.TempPathFactory, cut: int, garbage: bytes) -> None:
+    path = tmp_path_factory.mktemp("journal") / "j"
+    whole = shrink(NumberList(), tuple(range(30)), lambda s: 7 in s and 9 in s, journal=path)
+    data = path.read_bytes()
+    path.write_bytes(data[:cut] + garbage + data[cut + len(garbage) :])
+    try:
+        again = shrink(NumberList(), tuple(range(30)), lambda s: 7 in s and 9 in s, journal=path, resume=True)
+    except JournalError:
+        return
+    assert again.state == whole.state or garbage
+
+
+def test_row_that_nobody_wrote_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    Journal(path, "one").close()
+    with sqlite3.connect(path) as db:
+        db.execute("insert into answers values ('key', 'no such verdict', null, '')")
+    with pytest.raises(JournalError, match="damaged"):
+        Journal(path, "one", resume=True).answer("key")
+
+
+def test_smallest_candidate_of_another_failure_is_kept() -> None:
+    journal, failure = Journal(None, "one"), Signature(Kind.SIGNAL, code=11)
+
+    assert journal.file_other(failure, "long", b"12345")
+    assert not journal.file_other(failure, "short", b"1")
+    assert not journal.file_other(failure, "longer", b"1234")
+    assert journal.others() == {failure: "short"}
+    assert journal.other_payload("short") == b"1"
+
+
+@pytest.mark.parametrize(
+    "one, two",
+    [
+        ("shape [2, 3] at 0x7f12 of relu_12", "shape [4, 5, 6] at 0x88 of relu_7"),
+        ("/tmp/a/b/kernel.c:12: error: v3", "/home/x/kernel.c:9: error: v3"),
+        ("got 1.5e-3 for (1,)", "got 2 for (3,)"),
+        ("two\n  lines", "two lines"),
+    ],
+)
+def test_messages_are_compared_without_what_changes(one: str, two: str) -> None:
+    assert normalised(one) == normalised(two)
+    assert normalised(one) != normalised("something else")
+
+
+ERROR = Signature(Kind.EXCEPTION, ("RuntimeError",), "a message", "lower")
+
+
+@pytest.mark.parametrize(
+    "found, loose, standard, exact",
+    [
+        (ERROR, True, True, True),
+        (Signature(Kind.EXCEPTION, ("RuntimeError",), "another", "lower"), True, True, False),
+        (Signature(Kind.EXCEPTION, ("RuntimeError",), "a message", "elsewhere"), True, True, False),
+        (Signature(Kind.EXCEPTION, ("RuntimeError",), "another", "elsewhere"), True, False, False),
+        (Signature(Kind.EXCEPTION, ("ImportError",), "a message", "lower"), False, False, False),
+        (Signature(Kind.SIGNAL, code=11), False, False, False),
+    ],
+)
+def test_how_much_is_kept(found: Signature, loose: bool, standard: bool, exact: bool) -> None:
+    assert [Rule(keep).holds(ERROR, found) for keep in (Keep.LOOSE, Keep.STANDARD, Keep.EXACT)] == [loose, standard, exact]
+    assert Rule(Keep.REGEX, "^a mess").holds(ERROR, found) == (found.kind is ERROR.kind and found.message == "a message")
+
+
+def test_chain_of_an_exception() -> None:
+    inner, outer = KeyError("inner"), sqlite3.DataError("outer")
+    outer.__cause__ = inner
+
+    assert exception_names(chain_of(outer)) == ("sqlite3.DataError", "KeyError")

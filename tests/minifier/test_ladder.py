@@ -1,0 +1,115 @@
+"""The ladder: which graph fails first, at which stage, with gradients only where it needs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import fx
+
+from dynamo import faults
+from minifier.engine import FunctionTransport, Outcome, Verdict
+from minifier.graph.fx import from_fx
+from minifier.graph.ir import Graph
+from minifier.ladder import Found, Ladder
+from minifier.ladder.probe import answer
+from minifier.recordings import Recorded
+from minifier.state import State
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) + 1
+
+
+def waves(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) * x
+
+
+def climbed(fault: str, folder: Path, backend: str = "inductor", accuracy: bool = False) -> tuple[Found | None, Ladder]:
+    """What the ladder finds in a script of two graphs, with a fault planted in this process."""
+    graphs = [Recorded(n, backend, False, recorded(f, folder), name=f"{n}/0", state=State()) for n, f in enumerate((plain, waves))]
+    ladder = Ladder("dynamo", accuracy, folder, folder, transport=FunctionTransport(judged))
+    with faults.planted(fault):
+        return ladder.first_failure(graphs, "dynamo"), ladder
+
+
+def judged(asked: bytes) -> Outcome:
+    return answer(asked)
+
+
+def recorded(program: object, folder: Path) -> Graph:
+    return from_fx(fx.symbolic_trace(program), [torch.rand(8, requires_grad=True)], folder)  # type: ignore[arg-type]  # a function
+
+
+@pytest.mark.parametrize(
+    "fault, accuracy, stage",
+    [("lower-error:op=sin", False, "codegen"), ("aot-error:op=sin", False, "aot"), ("scaled:op=sin", True, "codegen")],
+)
+def test_stage_and_graph_are_named(tmp_path: Path, fault: str, accuracy: bool, stage: str) -> None:
+    found, ladder = climbed(fault, tmp_path, accuracy=accuracy)
+
+    assert found is not None
+    assert (found.stage, found.recorded.name) == (stage, "1/0")
+    assert found.setting.backend == ("aot_eager" if stage == "aot" else "inductor")
+    assert found.outcome.signature is not None
+    assert ladder.problems == []
+    assert len(ladder.asked) >= 3
+
+
+def test_backward_needs_gradients(tmp_path: Path) -> None:
+    found, _ = climbed("wrong-operator", tmp_path, accuracy=True)
+
+    assert found is not None
+    assert found.setting.backward
+    assert found.stage == "aot"
+
+
+def test_backend_of_the_program_is_a_stage(tmp_path: Path) -> None:
+    found, _ = climbed("", tmp_path, "relu_compile_error_TESTING_ONLY")
+    assert found is None
+
+    graph = recorded(lambda x: torch.relu(x), tmp_path)
+    ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged))
+    found = ladder.first_failure([Recorded(0, "relu_compile_error_TESTING_ONLY", False, graph, name="0/0")], "dynamo")
+    assert found is not None
+    assert found.stage == "backend"
+
+
+def test_healthy_graphs_are_not_found_failing(tmp_path: Path) -> None:
+    found, ladder = climbed("", tmp_path, accuracy=True)
+
+    assert found is None
+    assert [a.partition(": ")[2] for a in ladder.asked] == ["boring, no failure"] * 4
+
+
+def test_graph_that_can_t_be_judged_is_told(tmp_path: Path) -> None:
+    found, ladder = climbed("", tmp_path, "no_such_backend")
+
+    assert found is None
+    assert len(ladder.problems) == 2
+    assert "graph 0/0 can't be judged: unknown backend 'no_such_backend'" in ladder.problems[0]
+
+
+def test_names_of_graphs() -> None:
+    backward = Recorded(3, "inductor", True, None, name="3/1.bw")
+
+    assert [backward.answers_to(name) for name in ("", "3/1", "3/1.bw", "3/1.fw", "3")] == [True, True, True, False, False]
+
+
+def test_backward_graph_is_compiled_as_one(tmp_path: Path) -> None:
+    """A compiled backward graph may use the memory of what it is given: that is no wrong result."""
+    seen = []
+
+    def program(tangent: torch.Tensor, saved: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.mul.Tensor(torch.ops.aten.exp.default(tangent), saved)
+
+    graph = from_fx(fx.symbolic_trace(program), [torch.rand(64), torch.rand(64)], tmp_path)
+    for is_backward in (False, True):
+        one = Recorded(0, "inductor", is_backward, graph, name="0/0.bw", state=State(grad=False))
+        ladder = Ladder("dynamo", True, tmp_path, tmp_path, transport=FunctionTransport(judged))
+        assert ladder.first_failure([one], "aot") is None
+        seen += ladder.asked
+        assert ladder.problems == []
+    assert len(seen) == 2
+    assert Verdict.BORING.value in seen[0]

@@ -1,0 +1,335 @@
+"""Frames that are written when their capture fails, and run again: the same values, the same failure, in another process."""
+
+from __future__ import annotations
+
+import abc
+import collections
+import dataclasses
+import enum
+import functools
+import inspect
+import io
+import json
+import math
+import sys
+import threading
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo
+from dynamo.recording.build import Builder, NotRecorded
+from dynamo.recording.format import RecordingError, read, write
+from dynamo.recording.save import save
+from tests.cli.command import run
+from tests.cli.command import write as script_of
+from tui.commands.replay import replay
+
+SCALE = 3.0
+LOCK = threading.Lock()
+
+
+def back(tmp_path: Path, fn: Any, *inputs: Any) -> tuple[Any, list[Any]]:
+    """A function and values through a file."""
+    path = tmp_path / "frame.rec"
+    write(path, *save(fn, inputs, "", False))
+    recording = read(path)
+    builder = Builder(recording)
+    return builder.whole(recording.frame["function"]), [builder.whole(n) for n in recording.frame["inputs"]]
+
+
+def helper(x: Any, k: int = 2, *, z: float = 1.0) -> Any:
+    return x * k + z * SCALE
+
+
+class Base:
+    kind = "base"
+
+    def __init__(self, x: float) -> None:
+        self.x = x
+
+    @property
+    def double(self) -> float:
+        return self.x * 2
+
+    @staticmethod
+    def plus(a: float) -> float:
+        return a + SCALE
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
+
+class Derived(Base):
+    def __init__(self, x: float) -> None:
+        super().__init__(x + 1)
+        self.me = [self]
+
+
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self) -> float: ...
+
+
+class Square(Shape):
+    def area(self) -> float:
+        return 4.0
+
+
+def program(x: torch.Tensor, base: Base, *more: Any, flag: bool = False, **named: Any) -> Any:
+    def recursive(n: int) -> Any:
+        return x if n == 0 else helper(recursive(n - 1), z=math.sqrt(4))
+
+    y = recursive(2) + base.double + Base.plus(1)
+    if flag:
+        y = y + functools.reduce(lambda a, b: a + b, more, 0)
+    return y, named
+
+
+def test_function_with_globals_closure_defaults_and_classes_runs_as_before(tmp_path: Path) -> None:
+    fn, (x, base) = back(tmp_path, program, torch.arange(3.0), Derived(2.0))
+
+    got, named = fn(x, base, 1, 2, flag=True, word="w")
+    want, _ = program(torch.arange(3.0), Derived(2.0), 1, 2, flag=True)
+    torch.testing.assert_close(got, want)
+    assert named == {"word": "w"}
+    assert fn is not program
+    assert [base.me[0] is base, base.kind, base.name(), type(base).__mro__[1].__name__] == [True, "base", "Derived", "Base"]
+    assert type(base)(5.0).x == 6.0, "super() finds its class"
+
+
+VALUES: list[Any] = [
+    None, True, 0, -(10**30), 1.5, math.inf, -0.0, 1e-320, 2 - 3j, "", "snow ☃ \ud800", b"\x00\xff", ..., NotImplemented,
+    range(1, 9, 2), slice(None, 3), [1, [2, (3,)]], {1: {2}, "k": None, (1, 2): []}, frozenset({1, 2}), torch.Size([2, 3]),
+    collections.OrderedDict(a=1, b=2), torch.float16, torch.device("cpu"), torch.strided, torch.channels_last,
+    torch.nn.functional.relu, math.pi, len, dict.get, int, torch.nn.Linear,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: getattr(v, "__qualname__", None) or repr(v))
+def test_plain_values_come_back(tmp_path: Path, value: Any) -> None:
+    _, (again,) = back(tmp_path, helper, value)
+
+    assert type(again) is type(value)
+    assert repr(again) == repr(value)
+
+
+def test_nan_and_shared_objects_come_back(tmp_path: Path) -> None:
+    shared: list[Any] = [1]
+    shared.append(shared)
+    _, (nan, a, b, method, part) = back(tmp_path, helper, math.nan, shared, [shared], Derived(1.0).name, functools.partial(helper, k=5))
+
+    assert math.isnan(nan)
+    assert a[1] is a
+    assert b[0] is a
+    assert method() == "Derived"
+    assert part(2) == 13.0
+    assert Square().area() == back(tmp_path, helper, Square())[1][0].area()
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = "b"
+
+
+class Level(enum.IntEnum):
+    LOW = 3
+
+
+class Pair(typing.NamedTuple):
+    first: int
+    second: Any = None
+
+
+@dataclasses.dataclass
+class Options:
+    colour: Colour = Colour.RED
+    names: list[str] = dataclasses.field(default_factory=list)
+
+
+def test_enumerations_named_tuples_and_dataclasses_come_back(tmp_path: Path) -> None:
+    pair, colour, level, options, method = Pair(1, [2]), Colour.BLUE, Level.LOW, Options(Colour.BLUE, ["a"]), inspect.Parameter.KEYWORD_ONLY
+    _, (p, c, n, o, m) = back(tmp_path, helper, pair, colour, level, options, method)
+
+    assert (p.first, p.second, p[:1], type(p).__name__) == (1, [2], (1,), "Pair")
+    assert (c.name, c.value, c is o.colour, type(c)["RED"].value) == ("BLUE", "b", True, 1)
+    assert (n + 1, m, o.names, type(o)().colour.name) == (4, method, ["a"], "RED")
+    assert p._replace(first=5).first == 5
+
+
+def test_tensors_keep_layout_sharing_and_gradients(tmp_path: Path) -> None:
+    base = torch.arange(12.0).reshape(3, 4)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    model = torch.nn.Linear(2, 2)
+    model.register_buffer("same", model.weight.detach())
+    given = (base, base.t(), base[1:, ::2], parameter, torch.zeros(0, 3), torch.ones(2, dtype=torch.bool), base.to(torch.bfloat16), model)
+
+    _, (whole, turned, part, p, empty, flags, halves, linear) = back(tmp_path, helper, *given)
+
+    for old, new in zip(given[:7], (whole, turned, part, p, empty, flags, halves), strict=True):
+        assert isinstance(old, torch.Tensor)
+        assert (new.dtype, new.shape, new.stride(), new.requires_grad, type(new)) == (
+            old.dtype,
+            old.shape,
+            old.stride(),
+            old.requires_grad,
+            type(old),
+        )
+        assert torch.equal(new, old)
+    whole[1, 0] = 100
+    assert [turned[0, 1].item(), part[0, 0].item()] == [100, 100]
+    torch.testing.assert_close(linear(torch.ones(2)), model(torch.ones(2)))
+    with torch.no_grad():
+        linear.weight[0, 0] = 7
+    assert linear.same[0, 0] == 7
+
+
+def test_what_cannot_be_kept_is_named_where_it_is_used(tmp_path: Path) -> None:
+    def locked(x: Any) -> Any:
+        with LOCK:
+            return x
+
+    fn, (lock,) = back(tmp_path, locked, LOCK)
+
+    assert repr(lock) == "<not recorded: _thread.lock>"
+    with pytest.raises(NotRecorded, match=r"_thread\.lock is not in the recording"):
+        fn(1)
+
+
+def failing(x: torch.Tensor) -> torch.Tensor:
+    y = x * 2
+    print(end="")
+    return y
+
+
+def recordings(tmp_path: Path, **options: Any) -> list[Path]:
+    dynamo.reset()
+    fn = dynamo.compile(failing, backend="eager", fullgraph=True)
+    with dynamo.config.patch(replay_record_dir=str(tmp_path), **options), pytest.raises(dynamo.GraphBreakError) as caught, torch.no_grad():
+        fn(torch.ones(3))
+    notes = getattr(caught.value, "__notes__", [])
+    files = sorted(tmp_path.glob("*"))
+    assert notes == [
+        f"Last frame execution written to {p}. To run only this frame while debugging, run dynamo.replay('{p}')." for p in files[:1]
+    ]
+    return files
+
+
+def test_failed_capture_is_written_under_a_name_of_its_own_and_fails_again(tmp_path: Path) -> None:
+    assert recordings(tmp_path) == []
+    (path,) = recordings(tmp_path, replay_record_enabled=True)
+    assert path.name == f"failing_GraphBreakError_{failing.__code__.co_firstlineno}.rec"
+
+    grad = []
+    with pytest.raises(dynamo.GraphBreakError, match="DD004"):
+        dynamo.replay(path, lambda gm, inputs: grad.append(1))
+    assert torch.is_grad_enabled(), "modes of the recording are left"
+    assert len({p.name for p in [*tmp_path.glob("*")]}) == 1
+
+
+def test_every_frame_is_kept_on_request_and_runs_with_its_result_and_modes(tmp_path: Path) -> None:
+    dynamo.reset()
+
+    def drawing(x: torch.Tensor, bias: float = 0.5) -> tuple[torch.Tensor, bool]:
+        return x + bias + torch.rand(3), torch.is_grad_enabled()
+
+    fn = dynamo.compile(drawing, backend="eager")
+    with dynamo.config.patch(replay_record_dir=str(tmp_path), replay_record_always=True), torch.no_grad():
+        torch.manual_seed(3)
+        want, on = fn(torch.ones(3), bias=0.25)
+    (path,) = tmp_path.glob("*.rec")
+
+    got, again = dynamo.replay(path)
+    torch.testing.assert_close(got, want, rtol=0, atol=0)
+    assert [on, again] == [False, False]
+
+
+def test_rest_of_a_frame_behind_a_break_is_kept_too(tmp_path: Path) -> None:
+    dynamo.reset()
+    fn = dynamo.compile(failing, backend="eager")
+    with dynamo.config.patch(replay_record_dir=str(tmp_path), replay_record_always=True):
+        fn(torch.ones(3))
+    paths = {read(p).title.partition(" ")[0]: p for p in tmp_path.glob("*.rec")}
+
+    (rest,) = [p for name, p in paths.items() if name.startswith("failing__resume_at")]
+    torch.testing.assert_close(dynamo.replay(rest), torch.full((3,), 2.0))
+    torch.testing.assert_close(dynamo.replay(paths["failing"]), torch.full((3,), 2.0))
+
+
+def test_folder_that_cannot_be_written_costs_the_program_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    dynamo.reset()
+    options = dynamo.config.patch(replay_record_dir=str(tmp_path / "file" / "below"), replay_record_always=True)
+    with options, dynamo.trace.session() as store:
+        dynamo.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+
+    assert [e.id for e in store.of(dynamo.trace.events.Note)] == ["DD097"]
+
+
+def test_other_python_version_is_refused(tmp_path: Path) -> None:
+    (path,) = recordings(tmp_path, replay_record_enabled=True)
+    recording = read(path)
+    recording.frame["versions"]["python"] = "3.1.4"
+    write(path, recording.frame, recording.tensors)
+
+    with pytest.raises(RecordingError, match=r"recorded under Python 3\.1; its bytecode runs there only"):
+        dynamo.replay(path)
+
+
+SCRIPT = """
+import torch
+from layers import shifted
+
+@torch.compile(backend="eager", fullgraph=True)
+def f(x):
+    y = shifted(x)
+    print("between")
+    return y
+
+f(torch.ones(3))
+"""
+
+
+def test_command_line_records_shows_and_replays_elsewhere(tmp_path: Path) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    work.mkdir()
+    elsewhere.mkdir()
+    script_of(work, "OFFSET = 2\ndef shifted(x):\n    return x + OFFSET\n", "layers.py")
+    done = run("record", script_of(work, SCRIPT), "--json", cwd=work)
+    (file,) = json.loads(done.stdout)["files"]
+    assert done.returncode == 1
+    Path(file).rename(elsewhere / "frame.rec")
+    for name in ("layers.py", "script.py"):
+        (work / name).unlink()
+
+    again = run("replay", "frame.rec", cwd=elsewhere)
+    assert again.returncode == 1
+    assert "[DD004]" in again.stdout + again.stderr
+    assert " f  script.py:5 " in again.stdout
+    assert sorted(p.name for p in elsewhere.iterdir()) == ["frame.rec"]
+
+
+def test_file_is_shown_without_running_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = recordings(tmp_path, replay_record_enabled=True)
+
+    assert replay(path, show=True, as_json=True) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["frame"] == f"failing ({__file__}:{failing.__code__.co_firstlineno})"
+    assert shown["error"].startswith("GraphBreakError: graph break under fullgraph=True")
+    assert [shown["sources"], shown["not_recorded"]] == [[__file__], []]
+
+
+def test_break_point_stops_in_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = recordings(tmp_path, replay_record_enabled=True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p y\nc\n"))
+
+    result = dynamo.replay(path, lines=[failing.__code__.co_firstlineno + 2])
+
+    said = capsys.readouterr().out
+    assert "tensor([2., 2., 2.])" in said
+    assert said.count("(Pdb)") == 2
+    assert torch.equal(result, torch.full((3,), 2.0))

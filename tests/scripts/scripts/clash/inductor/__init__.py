@@ -1,0 +1,1 @@
+from .coil import turns

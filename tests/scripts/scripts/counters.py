@@ -1,0 +1,29 @@
+"""A test helper that asks the compiler's counters.
+
+first: two compiles of f, for two shapes
+report: compiled, recompiles=f
+every run
+"""
+
+import torch
+import torch._dynamo
+from torch._dynamo.testing import CompileCounter, CompileCounterWithBackend
+from torch._dynamo.utils import counters
+
+torch._dynamo.reset()
+counters.clear()
+count = CompileCounter()
+
+
+@torch.compile(backend=count, dynamic=False)
+def f(x):
+    return x.sin() + 1
+
+
+f(torch.ones(3)), f(torch.ones(4)), f(torch.ones(3))
+print(count.frame_count, count.op_count)
+other = CompileCounterWithBackend("eager")
+torch.compile(f._torchdynamo_orig_callable if hasattr(f, "_torchdynamo_orig_callable") else f.__wrapped__, backend=other)(torch.ones(2))
+print(other.frame_count, len(other.graphs))
+print(sorted(counters["graph_break"].items()))
+print(counters["stats"]["unique_graphs"] > 0)
