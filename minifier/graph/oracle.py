@@ -169,7 +169,7 @@ def _ours(setting: Setting) -> Compiler:
         compiler = resolve(name.replace(":", "."))
         if "is_backward" in inspect.signature(compiler).parameters:
             compiler = functools.partial(compiler, is_backward=setting.is_backward)
-        return functools.partial(_aten_compiled, compiler)
+        return functools.partial(_aten_compiled, compiler, "backward" if setting.is_backward else "forward")
     backend = _resolved(setting.backend)
     if isinstance(backend, str):
         backend = lookup_backend(backend)[1]
@@ -186,22 +186,29 @@ def _resolved(backend: str) -> Any:
     return resolve(backend.replace(":", ".")) if ":" in backend else backend
 
 
-def _aten_compiled(compiler: Callable[..., Any], module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """An ATen graph under a compiler of ATen graphs, which reads from `meta` what values look like and is called with one list."""
+def _aten_compiled(
+    compiler: Callable[..., Any], phase: str, module: fx.GraphModule, inputs: Sequence[torch.Tensor]
+) -> Callable[..., Any]:
+    """An ATen graph under a compiler of ATen graphs, which reads from `meta` what values look like and of which pass (`forward`,
+    `backward`) a node is, and is called with one list."""
     from dynamo.fake import FakeMode  # noqa: PLC0415  # of our compiler, which a backend of the user's does not need
 
     with FakeMode() as mode, torch.no_grad():
         fakes = [mode.from_real(i) for i in inputs]
-        _Described(module).run(*fakes)
+        _Described(module, phase).run(*fakes)
     made = compiler(module, fakes)
     return lambda *args: made(list(args))
 
 
 class _Described(fx.Interpreter):
-    """Writes the value of each node into its `meta`."""
+    """Writes the value of each node and the pass it is of into its `meta`."""
+
+    def __init__(self, module: fx.GraphModule, phase: str) -> None:
+        super().__init__(module)
+        self.phase = phase
 
     def run_node(self, n: fx.Node) -> Any:
-        n.meta["val"] = super().run_node(n)
+        n.meta |= {"val": super().run_node(n), "phase": self.phase}
         return n.meta["val"]
 
 

@@ -113,3 +113,16 @@ def test_backward_graph_is_compiled_as_one(tmp_path: Path) -> None:
         assert ladder.problems == []
     assert len(seen) == 2
     assert Verdict.BORING.value in seen[0]
+
+
+@pytest.mark.parametrize("is_backward", [False, True])
+def test_nodes_of_a_backward_graph_are_of_the_backward(tmp_path: Path, is_backward: bool) -> None:
+    """What the compiler does with gradients only, it does with a backward graph alone too."""
+    graph = from_fx(fx.symbolic_trace(lambda x: torch.ops.aten.exp.default(x)), [torch.rand(64)], tmp_path)
+    one = Recorded(0, "inductor", is_backward, graph, name="0/0.bw", state=State(grad=False))
+    ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged))
+
+    with faults.planted("lower-error:op=exp,backward=1"):
+        found = ladder.first_failure([one], "aot")
+
+    assert (found is not None) is is_backward
