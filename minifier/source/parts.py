@@ -112,8 +112,12 @@ def _simpler(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Chang
         yield "one element", {path: cst.List([cst.Element(node.elt)])}
     for inner in _parts(node):
         yield _spelled(source, inner), {path: fitted(inner, parent)}
-    if node.lpar:
+    if len(node.lpar) > _fewest_parentheses(node):
         yield "without parentheses", {path: node.with_changes(lpar=node.lpar[1:], rpar=node.rpar[:-1])}
+
+
+def _fewest_parentheses(node: cst.BaseExpression) -> int:
+    return int(isinstance(node, cst.GeneratorExp) or (isinstance(node, cst.Tuple) and not node.elements))
 
 
 def _parts(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
