@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from minifier.engine import Pass, Problem, Size
+from minifier.source.calls import call_pass, lambda_pass, target_pass
 from minifier.source.definitions import callable_pass, parameter_pass, unused_pass
 from minifier.source.parts import expression_pass, item_pass, literal_pass, number_pass, trimming_pass
 from minifier.source.shortcuts import method_pass, stand_in_pass
 from minifier.source.state import Source, parsed
 from minifier.source.statements import block_pass, inline_pass, statement_pass
 
-STRUCTURE = (unused_pass, stand_in_pass, callable_pass, statement_pass, block_pass, inline_pass, method_pass)
+STRUCTURE = (
+    unused_pass,
+    stand_in_pass,
+    callable_pass,
+    statement_pass,
+    block_pass,
+    inline_pass,
+    method_pass,
+    call_pass,
+    lambda_pass,
+    target_pass,
+)
 DETAILS = (trimming_pass, item_pass, parameter_pass, expression_pass, literal_pass, number_pass)
 
 

@@ -66,37 +66,52 @@ def scope_of(source: Source, path: Path) -> Path:
 
 
 def locals_of(source: Source, scope: Path) -> Counter[str]:
-    """Names that a function or the module binds as variables, and how often."""
+    """Names that a function or the module binds as variables, and how often. Functions and classes inside have variables of their own."""
     key = "locals", scope
     if key not in source.memo:
         found = Counter[str]()
-        for path, node in walk(source.at(scope), scope):
+        for path, node in _walk_scope(source, scope):
             if isinstance(node, cst.Param):
                 found[node.name.value] += 1
             elif isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.NamedExpr, cst.AsName)):
                 target = node.name if isinstance(node, cst.AsName) else node.target
                 if not _is_import(source, path):
-                    found.update(_plain_names(target))
+                    found.update(plain_names(target))
         source.memo[key] = found
     counted: Counter[str] = source.memo[key]
     return counted
+
+
+def _walk_scope(source: Source, scope: Path) -> Iterator[tuple[Path, cst.CSTNode]]:
+    """The nodes of a scope without those of scopes inside."""
+    inner: Path | None = None
+    for path, node in walk(source.at(scope), scope):
+        if inner is not None and path[: len(inner)] == inner:
+            continue
+        inner = path if isinstance(node, _Definition) and path != scope else None
+        yield path, node
 
 
 def _is_import(source: Source, path: Path) -> bool:
     return bool(path) and isinstance(source.at(path[:-1]), cst.ImportAlias)
 
 
-def _plain_names(target: cst.CSTNode) -> Iterator[str]:
+def plain_names(target: cst.CSTNode) -> Iterator[str]:
+    """The variables that a target binds."""
     if isinstance(target, cst.Name):
         yield target.value
     elif isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
-            yield from _plain_names(element.value)
+            yield from plain_names(element.value)
 
 
 def loads(source: Source, scope: Path, name: str) -> Iterator[Path]:
-    """Where a scope reads a name."""
+    """Where a scope reads a name, functions inside that have no variable of that name included."""
+    hidden: Path | None = None
     for path, node in walk(source.at(scope), scope):
+        if hidden is not None and path[: len(hidden)] == hidden:
+            continue
+        hidden = path if isinstance(node, cst.FunctionDef) and path != scope and locals_of(source, path)[name] else None
         if isinstance(node, cst.Name) and node.value == name and is_load(source, path):
             yield path
 

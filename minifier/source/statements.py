@@ -74,13 +74,14 @@ def _passed_by(source: Source, paths: Sequence[Path]) -> dict[Path, Change]:
     instead: dict[Path, dict[str, cst.Name]] = {}
     for path in paths:
         b = scopes.binding(source.at(path), path)
-        if b is None or not isinstance(b.target, cst.Name):
+        bound = [] if b is None else list(scopes.plain_names(b.target))
+        if b is None or not bound:
             continue
         scope = scopes.scope_of(source, path)
         names = instead.setdefault(scope, {})
         new = _origin(source, scope, b)
         if new is not None:
-            names[b.target.value] = names.get(new.value, new)
+            names |= dict.fromkeys(bound, names.get(new.value, new))
     changes: dict[Path, Change] = {}
     for scope, names in instead.items():
         for name, new in names.items():

@@ -16,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifier.engine import FunctionTransport, Options, Result, Status, Verdict, minimise
+from minifier.engine import FunctionTransport, Options, Pass, Result, Status, Verdict, minimise
+from minifier.source.calls import call_pass, lambda_pass, target_pass
 from minifier.source.problem import SourceProblem
 from minifier.source.state import Source, SourceError, parsed
+from minifier.source.statements import inline_pass, statement_pass
 from tests.minifier.sources import MODEL, Unsupported, outcome_of
 
 Holds = Callable[[str], bool]
@@ -164,6 +166,7 @@ MEAN = """
             60,
             id="parameters",
         ),
+        pytest.param("bad(((1, 2), 3), ())\n", hooked(bad=refuse(lambda *a: () in a)), "bad(())\n", 30, id="empty tuple"),
         pytest.param(
             "try:\n    a = 1\nexcept ValueError as e:\n    raise\nelse:\n    bad(a)\nfinally:\n    print(a)\n",
             BAD,
@@ -190,6 +193,63 @@ def test_ends_at_the_known_minimum(text: str, holds: Holds, minimum: str, most: 
     assert result.calls <= most
 
 
+EVALUATE = "def batch(n, of=2):\n    return make(n, of), 0\ndef evaluate(model, n=3):\n    a, b = batch(n)\n    model(a)\n"
+
+
+@pytest.mark.parametrize(
+    "make, text, offered",
+    [
+        pytest.param(
+            call_pass,
+            EVALUATE + "evaluate(net)\n",
+            "def batch(n, of=2):\n    return make(n, of), 0\na, b = batch(3)\nnet(a)\n",
+            id="lines of a function",
+        ),
+        pytest.param(
+            call_pass,
+            EVALUATE + "evaluate(net)\n",
+            "def evaluate(model, n=3):\n    a, b = (make(n, 2), 0)\n    model(a)\nevaluate(net)\n",
+            id="value of a function",
+        ),
+        pytest.param(
+            call_pass,
+            "def f(x):\n    y = x + x\n    return y\nprint(f(make(3)) * 2)\n",
+            "x = make(3)\ny = x + x\nprint(y * 2)\n",
+            id="argument that is read twice",
+        ),
+        pytest.param(call_pass, "def f(x):\n    g()\n    return\nf(1)\n", "g()\n", id="nothing given back"),
+        pytest.param(call_pass, "def f(x):\n    g()\ny = f(1)\n", "g()\ny = None\n", id="None"),
+        pytest.param(call_pass, "def f(x):\n    if x:\n        return 1\n    g()\nf(1)\n", None, id="another way out"),
+        pytest.param(call_pass, "def f(x):\n    f(x)\n", None, id="recursion"),
+        pytest.param(call_pass, "def f(*x):\n    g(x)\nf(1)\n", None, id="variable arguments"),
+        pytest.param(call_pass, "def f(x):\n    g(x)\nf(1, 2)\n", None, id="arguments that do not fit"),
+        pytest.param(lambda_pass, "def f(x, y=1):\n    return x + y\nmake(f)(3)\n", "make(lambda x, y=1: x + y)(3)\n", id="lambda"),
+        pytest.param(lambda_pass, "def f(x: int):\n    g(x)\n    g(x)\nmake(f)(3)\n", None, id="lambda of two lines"),
+        pytest.param(lambda_pass, "def f(x):\n    g(x)\nmake(f)(f)\n", None, id="lambda of two reads"),
+        pytest.param(target_pass, "a, b, c = 1, 2, 3\n", "a, c = 1, 3\n", id="pair of a target"),
+        pytest.param(target_pass, "a, b = 1, 2\n", "b = 2\n", id="last pair"),
+        pytest.param(target_pass, "a, b = f()\ng(b, a)\n", "b = f()\ng(b, b)\n", id="one gets all"),
+        pytest.param(statement_pass, "x = 1\na, b = f(x)\ng(a, b)\n", "x = 1\ng(x, x)\n", id="past two targets"),
+        pytest.param(inline_pass, "m = net\ndef f(m):\n    m()\nf(m)\n", "def f(m):\n    m()\nf(net)\n", id="parameter of that name"),
+    ],
+)
+def test_what_a_pass_offers(make: Callable[[], Pass[Source]], text: str, offered: str | None) -> None:
+    texts = offers(make(), parsed(text))
+
+    assert (offered in texts) if offered is not None else not texts, texts
+
+
+def offers(of: Pass[Source], state: Source) -> list[str]:
+    """The states that the single steps of a pass lead to."""
+    found = []
+    cursor = of.start(state, True)
+    while cursor is not None:
+        step = of.step(state, cursor)
+        found += [step.state.text] if step is not None else []
+        cursor = of.next(state, cursor, False)
+    return found
+
+
 def _flows(text: str) -> bool:
     """What `source` gives reaches `sink`, by names."""
     tainted: set[str] = set()
@@ -206,7 +266,7 @@ def test_unsupported_construct_of_a_model() -> None:
     assert len(MODEL.splitlines()) > 200
     one, four = (reduced(MODEL, lambda text: outcome_of(text) is Unsupported, jobs) for jobs in (1, 4))
 
-    assert one.state.text == "import torch\ndef Router():\n    torch.unsupported_count()\ntorch.compile(Router)()\n"
+    assert one.state.text == "import torch\ntorch.compile(lambda: torch.unsupported_count())()\n"
     assert one.calls <= 300
     assert one.certificate is not None
     assert {step.verdict for step in one.certificate.steps} == {Verdict.BORING}
