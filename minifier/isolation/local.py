@@ -96,7 +96,9 @@ class LocalTransport(Transport):
         self.spec, self.jobs, self.limits = spec, jobs, replace(limits or Limits())
         self._longest = self.limits.timeout
         self.folder = folder.absolute()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._queried = self.folder / "queries"
+        shutil.rmtree(self._queried, ignore_errors=True)  # of a controller that was killed
+        self._queried.mkdir(parents=True, exist_ok=True)
         self._fresh = fresh
         self._lock = threading.Lock()
         self._count = 0
@@ -183,8 +185,8 @@ class LocalTransport(Transport):
         """The report of one run, or None where its keeper died."""
         with self._lock:
             self._count += 1
-            folder = self.folder / "queries" / str(self._count)
-        (folder / "tmp").mkdir(parents=True)
+            folder = self._queried / str(self._count)
+        (folder / "tmp").mkdir(parents=True, exist_ok=True)
         limits, spec = self.limits, self.spec
         environment = {"TMPDIR": str(folder / "tmp")}
         request = Request(spec.function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)

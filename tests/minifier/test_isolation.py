@@ -175,6 +175,17 @@ def test_killed_controller_leaves_nothing(tmp_path: Path) -> None:
     assert set(started) & set(parents()) == set()
 
 
+def test_goes_on_where_a_killed_controller_was(tmp_path: Path) -> None:
+    left = tmp_path / "queries" / "1" / "tmp" / "file"
+    left.parent.mkdir(parents=True)
+    left.write_text("of a candidate that was under way")
+    made = LocalTransport(SPEC, tmp_path)
+
+    assert ask(made, "fails").verdict is Verdict.INTERESTING
+    made.close()
+    assert not left.exists()
+
+
 @pytest.mark.parametrize("code, verdict", [(0, "interesting"), (1, "boring"), (101, "other"), (125, "invalid")])
 def test_command_as_oracle(tmp_path: Path, code: int, verdict: str) -> None:
     script = f"import sys; sys.exit({code} if open(sys.argv[1]).read() == 'text' and sys.argv[1].endswith('/a.py') else 55)"
