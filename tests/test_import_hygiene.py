@@ -8,7 +8,7 @@ import sys
 import pytest
 
 PEER = ("torch._dynamo", "torch._inductor", "torch._functorch.aot_autograd")
-HEAVY = ("sympy", "textual", "triton", "typer", "hypothesis")
+HEAVY = ("sympy", "textual", "triton", "typer", "hypothesis", "msgspec")
 
 CASES = [
     ("import torch, dynamo", (*PEER, *HEAVY)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from dynamo.trace import codec
+from dynamo.trace.quick import text_of
 from tui.views.page import HEIGHT, WIDTH, Page
 
 PROGRAM = "dynamo-debug"
@@ -40,14 +41,16 @@ def put_json(value: Any) -> None:
 
 
 def as_json(value: Any, depth: int = _JSON_LINES, indent: str = "") -> str:
-    """JSON with a line for each member of the outer objects and lists. Deeper ones stay on its line, which is quick for large records."""
-    if not depth or not value or not isinstance(value, (dict, list)):
-        return json.dumps(value)
+    """JSON with a line for each member of the outer objects and lists. Deeper ones stay on its line, which is quick for large records.
+    Dataclasses are objects."""
+    if not depth or isinstance(value, (str, int, float)) or not value:
+        return text_of(value)
     inner = indent + "  "
-    if isinstance(value, dict):
-        parts = [f"{inner}{json.dumps(str(key))}: {as_json(v, depth - 1, inner)}" for key, v in value.items()]
-        return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(inner + as_json(v, depth - 1, inner) for v in value) + f"\n{indent}]"
+    if isinstance(value, (list, tuple)):
+        return "[\n" + ",\n".join(inner + as_json(v, depth - 1, inner) for v in value) + f"\n{indent}]"
+    members = value if isinstance(value, dict) else codec.members(value)
+    parts = [f"{inner}{text_of(str(key))}: {as_json(v, depth - 1, inner)}" for key, v in members.items()]
+    return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
 
 
 def page() -> Page:

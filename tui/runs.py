@@ -13,6 +13,7 @@ from types import FrameType
 from dynamo import config
 from dynamo.backends.registry import list_backends
 from dynamo.peer.names import NOTES
+from dynamo.surroundings.collector import paused
 from dynamo.trace.events import Event, RunEnded, RunStarted
 from dynamo.trace.model import Run
 from dynamo.trace.record import RecordError, RecordWriter, is_record, load
@@ -119,7 +120,8 @@ def open_writer(record: Path | None, replace: bool) -> RecordWriter | None:
 def load_run_events(folder: Path, leave_out: Collection[str] = ()) -> tuple[list[Event], list[str]]:
     """Events of a stored record, and what of it could not be read. Kinds in `leave_out` are not read at all."""
     try:
-        record = load(folder, leave_out)
+        with paused():
+            record = load(folder, leave_out)
     except RecordError as e:
         raise CliError("CL007", str(e)) from e
     return record.events, record.problems

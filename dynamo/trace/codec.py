@@ -35,15 +35,21 @@ def encode(event: Event) -> dict[str, Json]:
     """The event as one JSON object; `kind` comes first."""
     out: dict[str, Json] = {"kind": _KIND_OF[type(event)]}
     for name in _field_names(typing.cast(typing.Any, type(event))):
-        out[name] = _plain(getattr(event, name))
+        out[name] = plain(getattr(event, name))
     return out
 
 
 def fields(event: Event) -> dict[str, Json]:
-    """The event as JSON for a report, where its place says what it is: without kind and time."""
-    out = encode(event)
-    del out["kind"], out["t"]
+    """The event for the JSON of a report, where its place says what it is: without kind and time. Values are as they are: `quick.text_of`
+    writes dataclasses and tuples."""
+    out = members(event)
+    del out["t"]
     return out
+
+
+def members(value: Json) -> dict[str, Json]:
+    """The fields of a dataclass by name, as they are."""
+    return {name: getattr(value, name) for name in _field_names(typing.cast(typing.Any, type(value)))}
 
 
 def decode(value: Json) -> Event:
@@ -74,17 +80,18 @@ def _container_names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(cls) if hints[f.name] not in _SCALARS)
 
 
-def _plain(value: Json) -> Json:
+def plain(value: Json) -> Json:
+    """The value as JSON: dataclasses as objects, tuples as lists."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, (tuple, list)):
-        return list(value) if _ATOMS.issuperset(map(type, value)) else [_plain(v) for v in value]
+        return list(value) if _ATOMS.issuperset(map(type, value)) else [plain(v) for v in value]
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         out = dict(vars(value))
         for name in _container_names(type(value)):
-            out[name] = _plain(out[name])
+            out[name] = plain(out[name])
         return out
     return value
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynamo.trace import codec
+from dynamo.trace import codec, quick
 from dynamo.trace.events import SCHEMA, Event, RunStarted, SourceRead
 from dynamo.trace.model import script_file
 from dynamo.trace.store import current
@@ -31,6 +31,7 @@ ARTIFACTS = "artifacts"
 FORMAT = "dynamo-debug record"
 LONG_TEXT = 1000
 MAX_SOURCE_BYTES = 2_000_000
+LATER_NODES = "graph_captured.nodes"  # what `load` may leave out: most of a record are nodes of graphs that stages after capture made
 _SHA = re.compile(r"[0-9a-f]{64}")
 
 
@@ -170,7 +171,8 @@ class Record:
 
 
 def load(path: Path | str, leave_out: Collection[str] = ()) -> Record:
-    """Open a record as far as it is readable. Events of kinds in `leave_out` are counted, not parsed.
+    """Open a record as far as it is readable. Events of kinds in `leave_out` are counted, not parsed; with LATER_NODES in it, graphs of
+    stages after capture have no nodes.
 
     Raises RecordError where there is no record.
     """
@@ -193,15 +195,20 @@ class _Reader:
 
     def __init__(self, record: Record, leave_out: Collection[str]) -> None:
         self._record = record
-        self._skipped = tuple(f'{{"kind":"{kind}",'.encode() for kind in leave_out)
+        self._skipped = tuple(f'{{"kind":"{kind}",'.encode() for kind in leave_out if kind != LATER_NODES)
+        self._later_nodes = LATER_NODES not in leave_out
         self._count = 0
         self._garbage: list[int] = []
         self._ended: object = None
+        self._texts: dict[str, str] = {}
 
     def read(self, lines: Iterable[bytes]) -> None:
         problems = self._record.problems
         for number, line in enumerate(lines, 1):
             if self._skipped and line.startswith(self._skipped) and line.endswith(b"}\n"):
+                self._count += 1
+            elif number > 1 and (event := quick.event_of(line, self._whole_text, self._later_nodes)) is not None:
+                self._record.events.append(event)
                 self._count += 1
             elif line.strip():
                 self._line(number, line)
@@ -210,6 +217,16 @@ class _Reader:
             more = f", nor {'are' if others > 1 else 'is'} {others} more" if others else ""
             problems.append(f"{EVENTS} line {first} is not JSON{more}: left out")
         self._check_end()
+
+    def _whole_text(self, sha: str) -> str | None:
+        """The text of an artifact without damage, read once."""
+        if sha not in self._texts:
+            problems: list[str] = []
+            text = _text_of(sha, "", self._record.path, problems)
+            if problems:
+                return None
+            self._texts[sha] = text
+        return self._texts[sha]
 
     def _line(self, number: int, line: bytes) -> None:
         where = f"{EVENTS} line {number}"
@@ -233,7 +250,7 @@ class _Reader:
         if isinstance(value, dict):
             for name, part in value.items():
                 if type(part) is dict and len(part) == 1 and "artifact" in part:
-                    value[name] = _text_of(part["artifact"], f"{where}: {name}", self._record)
+                    value[name] = _text_of(part["artifact"], f"{where}: {name}", self._record.path, self._record.problems)
         try:
             self._record.events.append(codec.decode(value))
             self._count += 1
@@ -255,16 +272,16 @@ def _check_header(value: dict[str, Any], record: Record) -> None:
         record.problems.append(f"schema {value.get('schema')!r} was written by another version; this one reads schema {SCHEMA}")
 
 
-def _text_of(sha: object, where: str, record: Record) -> str:
+def _text_of(sha: object, where: str, folder: Path, problems: list[str]) -> str:
     if not isinstance(sha, str) or not _SHA.fullmatch(sha):
-        record.problems.append(f"{where}: artifact name {sha!r} is not a sha256")
+        problems.append(f"{where}: artifact name {sha!r} is not a sha256")
         return "<text missing from the record>"
     try:
-        data = (record.path / ARTIFACTS / f"{sha}.txt").read_bytes()
+        data = (folder / ARTIFACTS / f"{sha}.txt").read_bytes()
     except OSError:
-        record.problems.append(f"{where}: artifact {sha[:12]} is missing")
+        problems.append(f"{where}: artifact {sha[:12]} is missing")
         return "<text missing from the record>"
     if hashlib.sha256(data).hexdigest() == sha:
         return data.decode("utf-8", "surrogatepass")
-    record.problems.append(f"{where}: artifact {sha[:12]} is damaged; its text is shown as found")
+    problems.append(f"{where}: artifact {sha[:12]} is damaged; its text is shown as found")
     return data.decode("utf-8", "replace")

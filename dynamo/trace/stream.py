@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import IO
 
-from dynamo.trace import codec
+from dynamo.trace import codec, quick
 from dynamo.trace.events import Event
 
 
@@ -51,7 +51,7 @@ def read_stream(pipe: IO[bytes]) -> Iterator[Event | str]:
     """Events as they arrive, until the writer closes. A line that is no event comes as one line of text saying so."""
     for number, line in enumerate(pipe, 1):
         try:
-            yield codec.decode(json.loads(line))
+            yield quick.event_of(line) or codec.decode(json.loads(line))
         except codec.Malformed as e:
             yield f"event {number} of the run: {e}"
         except ValueError:

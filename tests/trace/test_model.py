@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dynamo.trace import events as ev
-from dynamo.trace import report
+from dynamo.trace import quick, report
 from dynamo.trace.chrome import to_chrome
 from dynamo.trace.dot import to_dot
 from dynamo.trace.model import STATUSES, Run, items
@@ -17,7 +17,7 @@ from tests.trace.sample import graph, run_events, write_script
 
 
 def test_json_report_has_the_documented_fields(tmp_path: Path) -> None:
-    value = json.loads(json.dumps(report.as_json(Run(run_events(write_script(tmp_path))))))
+    value = json.loads(quick.text_of(report.as_json(Run(run_events(write_script(tmp_path))))))
 
     assert {"graphs", "breaks", "guards", "recompiles", "times"} <= set(value)
     assert {"id", "ops", "code"} <= set(value["graphs"][0])
@@ -61,7 +61,7 @@ def test_any_subset_of_events_makes_a_model(tmp_path: Path) -> None:
 
         assert report.summary(run)
         assert report.tree_text(run)
-        json.dumps([report.as_json(run), report.tree_json(run), to_chrome(run)])
+        quick.text_of([report.as_json(run), report.tree_json(run), to_chrome(run)])
 
 
 def test_empty_run_has_a_summary() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing
 from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from dynamo.trace import artefacts, codec, report
+from dynamo.trace import artefacts, codec, quick, report
 from dynamo.trace import events as ev
 from dynamo.trace.logs import LOGS as LOG_ROWS
 from dynamo.trace.model import Item, Run, items
@@ -99,7 +98,7 @@ def runs(cls: type[ev.Event]) -> tuple[Run, Run]:
 
 
 def every_json(run: Run) -> str:
-    return json.dumps([report.as_json(run), *(artefacts.stage_json(run, s.name) for s in STAGES)])
+    return quick.text_of([report.as_json(run), *(artefacts.stage_json(run, s.name) for s in STAGES)])
 
 
 def test_every_type_has_a_row() -> None:

@@ -11,9 +11,11 @@ import typer
 
 from dynamo.breaks import REASONS
 from dynamo.peer.names import NOTES
+from dynamo.surroundings.collector import paused
 from dynamo.trace import artefacts, codec, report, stages
 from dynamo.trace.events import GraphCaptured
 from dynamo.trace.model import Run
+from dynamo.trace.record import LATER_NODES
 from dynamo.trace.stages import BY_NAME
 from tui import options
 from tui.child import Request
@@ -24,7 +26,6 @@ from tui.runs import run_or_open
 from tui.views import peer_says
 from tui.views import report as reports
 from tui.views.page import Page
-from tui.views.schema import plain
 from tui.views.table import VIEWS
 from tui.views.verdict import verdict
 
@@ -44,6 +45,7 @@ Kernels = Annotated[bool, typer.Option("--kernels", help="Also the kernels.")]
 Full = Annotated[bool, typer.Option("--full", help="Also everything else there is to show, and shorten nothing.")]
 
 
+@paused()
 def explain(
     script: options.Script = "",
     args: options.Args = None,
@@ -76,7 +78,7 @@ def explain(
     chosen = tuple(VIEWS) if full else tuple(name for name, wanted in opened.items() if wanted)
     shown = Shown(graph, _known_stage(stage), decisions, chosen, full, as_json)
     request = Request(script, options.given(args), engine, backend, internals)
-    outcome = run_or_open(request, _unread(shown))
+    outcome = run_or_open(request, unread(shown))
     _show(outcome.run, shown, shlex.join((script, *request.args)))
     if fail_on_break and outcome.code == Exit.OK and outcome.run.breaks:
         return Exit.FINDING
@@ -95,11 +97,11 @@ class Shown:
     as_json: bool
 
 
-def _unread(shown: Shown) -> tuple[str, ...]:
+def unread(shown: Shown) -> tuple[str, ...]:
     """Kinds of events that are not needed."""
     if shown.stage or shown.decisions or shown.graph or shown.full:
         return ()
-    return ("decided", "code_generated") if shown.as_json else ("decided",) if shown.opened else ("decided", "guard_installed")
+    return ("decided", "code_generated") if shown.as_json else ("decided",) if shown.opened else ("decided", "guard_installed", LATER_NODES)
 
 
 def _known_stage(name: str) -> str:
@@ -116,7 +118,7 @@ def _show(run: Run, view: Shown, target: str) -> None:
         found = [_find_graph(run, view.graph)]
         put_json([report.graph_json(g) for g in found]) if view.as_json else put(found[0].code.rstrip("\n") + "\n")
     elif view.as_json:
-        put_json({"verdict": plain(verdict(run, target)), **report.as_json(run)})
+        put_json({"verdict": verdict(run, target), **report.as_json(run)})
     else:
         on = page()
         put_lines(reports.lines(run, verdict(run, target), Page(on.width, on.colour, view.full), view.opened))

@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
+from dynamo.surroundings.collector import paused
 from dynamo.trace import report
 from dynamo.trace.chrome import to_chrome
 from dynamo.trace.model import Run
+from dynamo.trace.record import LATER_NODES
 from dynamo.trace.tree import write_tree
 from tui import options
 from tui.child import Request
@@ -76,6 +78,11 @@ def _dot(run: Run) -> str:
 
 TREE = "tree"
 FORMATS: dict[str, Callable[[Run], str]] = {"chrome": _chrome, "dot": _dot}
+# What a format never shows, by kind of event.
+UNREAD: dict[str, tuple[str, ...]] = {
+    "chrome": ("code_generated", "decided", "step_scheduled", LATER_NODES),
+    "dot": ("code_generated", "decided", "step_scheduled", "guard_installed", "stage_timed"),
+}
 
 Record = Annotated[Path, typer.Argument(metavar="RECORD", help="Folder of a stored record.", show_default=False)]
 To = Annotated[
@@ -88,6 +95,7 @@ File = Annotated[
 ]
 
 
+@paused()
 def export(record: Record, to: To = "chrome", output: File = None) -> int:
     """Print a stored record in the format of another tool.
 
@@ -98,7 +106,7 @@ def export(record: Record, to: To = "chrome", output: File = None) -> int:
         raise CliError("CL011", f"{to}: no such format{nearest(to, known)}; choose {' or '.join(known)}")
     if to == TREE:
         return _tree(record, output or Path())
-    run = load_run(record)
+    run = load_run(record, UNREAD[to])
     for problem in run.problems:
         say(f"{record}: {problem}")
     text = FORMATS[to](run)

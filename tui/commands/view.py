@@ -6,9 +6,10 @@ import os
 import sys
 from pathlib import Path
 
+from dynamo.surroundings.collector import paused
 from dynamo.trace import report
 from dynamo.trace.model import Run
-from dynamo.trace.record import is_record
+from dynamo.trace.record import LATER_NODES, is_record
 from tui import options
 from tui.child import Request
 from tui.client import RecordClient, ScriptClient
@@ -41,14 +42,16 @@ def tui(
 
 # What the tree and the report do not need.
 _UNREAD = ("code_generated", "decided", "step_scheduled")
+UNREAD_BY_TEXT = (*_UNREAD, LATER_NODES)
 
 
 def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
+@paused()
 def _plain(request: Request, as_json: bool) -> int:
-    outcome = run_or_open(request, _UNREAD)
+    outcome = run_or_open(request, _UNREAD if as_json else UNREAD_BY_TEXT)
     put_json(_json(outcome.run)) if as_json else put(report.tree_text(outcome.run) + report.summary(outcome.run) + "\n")
     return outcome.code
 

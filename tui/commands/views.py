@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from dynamo.surroundings.collector import paused
+from dynamo.trace import codec
 from dynamo.trace.model import Run
-from dynamo.trace.record import is_record
+from dynamo.trace.record import LATER_NODES, is_record
 from tui import options
 from tui.child import Request
 from tui.console import page, put_json, put_lines
@@ -18,25 +20,28 @@ from tui.exits import Exit
 from tui.runs import Outcome, open_record, run_or_open
 from tui.views import compare as comparing
 from tui.views.page import Page
-from tui.views.schema import plain
 from tui.views.table import VIEWS, View
 
 # What a view never reads, by kind of event: large records open faster without.
 _TEXTS = ("code_generated",)
 UNREAD: dict[str, tuple[str, ...]] = {
     "graphs": (*_TEXTS, "decided", "step_scheduled", "stage_timed"),
-    "guards": (*_TEXTS, "decided", "step_scheduled", "stage_timed"),
-    "breaks": (*_TEXTS, "decided", "step_scheduled", "stage_timed", "guard_installed"),
-    "recompiles": (*_TEXTS, "decided", "step_scheduled", "stage_timed", "guard_installed"),
-    "kernels": ("decided", "stage_timed", "guard_installed"),
+    "guards": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed"),
+    "breaks": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed", "guard_installed"),
+    "recompiles": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed", "guard_installed"),
+    "kernels": (LATER_NODES, "decided", "stage_timed", "guard_installed"),
     "passes": (*_TEXTS, "step_scheduled", "stage_timed", "guard_installed"),
-    "timeline": (*_TEXTS, "decided", "step_scheduled", "guard_installed"),
+    "timeline": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "guard_installed"),
 }
+# Nor what only the JSON of a view shows.
+UNREAD_BY_TEXT: dict[str, tuple[str, ...]] = {"graphs": (LATER_NODES,)}
+UNREAD_BY_COMPARE = (*_TEXTS, "decided")
 
 
 def command_of(view: View) -> Callable[..., int]:
     """The command of a view."""
 
+    @paused()
     def show(
         script: options.Script,
         args: options.Args = None,
@@ -47,12 +52,13 @@ def command_of(view: View) -> Callable[..., int]:
         internals: options.Internals = False,
         as_json: options.AsJson = False,
     ) -> int:
-        outcome = run_or_open(Request(script, options.given(args), engine, backend, internals), UNREAD[view.name])
+        by_text = () if as_json or graph else UNREAD_BY_TEXT.get(view.name, ())
+        outcome = run_or_open(Request(script, options.given(args), engine, backend, internals), (*UNREAD[view.name], *by_text))
         if graph:
             check_graph(outcome.run, graph)
         data = view.data(outcome.run, graph)
         if as_json:
-            put_json({**envelope(outcome.run), **plain(data)})
+            put_json({**envelope(outcome.run), **codec.members(data)})
         else:
             shown = page()
             put_lines(view.lines(data, Page(shown.width, shown.colour, full)))
@@ -74,6 +80,7 @@ A = Annotated[Path, typer.Argument(metavar="A", help="Folder of a record.", show
 B = Annotated[Path, typer.Argument(metavar="B", help="Folder of the record to compare it with.", show_default=False)]
 
 
+@paused()
 def compare(a: A, b: B, full: options.Full = False, as_json: options.AsJson = False) -> int:
     """What differs between two records: graphs, breaks, recompiles, kernels, times. Exits with 1 when more than times differs.
 
@@ -82,7 +89,7 @@ def compare(a: A, b: B, full: options.Full = False, as_json: options.AsJson = Fa
     left, right = _opened(a), _opened(b)
     found = comparing.view(left.run, right.run, str(a), str(b))
     if as_json:
-        put_json(plain(found))
+        put_json(found)
     else:
         shown = page()
         put_lines(comparing.lines(found, Page(shown.width, shown.colour, full)))
@@ -92,4 +99,4 @@ def compare(a: A, b: B, full: options.Full = False, as_json: options.AsJson = Fa
 def _opened(folder: Path) -> Outcome:
     if not is_record(folder):
         raise CliError("CL007", f"{folder}: no such record; write one with `dynamo-debug trace -o {folder} SCRIPT`")
-    return open_record(folder)
+    return open_record(folder, UNREAD_BY_COMPARE)

@@ -1,9 +1,8 @@
-"""JSON of plain data, and its schema: both follow the dataclasses, so that they can't disagree."""
+"""The schema of plain data. Like its JSON it follows the dataclasses, so that they can't disagree."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import types
 import typing
 from typing import Any
@@ -18,22 +17,6 @@ _SCALARS: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     type(None): {"type": "null"},
 }
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON: dataclasses as objects, tuples as lists."""
-    if isinstance(value, (str, int, float, bool)) or value is None:
-        return value
-    if isinstance(value, (tuple, list)):
-        return [plain(v) for v in value]
-    if isinstance(value, dict):
-        return {key: plain(v) for key, v in value.items()}
-    return {name: plain(getattr(value, name)) for name in _names(typing.cast(Any, type(value)))}
-
-
-@functools.cache
-def _names(cls: typing.Hashable) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(typing.cast(Any, cls)))
 
 
 def schema_of(cls: type, title: str, more: dict[str, Any] | None = None) -> dict[str, Any]:
