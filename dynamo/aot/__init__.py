@@ -77,22 +77,35 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
         if lookup is not None and lookup.found is not None:
             facts, forward, backward = lookup.found
             held = [attribute(gm, path) for path in facts.held]
+            pairs = []  # a graph with conditionals is not kept
         else:
             from dynamo.aot.pipeline import make  # noqa: PLC0415  # the tracer and its tables: not needed after a hit
 
             made = make(gm, inputs, compilers, compile_id)
             if made is None:
                 return forward_of(gm), False
-            facts, held, forward, backward = made.facts, made.held, made.forward, made.backward
-            if lookup is not None:
+            facts, held, forward, backward, pairs = made.facts, made.held, made.forward, made.backward, made.pairs
+            if lookup is not None and not pairs:
                 lookup.keep(facts, forward, backward)
         # a backward may go on being built until it is called
         forward = getattr(forward, "settle", lambda: forward)()
+        if pairs:
+            forward, backward = holding(forward, pairs), holding(backward, pairs) if backward is not None else None
         if backward is None:
             return runtime.wrap(facts, held, runtime.single(forward)), facts.sharing_matters
         again, plan = Again(gm, facts, held, inputs), Plan(gm, facts)
         run = runtime.pair(facts, forward, backward, again, plan)
         return runtime.wrap(facts, held, run, (again, plan) if plan.levels else None), facts.sharing_matters
+
+
+def holding(compiled: Compiled, things: object) -> Compiled:
+    """`compiled`, which keeps `things` alive: what its operators look up by number."""
+
+    def call(flat: list[Any]) -> Sequence[Any]:
+        return compiled(flat)
+
+    vars(call).update(is_below_autograd=getattr(compiled, "is_below_autograd", False), things=things)
+    return call
 
 
 def interpret(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:

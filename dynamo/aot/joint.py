@@ -12,6 +12,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from dynamo.aot.branches import Pair, conditional
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
 from dynamo.aot.histories import freed
@@ -76,6 +77,7 @@ class Joint:
     backward_errors: tuple[tuple[str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
+    pairs: list[Pair] = field(default_factory=list)  # of branches that the graph calls
     inference: list[bool] = field(default_factory=list)  # per result, whether it is an inference tensor
 
     @property
@@ -107,7 +109,9 @@ class Builder:
     def __init__(self, gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None) -> None:
         self.gm = gm
         self.inputs = list(example_inputs)
+        self.decompositions = decompositions
         self.tracer = Tracer(decompositions)
+        self.pairs: list[Pair] = []
         self.primals: list[Primal] = []
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
@@ -240,6 +244,15 @@ class Builder:
         finally:
             self.tracer.region = before
 
+    def cond(self, predicate: Any, when_true: Any, when_false: Any, *operands: Any) -> Any:
+        return conditional(self, predicate, when_true, when_false, operands)
+
+    def inside(self, body: GraphModule) -> Builder:
+        """One that traces a graph of its own, which this one's graph calls."""
+        inner = Builder(body, (), self.decompositions)
+        inner.pairs = self.pairs
+        return inner
+
     def call(self, body: Any, tensors: Sequence[Any]) -> Any:
         return self.interpret(body, tensors) if isinstance(body, GraphModule) else body(*tensors)
 
@@ -276,6 +289,7 @@ class Builder:
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
         joint.clears_autocast_cache = self.clears_autocast_cache
+        joint.pairs = self.pairs
         return joint
 
     def _describe_outputs(self, joint: Joint, flat: list[Any], differentiable: list[FakeTensor | None]) -> None:
@@ -339,7 +353,7 @@ class Builder:
         key = id(root)
         if key not in placed:
             placed[key] = len(joint.results)
-            joint.results.append(self._result_node(joint, held, view_is_fine=direct and not value.requires_grad))
+            joint.results.append(self.result_node(held, joint.results, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value))
@@ -370,11 +384,11 @@ class Builder:
             raise AotError("results that share memory have histories that don't")
         return top
 
-    def _result_node(self, joint: Joint, fake: FakeTensor, view_is_fine: bool) -> Node:
-        """Results never alias an input, another result, or a value that backward may keep."""
+    def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node:
+        """Results never alias an input, a result `before` them, or a value that backward may keep."""
         node = self.tracer.node_of(fake)
         source = alias_source(node)
-        taken = source.op != "call_function" or any(alias_source(r) is source for r in joint.results)
+        taken = source.op != "call_function" or any(alias_source(r) is source for r in before)
         if taken or (source is not node and not view_is_fine):
             with self.tracer.at_line_of(node):
                 return self.tracer.emit(aten.clone.default, node)
@@ -391,7 +405,7 @@ class Builder:
                 continue
             if fake.requires_grad and (fake.grad_fn is not primal.grad_fn or not primal.was_requiring_grad):
                 joint.returned.append(i)
-                joint.results.append(self._result_node(joint, self._unshadowed(primal), view_is_fine=False))
+                joint.results.append(self.result_node(self._unshadowed(primal), joint.results))
                 differentiable.append(fake)
             else:
                 joint.written.append(i)
@@ -525,7 +539,7 @@ _WITH_CHECKS: dict[Any, Callable[..., Any]] = {
     aten.one_hot.default: _one_hot,
     aten.one_hot: _one_hot,
 }
-_SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "set_data": Builder.set_data}
+_SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "cond": Builder.cond, "set_data": Builder.set_data}
 
 
 def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:

@@ -13,6 +13,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import partition as partitions
+from dynamo.aot.branches import Pair
 from dynamo.aot.compilers import Compiled, Compilers
 from dynamo.aot.describing import describe
 from dynamo.aot.errors import AotError
@@ -32,6 +33,7 @@ class Made:
     held: list[torch.Tensor]
     forward: Compiled
     backward: Compiled | None
+    pairs: list[Pair]
 
 
 def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str) -> Made | None:
@@ -43,6 +45,7 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
         except (AotError, FakeError) as error:
             emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
             return None
+    _compile_branches(joint.pairs, compilers, compile_id)
     if compilers.arrange is not None:
         compilers.arrange(joint)
     with stage("partition", compile_id):
@@ -50,13 +53,27 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
     facts, held = describe(joint, parts.saved_primals, gm)
     if parts.backward is None:
         report(parts.forward, f"{compile_id}.fw", compile_id, "aot")
-        return Made(facts, held, compilers.inference(parts.forward, examples(parts.forward), is_backward=False), None)
+        return Made(facts, held, compilers.inference(parts.forward, examples(parts.forward), is_backward=False), None, joint.pairs)
     report(joint.graph, f"{compile_id}.aot", compile_id, "aot", joint.root)
     report(parts.forward, f"{compile_id}.fw", compile_id, "partition")
     report(parts.backward, f"{compile_id}.bw", compile_id, "partition")
     forward = compilers.forward(parts.forward, examples(parts.forward), is_backward=False)
     backward = compilers.backward(parts.backward, examples(parts.backward), is_backward=True)
-    return Made(facts, held, forward, backward)
+    return Made(facts, held, forward, backward, joint.pairs)
+
+
+def _compile_branches(pairs: Sequence[Pair], compilers: Compilers, compile_id: str) -> None:
+    """Each graph that a conditional may run, inner ones first."""
+    for n, pair in enumerate(pairs):
+        for branch, side in ((pair.when_true, "true"), (pair.when_false, "false")):
+            report(branch.graph, f"{compile_id}.branch{n}.{side}", compile_id, "aot")
+            branch.run = settled(compilers.inference(branch.graph, examples(branch.graph), is_backward=False))
+
+
+def settled(compiled: Compiled) -> Compiled:
+    """What is called from the first run on: it may still be being built."""
+    run: Compiled = getattr(compiled, "settle", lambda: compiled)()
+    return run
 
 
 def examples(gm: GraphModule) -> list[Any]:

@@ -15,6 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo.aot import AotError
 from dynamo.aot import partition as partitions
+from dynamo.aot.branches import RUN_BRANCH, pair_of
 from dynamo.aot.facts import Output as Placed
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.aot.joint import Joint, Primal, trace_joint
@@ -22,6 +23,7 @@ from dynamo.export.calling import put
 from dynamo.export.captured import Flat, stack_text
 from dynamo.export.facts import Call, Constant, ExportError, Output, Row
 from dynamo.fake import FakeError
+from dynamo.graph import helpers as graph_helpers
 
 aten = torch.ops.aten
 
@@ -63,6 +65,34 @@ def _cuts(graph: Graph) -> bool:
     return False
 
 
+def _bodies(node: Node) -> list[tuple[str, GraphModule]]:
+    """The graphs of a conditional, which its node names by a number that only this process knows."""
+    number: Any = node.args[1]
+    pair = pair_of(number)
+    if pair.when_true.held or pair.when_false.held:
+        raise AotError("a branch of torch.cond holds a constant tensor")
+    return [(f"true_branch_{number}", _plain(pair.when_true.graph)), (f"false_branch_{number}", _plain(pair.when_false.graph))]
+
+
+def _branch_arguments(node: Node, bodies: list[Node], env: Mapping[Node, Node]) -> tuple[Node, ...]:
+    predicate, inputs = node.args[0], node.args[2]
+    assert isinstance(predicate, Node) and isinstance(inputs, list | tuple)
+    return (env[predicate], *bodies, *[env[n] for n in inputs if isinstance(n, Node)])
+
+
+def _plain(gm: GraphModule) -> GraphModule:
+    """The graph of a branch with its own conditionals written out."""
+    root, graph, env = torch.nn.Module(), Graph(), dict[Node, Node]()
+    for node in gm.graph.nodes:
+        if node.target is not RUN_BRANCH:
+            env[node] = graph.node_copy(node, env.__getitem__)
+            continue
+        for name, body in (bodies := _bodies(node)):
+            setattr(root, name, body)
+        env[node] = graph.call_function(graph_helpers.cond, _branch_arguments(node, [graph.get_attr(name) for name, _ in bodies], env))
+    return GraphModule(root, graph)
+
+
 class _Writer:
     """From the joint graph to one that is called with the leaves."""
 
@@ -89,6 +119,8 @@ class _Writer:
                 results = tuple(env[r] for r in node.args[0])
             elif node.op == "get_attr":
                 env[node] = self._get(str(node.target), attribute(forward, str(node.target)))
+            elif node.target is RUN_BRANCH:
+                env[node] = self._branch(node, env)
             elif node.op != "placeholder":
                 made = env[node] = self.graph.node_copy(node, lambda n: env[n])
                 if node.target is aten.copy_.default:
@@ -113,6 +145,12 @@ class _Writer:
         made = self.graph.get_attr(name)
         if like is not None:
             made.meta.update(like.meta)
+        return made
+
+    def _branch(self, node: Node, env: dict[Node, Node]) -> Node:
+        bodies = [self._get(name, body) for name, body in _bodies(node)]
+        made = self.graph.call_function(graph_helpers.cond, _branch_arguments(node, bodies, env))
+        made.meta.update(node.meta)
         return made
 
     def _writes(self, results: tuple[Any, ...]) -> None:

@@ -54,6 +54,7 @@ _BY_NAME = words("""
     builtins.divmod builtins.getattr builtins.len
     dynamo.graph_helpers.enter_inference_mode dynamo.graph_helpers.exit_inference_mode dynamo.graph_helpers.set_data
     dynamo.graph_helpers.make_parameter dynamo.graph_helpers.make_buffer dynamo.graph_helpers.checkpoint
+    dynamo.graph_helpers.cond
 """)
 _ROOTS: dict[str, Any] = {"torch": torch, "operator": operator, "math": math, "builtins": builtins}
 

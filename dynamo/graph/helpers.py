@@ -12,7 +12,7 @@ import torch
 import torch.utils.checkpoint
 
 from dynamo import marks
-from dynamo.fake import standins
+from dynamo.fake import FakeTensor, standins
 from dynamo.surroundings.modes import enter_inference_mode, exit_inference_mode
 
 
@@ -66,6 +66,40 @@ def checkpoint(body: Callable[..., Any], options: dict[str, Any], given: int, *t
 
     with standins.without_compiler():
         return _checkpoint(run, *tensors[:given], **options)
+
+
+class _Branch(torch.autograd.Function):
+    """One branch of `cond`. The backward computes its values again, as torch's own does; gradients of what it doesn't read are zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, body: Callable[..., Any], *operands: torch.Tensor) -> Any:
+        ctx.body = body
+        ctx.save_for_backward(*operands)
+        return body(*operands)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        needed = ctx.needs_input_grad[1:]
+        with torch.enable_grad():
+            given = [t.detach().requires_grad_(needs) for t, needs in zip(ctx.saved_tensors, needed, strict=True)]
+            ends = [(r, g) for r, g in zip(ctx.body(*given), grads, strict=True) if r.requires_grad]
+        wanted = [t for t, needs in zip(given, needed, strict=True) if needs]
+        results, tangents = [r for r, _ in ends], [g for _, g in ends]
+        with torch.no_grad():  # gradients of torch's own have no history either
+            behind = torch.autograd.grad(results, wanted, tangents, allow_unused=True) if ends else [None] * len(wanted)
+            found = iter([torch.zeros_like(t) if g is None else g for t, g in zip(wanted, behind, strict=True)])
+        return None, *[next(found) if needs else None for needs in needed]
+
+
+def cond(predicate: torch.Tensor, when_true: Callable[..., Any], when_false: Callable[..., Any], *operands: torch.Tensor) -> Any:
+    """`torch.cond` of two graphs with the same inputs and results: the tuple of tensors that the chosen one gives.
+
+    If an operand needs a gradient, all results have a history. On fakes the first is chosen; the results of both look the same.
+    """
+    chosen = when_true if isinstance(predicate, FakeTensor) or predicate else when_false
+    if torch.is_grad_enabled() and any(t.requires_grad for t in operands):
+        return _Branch.apply(chosen, *operands)
+    return chosen(*operands)
 
 
 def _spare_the_compiler() -> None:

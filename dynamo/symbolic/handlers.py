@@ -35,6 +35,7 @@ from dynamo.symbolic.python import (  # noqa: F401  # imported for their rows
 )
 from dynamo.symbolic.torch import (  # noqa: F401  # imported for their rows
     autograd,
+    conditionals,
     folds,
     modes,
     modules,

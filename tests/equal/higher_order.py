@@ -7,7 +7,7 @@ from torch import nn
 
 from repro_corpus.program import program
 
-# Where eager runs these it loads torch's own compiler, which takes seconds. They run natively: one backend shows what the others would.
+# Where eager runs these it loads torch's own compiler, which takes seconds. Most run natively: one backend shows what the others would.
 _ONE = ("inductor",)
 
 

@@ -415,6 +415,12 @@ def checkpoint(x: Any) -> Any:
     return torch.utils.checkpoint.checkpoint(lambda y: (y @ y).sin(), x, use_reentrant=False)
 
 
+@form("torch.cond", lambda: a(t(2, 2)), lambda: a(-t(2, 2)))
+def condition(x: Any) -> Any:
+    y = x.exp()
+    return torch.cond(x.sum() > 0, lambda x: x.sin() * y, lambda x: x + y, (x,))
+
+
 @form("complex numbers", lambda: a(torch.randn(2, dtype=torch.complex64)), lambda: a(torch.randn(2, dtype=torch.complex64)))
 def complex_numbers(x: Any) -> Any:
     return x.conj() * 2j, torch.view_as_real(x * 2)

@@ -73,6 +73,13 @@ def under(mode, fn):
         return *results, list(operators)
     return run
 
+def either(predicate, when_true, when_false, *operands):
+    # torch.cond in graphs; eager, where it loads torch's own compiler, gets the `if` that it stands for
+    special = torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled() or any(t.is_inference() for t in operands)
+    if torch.compiler.is_compiling() and not special:
+        return torch.cond(predicate, when_true, when_false, operands)
+    return (when_true if predicate else when_false)(*operands)
+
 def slope(loss, of):
     return torch.autograd.grad(loss, of, allow_unused=True)[0]
 """
@@ -97,7 +104,11 @@ TRANSFORMED = (
     "torch.func.jvp(torch.sin, ({a},), ({b},))[1]",
     "Doubled.apply({a}).sum() * {b}",
 )
-VALUES = POINTWISE + MOVED + DRAWN + CALLED + TRANSFORMED
+CONDITIONS = (
+    "either({a}.sum() > 0, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
+    "either({a}[0, 0] > {b}[0, 0], lambda s, t: s @ t, lambda s, t: either(s.sum() > 1, torch.add, torch.mul, s, t) @ t, {a}, {b})",
+)
+VALUES = POINTWISE + MOVED + DRAWN + CALLED + TRANSFORMED + CONDITIONS
 
 WRITES = (
     "{a}.mul_(2)",

@@ -26,6 +26,13 @@ class Scope:
         self.graph = Graph()
         self.lifted: dict[Node, Node] = {}  # outer node -> placeholder, or the inner node that last wrote to it
         self.order: list[Node] = []
+        self.placeholders: list[Node] = []  # one per node of `order`
+        self.versions: dict[Node, int] = {}  # how often the value of an outer node was written before the region reads it
+
+    @staticmethod
+    def version_of(node: Node) -> int:
+        val = node.meta["val"]
+        return val._version if isinstance(val, torch.Tensor) and not val.is_inference() else 0
 
     def placeholder(self, node: Node) -> Node:
         """The inner node that stands for an outer one."""
@@ -37,6 +44,8 @@ class Scope:
             found.meta.update(node.meta)
             self.lifted[node] = found
             self.order.append(node)
+            self.placeholders.append(found)
+            self.versions[node] = self.version_of(node)
         return found
 
 

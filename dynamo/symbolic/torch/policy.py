@@ -363,8 +363,8 @@ _HOMES: dict[str, Verdict] = {
     "torch._functorch": _broken("DD022"),
     "torch._functorch.functional_call": _inline,
     "torch._functorch.utils": _inline,
-    # Eager runs cond, while_loop, map and scan by torch's own compiler: what a branch may do, the errors, and gradients (zeros for what the
-    # branch taken doesn't read) are that compiler's. Called between graphs they are eager's own; a node here would have to imitate it all.
+    # Eager runs cond, while_loop, map and scan by torch's own compiler, which decides what their functions may do and what is raised.
+    # Called between graphs they are eager's own. `torch.cond` has a row of its own (`conditionals.py`), for what is surely accepted.
     "torch._higher_order_ops": _broken("DD022"),
     "torch._higher_order_ops.associative_scan": _scan,
     "torch.distributions.constraints": _constraint,
