@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 
@@ -165,3 +166,29 @@ def native(compile):
         return either(flag, noted, lambda a: a * 2, (y,)), len(seen)
 
     return f(torch.ones(3), True), f(torch.ones(3), False), seen
+
+
+@program("", "in a checkpoint, in both directions of an autograd.Function, and around a checkpoint")
+def regions(compile):
+    class Chosen(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return either(x.sum() > 0, lambda a: a * 2, lambda a: a * 3, (x,))
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return either(x.sum() > 0, lambda g: g * 2, lambda g: g * 3, (grad,))
+
+    def chosen(x):
+        return either(x.sum() > 0, lambda a: a.sin(), lambda a: a.exp(), (x * 2,)) * x
+
+    def kept(x):
+        return checkpoint(lambda a: a.sin() * x, x, use_reentrant=False)
+
+    @compile(fullgraph=True)
+    def f(x):
+        return checkpoint(chosen, x.cos(), use_reentrant=False), either(x.sum() > 0, kept, lambda a: a * x, (x,))
+
+    return both_ways(f), both_ways(compile(lambda x: Chosen.apply(x * 1) + 1))

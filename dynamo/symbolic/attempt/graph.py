@@ -21,8 +21,9 @@ _RAISED = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, Not
 class Scope:
     """A graph inside the graph: the body of a region. Outer nodes that it uses become its placeholders."""
 
-    def __init__(self, outer: Graph) -> None:
+    def __init__(self, outer: Graph, is_rehearsal: bool = False) -> None:
         self.outer = outer
+        self.is_rehearsal = is_rehearsal  # what runs is the program's function, and not this graph of it
         self.graph = Graph()
         self.lifted: dict[Node, Node] = {}  # outer node -> placeholder, or the inner node that last wrote to it
         self.order: list[Node] = []

@@ -68,6 +68,8 @@ def _check_operands(tx: Tracer, predicate: TensorValue, items: Sequence[Value]) 
         raise _native(tx, "on a tensor that isn't one number")
     if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda") or torch.is_inference_mode_enabled():
         raise _native(tx, "under autocast or in inference mode")
+    if any(scope.is_rehearsal for scope in tx.builder.scopes):
+        raise _native(tx, "in a function that the graph calls")
     for item in items:
         if any(not isinstance(v, TensorValue) for v in _flat(tx, item)):
             raise _native(tx, "with operands that are no tensors")

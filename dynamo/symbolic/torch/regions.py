@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def region(tx: Tracer) -> Iterator[Scope]:
+def region(tx: Tracer, is_rehearsal: bool = False) -> Iterator[Scope]:
     """Operations inside go into a graph of their own."""
-    scope = Scope(tx.builder.graph)
+    scope = Scope(tx.builder.graph, is_rehearsal)
     tx.builder.scopes.append(scope)
     tx.builder.graph = scope.graph
     try:
@@ -116,7 +116,7 @@ def _rehearse(tx: Tracer, cls: ClassValue, args: Args, kwargs: Kwargs) -> None:
     tracked = [TRUE if isinstance(a, TensorValue) and a.fake.requires_grad else FALSE for a in args]
     setattr_(tx, ctx, "needs_input_grad", tx.make_tuple(tracked))
     try:
-        with region(tx), without_effects(tx, own.__name__):
+        with region(tx, is_rehearsal=True), without_effects(tx, own.__name__):
             torch._C._set_grad_enabled(False)
             out = tx_call(tx, _method_of(tx, own, "forward"), args if separate else [ctx, *args], kwargs)
             if separate:
@@ -240,7 +240,7 @@ def rehearse_operator(tx: Tracer, op: Any, args: Args, kwargs: Kwargs) -> None:
     tracked = [any(v.fake.requires_grad for v in tensors_of(tx, a)) for a in inputs]
     setattr_(tx, ctx, "needs_input_grad", tx.make_tuple([TRUE if t else FALSE for t in tracked]))
     try:
-        with region(tx), without_effects(tx, overload._name):
+        with region(tx, is_rehearsal=True), without_effects(tx, overload._name):
             torch._C._set_grad_enabled(False)
             out = tx.call_function(overload, args, kwargs)
             if not (isinstance(setup, Const) and setup.value is None):
