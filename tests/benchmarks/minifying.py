@@ -1,9 +1,9 @@
-"""Our reduction of graphs beside torch's `fx_minifier`, under one structural oracle: calls, what is left, and time.
+"""Our reduction of graphs beside torch's `fx_minifier`, under one structural oracle: calls, what is left, and CPU time.
 
-    python -m tests.benchmarks.minifying [--seconds N]
+    python -m tests.benchmarks.minifying [--seconds N] [-k TEXT]
 
-The oracle asks whether the marked operations are there and alive; nothing is compiled, so the time is the minifier's own. A peer that takes
-longer than the limit is stopped; its row says what it had asked until then.
+An oracle looks at a graph and compiles nothing, so the time is the minifier's own. A peer that takes longer than the limit is stopped; its
+row says what it had asked and what was left until then. Exit code 1 if in some case ours asks more or leaves more.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import fx
 from torch._functorch.fx_minifier import minifier as peer_minifier
 
-from minifier.graph.fx import to_fx
-from tests.minifier.graphs import chain, dag, inputs_for, marks_alive, reduced
-
-CASES = [(make, count) for make, counts in ((chain, (100, 300, 1000)), (dag, (100, 300))) for count in counts]
-MARKS = (1, 2, 5, 10)
+from minifier.graph.fx import bind, to_fx
+from minifier.graph.ir import Graph
+from minifier.graph.values import inputs_of
+from tests.benchmarks.structural import Case, marked, shaped
+from tests.minifier.graphs import inputs_for, reduced
 
 
 class OutOfTime(Exception):
@@ -31,7 +33,7 @@ class OutOfTime(Exception):
 
 @dataclass
 class Row:
-    """What one minifier did: oracle calls, operations left, seconds, and whether it got to its end."""
+    """What one minifier did: oracle calls, operations left, seconds of CPU, and whether it got to its end."""
 
     calls: int
     left: int
@@ -39,23 +41,29 @@ class Row:
     ended: bool = True
 
 
-def ours(module: fx.GraphModule, marks: int) -> Row:
-    began = time.perf_counter()
-    result = reduced(module, lambda graph: marks_alive(to_fx(graph), marks))
+def ours(case: Case) -> Row:
+    began = time.process_time()
+
+    def holds(graph: Graph) -> bool:
+        module = to_fx(graph)
+        return case.fails(module, bind(module, graph, inputs_of(graph, None)))
+
+    result = reduced(case.make(), holds)
     assert result.certificate is not None
-    return Row(result.calls, len(result.state.nodes), time.perf_counter() - began)
+    return Row(result.calls, len(result.state.nodes), time.process_time() - began)
 
 
-def peer(module: fx.GraphModule, marks: int, limit: float) -> Row:
-    began = time.perf_counter()
+def peer(case: Case, limit: float) -> Row:
+    began = time.process_time()
+    module = case.make()
     calls, left = 0, len(module.graph.nodes)
 
-    def fails(graph: fx.GraphModule, inputs: list[torch.Tensor]) -> bool:
+    def fails(graph: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> bool:
         nonlocal calls, left
-        if time.perf_counter() - began > limit:
+        if time.process_time() - began > limit:
             raise OutOfTime
         calls += 1
-        found = marks_alive(graph, marks)
+        found = case.fails(graph, inputs)
         if found:
             left = min(left, sum(n.op.startswith("call") for n in graph.graph.nodes))
         return found
@@ -66,27 +74,32 @@ def peer(module: fx.GraphModule, marks: int, limit: float) -> Row:
             peer_minifier(module, inputs_for(module), fails, dump_state=lambda *a: None)
         except OutOfTime:
             ended = False
-    return Row(calls, left, time.perf_counter() - began, ended)
+    return Row(calls, left, time.process_time() - began, ended)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=60.0, help="limit of the peer per case")
-    seconds = parser.parse_args().seconds
-    print(f"{'graph':<11} {'marks':>5}   {'ours: calls left':>17} {'s':>6}   {'peer: calls left':>17} {'s':>6}")
-    totals = [0, 0]
-    for make, count in CASES:
-        for marks in MARKS:
-            a, b = ours(make(count, marks), marks), peer(make(count, marks), marks, seconds)
-            totals = [totals[0] + a.calls, totals[1] + b.calls]
-            more = "" if b.ended else ">"
-            print(
-                f"{make.__name__ + ' ' + str(count):<11} {marks:>5}   {a.calls:>12} {a.left:>4} {a.seconds:>6.2f}"
-                f"   {more + str(b.calls):>12} {b.left:>4} {b.seconds:>6.1f}",
-                flush=True,
-            )
+    parser.add_argument("--seconds", type=float, default=60.0, help="CPU time of the peer per case")
+    parser.add_argument("-k", default="", help="only cases whose name contains this")
+    given = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    print(f"{'case':<40} {'least':>5}   {'ours: calls left':>16} {'s':>6}   {'peer: calls left':>16} {'s':>6}")
+    totals, missed = [0, 0], []
+    for case in [c for c in (*marked(), *shaped()) if given.k in c.name]:
+        a, b = ours(case), peer(case, given.seconds)
+        totals = [totals[0] + a.calls, totals[1] + b.calls]
+        asked = f"{'' if b.ended else '>'}{b.calls}"
+        print(
+            f"{case.name:<40} {case.known:>5}   {a.calls:>11} {a.left:>4} {a.seconds:>6.2f}   {asked:>11} {b.left:>4} {b.seconds:>6.1f}",
+            flush=True,
+        )
+        if a.calls >= b.calls or a.left > b.left:
+            missed.append(case.name)
     print(f"total calls {totals[0]} and {totals[1]}: 1/{totals[1] / totals[0]:.1f}")
+    print(f"more calls or a larger result than the peer: {', '.join(missed) or 'none'}")
+    return int(bool(missed))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
