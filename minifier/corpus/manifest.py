@@ -5,6 +5,7 @@
 | `summary`, `kind` | one line; the class of defect |
 | `stage` | where the fault is: a row of `dynamo/trace/stages.py`, `run`, or `backend` for one of the user's |
 | `decision` | the beginning of the culprit, as `stage: what`; absent where no decision is to blame |
+| `report` | only of torch's own faults, whose `decision` is the part of its compiler: the public issue, `repository#number`, or `own` |
 | `environment` | the variables that switch the fault on; without them the script is healthy |
 | `script.ends` | how it ends with the fault: `exit 1`, `exit 7`, `signal 11`, `timeout` |
 | `script.says` | a text that its error output then has |
@@ -28,7 +29,8 @@ from typing import Any
 
 from dynamo.trace.stages import BY_NAME
 
-FOLDER = "seeded"  # below the package `repro_corpus`
+# below the package `repro_corpus`, by the engine that has the fault
+FOLDERS = {"dynamo": "seeded", "torch": "reported"}
 AFTER = ("auto", "dynamo", "aot")
 _HEAD = ("summary", "kind", "stage", "environment", "script", "minify", "expect")
 
@@ -64,6 +66,7 @@ class Case:
     expected: Expected
     says: str = ""
     decision: str = ""
+    report: str = ""
     after: str = "dynamo"
     accuracy: bool = False
     text: str = field(default="", repr=False)
@@ -71,8 +74,7 @@ class Case:
     @property
     def command(self) -> str:
         """What a person types to see the fault."""
-        setting = " ".join(f"{key}='{value}'" for key, value in self.environment.items())
-        return f"{setting} python {self.script}"
+        return " ".join([*(f"{key}='{value}'" for key, value in self.environment.items()), "python", str(self.script)])
 
 
 def load(path: Path) -> Case:
@@ -86,7 +88,7 @@ def load(path: Path) -> Case:
         if key not in data:
             raise ManifestError(f"{path}: `{key}` is missing")
     for table, allowed in (
-        (data, (*_HEAD, "decision")),
+        (data, (*_HEAD, "decision", "report")),
         (data["script"], ("ends", "says")),
         (data["minify"], ("after", "accuracy")),
         (data["expect"], tuple(f.name for f in fields(Expected))),
@@ -113,6 +115,7 @@ def _case(path: Path, text: str, data: Mapping[str, Any]) -> Case:
             Expected(**{**expect, "others": tuple(expect.get("others", ()))}),
             str(data["script"].get("says", "")),
             str(data.get("decision", "")),
+            str(data.get("report", "")),
             str(data["minify"].get("after", "dynamo")),
             bool(data["minify"].get("accuracy", False)),
             text,
@@ -136,15 +139,15 @@ def _check(path: Path, case: Case) -> None:
         raise ManifestError(f"{path}: script.ends is `exit N`, `signal N` or `timeout`")
 
 
-def load_all(folder: Path | None = None) -> list[Case]:
-    """All cases of a folder (by default those that come with the project), by name. Raises ManifestError."""
-    folder = folder or home()
+def load_all(folder: Path | None = None, engine: str = "dynamo") -> list[Case]:
+    """All cases of a folder (by default those of an engine that come with the project), by name. Raises ManifestError."""
+    folder = folder or home(engine)
     return [load(path) for path in sorted(folder.glob("*.toml"))]
 
 
-def home() -> Path:
-    """The folder of the cases that come with the project. Raises ManifestError where they are not installed."""
+def home(engine: str = "dynamo") -> Path:
+    """The folder of the cases of an engine that come with the project. Raises ManifestError where they are not installed."""
     spec = importlib.util.find_spec("repro_corpus")
     if spec is None or spec.origin is None:
         raise ManifestError("the package repro_corpus is not installed beside this one; run from a checkout")
-    return Path(spec.origin).parent / FOLDER
+    return Path(spec.origin).parent / FOLDERS[engine]

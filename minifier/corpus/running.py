@@ -17,7 +17,7 @@ from typing import Any
 
 from minifier.corpus.manifest import Case
 
-LONGEST = 900.0  # seconds of one case
+LONGEST = 1800.0  # seconds of one case
 PATIENCE = 20.0  # seconds of the first run of an oracle
 MEMORY = 768 << 20  # bytes that a run of an oracle may take
 SOURCE_SLACK = 1.5  # times the known minimum that a source case may have
@@ -56,6 +56,7 @@ class Verdict:
     seconds: float = 0.0
     rate: float = 0.0
     repro: str = ""
+    culprit: str = ""
     detail: str = field(default="", repr=False)
 
     @property
@@ -132,14 +133,17 @@ def judged(case: Case, report: dict[str, Any], seconds: float) -> Verdict:
         seconds,
         report["reproduction_rate"],
         report["repro"],
+        report.get("culprit", ""),
     )
 
 
 def _differences(case: Case, report: dict[str, Any], size: int) -> Iterator[str]:
     expected, signature = case.expected, report["signature"] or {}
-    most = _known(case) * SOURCE_SLACK if expected.source_lines else _known(case)
+    most = _known(case) * SOURCE_SLACK if expected.source_lines and not case.report else _known(case)
     if size > most:
         yield f"{size} instead of {_known(case)} {'lines' if expected.source_lines else 'operations'}"
+    if case.report and report["culprit"].partition(",")[0] != case.decision:
+        yield f"culprit {report['culprit']} instead of {case.decision}"
     rung = expected.rung or RUNGS[case.stage]
     if report["stage"] != rung:
         yield f"stage {report['stage']} instead of {rung}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from dynamo.faults.rows import FAULTS
 from minifier.corpus import Case, ManifestError, Verdict, load, load_all, run_cases
 from minifier.corpus.running import judged
 from minifier.corpus.scripts import complaint, ends_of, scripts
+from minifier.corpus.table import table
 from minifier.engine import Kind, Signature
 from minifier.isolation import LocalTransport
 from minifier.verify import Bounds, once
@@ -22,6 +24,7 @@ from tui.commands.corpus import corpus
 from tui.errors import CliError
 
 CASES = {c.name: c for c in load_all()}
+REPORTED = {c.name: c for c in load_all(engine="torch")}  # faults of torch's own compiler
 
 # what has to be in the corpus, at least once each
 KINDS = {
@@ -71,6 +74,25 @@ def test_scripts_and_manifests_come_in_pairs() -> None:
     home = next(iter(CASES.values())).script.parent
 
     assert {p.stem for p in home.glob("*.py")} - {"__init__"} == set(CASES)
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_a_reported_case_names_its_report_and_the_part_that_fails(name: str) -> None:
+    case = REPORTED[name]
+    parts = {"capture": ("dynamo", "dynamo: guards"), "aot": ("aot_autograd",), "lower": ("inductor", "inductor: lowerings")}
+
+    assert case.script.read_text().startswith(f'"""{case.summary}')
+    assert case.report == "own" or re.fullmatch(r"[\w./-]+#\d+", case.report)
+    assert case.decision in parts[case.stage]
+    assert not case.environment
+    assert 0 < case.expected.op_nodes <= 4 or 0 < case.expected.source_lines <= 10
+
+
+def test_reported_scripts_and_manifests_come_in_pairs() -> None:
+    home = next(iter(REPORTED.values())).script.parent
+
+    assert {p.stem for p in home.glob("*.py")} - {"__init__"} == set(REPORTED)
+    assert len(REPORTED) >= 40
 
 
 def test_every_wrong_step_has_a_case() -> None:
@@ -139,6 +161,22 @@ def test_a_verdict_names_every_difference(changes: dict[str, Any], problems: tup
     assert judged(CASES["wrong_above_1024"], report(**changes), 1.0).problems == problems
 
 
+def test_the_part_of_torchs_compiler_has_to_be_the_one(tmp_path: Path) -> None:
+    case = dataclasses.replace(CASES["wrong_above_1024"], report="own", decision="inductor: lowerings")
+
+    assert judged(case, report(culprit="inductor: lowerings, step 2"), 1.0).is_met
+    assert judged(case, report(culprit="inductor"), 1.0).problems == ("culprit inductor instead of inductor: lowerings",)
+
+
+def test_a_table_has_a_row_for_each_verdict() -> None:
+    met = judged(CASES["nan"], report(signature={"kind": "accuracy", "accuracy": "nan"}), 1.0)
+    text = table([met.to_json(), judged(CASES["two_wrongs"], report(stage="a|b"), 2.0).to_json()])
+
+    assert text.startswith("1 of 2 cases are met.\n")
+    assert [row.split(" | ")[0] for row in text.splitlines()[4:]] == ["| `nan`", "| `two_wrongs`"]
+    assert "stage a\\|b instead of codegen" in text
+
+
 def test_second_failures_have_to_be_listed() -> None:
     case: Case = CASES["two_wrongs"]
     signature = {"kind": "accuracy", "accuracy": "nan"}
@@ -199,5 +237,13 @@ def test_every_script_fails_and_heals(tmp_path: Path) -> None:
 @pytest.mark.timeout(14400)
 def test_every_case_ends_as_known(tmp_path: Path) -> None:
     found: list[Verdict] = list(run_cases(list(CASES.values()), tmp_path, jobs=2))
+
+    assert {v.case: v.problems for v in found if not v.is_met} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(14400)
+def test_every_reported_case_ends_as_known(tmp_path: Path) -> None:
+    found = list(run_cases(list(REPORTED.values()), tmp_path, jobs=2, engine="torch"))
 
     assert {v.case: v.problems for v in found if not v.is_met} == {}

@@ -34,13 +34,15 @@ def corpus(
 ) -> int:
     """Try the minifier on faults that are known: scripts with a planted fault each, and manifests of what should be found.
 
+    With `--engine torch` the faults are those of torch's own compiler, in programs written after public reports.
+
     Example: dynamo-debug corpus run wrong_lowering two_errors
     """
     if action not in _ACTIONS:
         raise CliError("CL025", f"corpus {action}: unknown{nearest(action, _ACTIONS)}; it is {', '.join(_ACTIONS)}")
     if engine not in _ENGINES:
         raise CliError("CL010", f"--engine {engine}: unknown{nearest(engine, _ENGINES)}; it is {' or '.join(_ENGINES)}")
-    cases = _chosen(names)
+    cases = _chosen(names, engine)
     if action == "list":
         return _list(cases, as_json)
     if action == "show":
@@ -58,15 +60,16 @@ def corpus(
     return Exit.OK if met == len(found) else Exit.FINDING
 
 
-def _chosen(names: list[str]) -> list[Case]:
+def _chosen(names: list[str], engine: str) -> list[Case]:
     try:
-        cases = load_all()
+        cases = load_all(engine=engine)
     except ManifestError as e:
         raise CliError("CL026", str(e)) from e
     by_name = {c.name: c for c in cases}
     for name in names:
         if name not in by_name:
-            raise CliError("CL025", f"corpus: no case {name}{nearest(name, list(by_name))}; `dynamo-debug corpus list` has them")
+            known = f"`dynamo-debug corpus list --engine {engine}` has them"
+            raise CliError("CL025", f"corpus: no case {name}{nearest(name, list(by_name))}; {known}")
     return [by_name[n] for n in names] or cases
 
 
@@ -86,12 +89,12 @@ def _show(cases: list[Case], as_json: bool) -> int:
     return Exit.OK
 
 
-_HEADS = ["CASE", "VERDICT", "SIZE", "KNOWN", "STAGE", "SIGNATURE", "CALLS", "SECONDS"]
+_HEADS = ["CASE", "VERDICT", "SIZE", "KNOWN", "STAGE", "CULPRIT", "SIGNATURE", "CALLS", "SECONDS"]
 
 
 def _cells(v: Verdict) -> list[str]:
     verdict = "met" if v.is_met else "; ".join(v.problems)
-    return [v.case, verdict, str(v.size), f"{v.known} {v.unit}", v.stage, v.shown[:60], str(v.calls), f"{v.seconds:.0f}"]
+    return [v.case, verdict, str(v.size), f"{v.known} {v.unit}", v.stage, v.culprit, v.shown[:60], str(v.calls), f"{v.seconds:.0f}"]
 
 
 def table(rows: list[list[str]], heads: bool = True) -> str:
