@@ -44,6 +44,7 @@ class Draft:
     rate: float = 1.0
     bounds: Bounds = field(default_factory=Bounds)
     measure: Measure | None = None
+    culprit: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
         memory=draft.bounds.memory,
         seconds=draft.bounds.seconds,
     )
-    (folder / ISSUE).write_text(issue_text(manifest, text))
+    (folder / ISSUE).write_text(issue_text(manifest, text, draft.culprit))
     if wants_test:
         title = str(draft.signature).replace("\\", "/").replace('"', "'")
         (folder / TEST).write_text(_TEST.format(name=REPRO, title=title, word="repro", seconds=draft.bounds.seconds))

@@ -7,10 +7,11 @@ from minifier.bundle import Manifest
 _LINES = 400  # of a script that is shown whole
 
 
-def issue_text(manifest: Manifest, script: str) -> str:
+def issue_text(manifest: Manifest, script: str, culprit: str = "") -> str:
     """What a maintainer needs: the failure, a script that shows it, how often it does, versions."""
     signature = manifest.signature
     where = f"stage `{manifest.stage}`" + (f", graph `{manifest.graph}`" if manifest.graph else "")
+    where += f", in {culprit}" if culprit else ""
     hits, runs = manifest.rate
     rows = "".join(f"| {name} | {version} |\n" for name, version in manifest.versions.items())
     fence = "`" * max(3, _longest_fence(script) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from minifier import culprits
 from minifier.delivery import Draft, Write, bounds_for, deliver
 from minifier.doors import close
 from minifier.engine import Kind, Listener, Result, Signature, Status
@@ -17,7 +19,7 @@ from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import write_repro
 from minifier.isolation import Limits
-from minifier.ladder import Ended, Found, Ladder, ScriptFailed, recorded_run, run_compiled, run_in_eager
+from minifier.ladder import Ended, Found, Ladder, Posed, ScriptFailed, recorded_run, run_compiled, run_in_eager
 from minifier.recordings import VALUES, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command
 from minifier.scripts.repro import write_script
@@ -29,9 +31,12 @@ __all__ = ["NoSuchGraph", "Plan", "Report", "ScriptFailed", "Undiscerning", "Wis
 REPRODUCED, FLAKY, NOTHING, NOT_REPRODUCED = "reproduced", "flaky", "nothing fails", "not reproduced"
 STAGE_OF_SCRIPT = "script"  # the whole script fails, and no graph of it does alone
 STAGE_OF_COMMAND = "oracle"
+# Backends that stop short of code generation: a script that fails under one of them fails at that stage.
+SHORTER = (("aot", "aot_eager"),)
 KEYS = (
     "status",
     "stage",
+    "culprit",
     "graph",
     "repro",
     "bundle",
@@ -84,12 +89,14 @@ class Wish:
 class Report:
     """What came of it. `status`: reproduced, flaky, nothing fails, not reproduced.
 
-    `stage` is the rung of the ladder: capture, aot, codegen, or `backend` for one of the user's. `problems` are graphs that could not be
+    `stage` is the rung of the ladder: capture, aot, codegen, or `backend` for one of the user's. `culprit` is the part of torch's compiler
+    that fails, '' for ours (`bisect` names its decisions). `problems` are graphs that could not be
     looked at, `tried` says what was done where nothing could be handed over.
     """
 
     status: str
     stage: str = ""
+    culprit: str = ""
     graph: str | None = None
     repro: str = ""
     bundle: str = ""
@@ -159,44 +166,45 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], tell: Tel
 
 def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report:
     problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
-    ladder = _ladder(wish, level)
-    try:
+    with contextlib.closing(_ladder(wish, level)) as ladder:
         found = ladder.first_failure([g for g in graphs if g.graph is not None], level)
-    finally:
-        ladder.close()
-    problems += tuple(ladder.problems)
-    if found is None:
-        report = _script_failure(wish, tell, listener) if wish.after == "auto" and not wish.graph and not wish.accuracy else None
-        return report or Report(NOTHING, problems=problems, tried=tuple(ladder.asked))
-    if wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo":
-        found = _deeper(wish, found) or found
-    return replace(_reduced_graph(wish, found, tuple(ladder.asked), tell, listener), problems=problems)
+        problems += tuple(ladder.problems)
+        if found is not None:
+            is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
+            report = _deeper(wish, found, tell, listener) if is_ours else None
+            return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
+    report = _script_failure(wish, tell, listener) if wish.after == "auto" and not wish.graph and not wish.accuracy else None
+    return report or Report(NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
 def _ladder(wish: Wish, level: str) -> Ladder:
-    return Ladder(wish.engine, wish.accuracy, wish.folder / f"recorded-{level}" / VALUES, wish.folder / "ladder", wish.plan.limits)
+    store = wish.folder / f"recorded-{level}" / VALUES
+    return Ladder(wish.engine, wish.accuracy, store, wish.folder / f"ladder-{level}", wish.plan.limits, wish.plan.jobs)
 
 
-def _deeper(wish: Wish, found: Found) -> Found | None:
-    """The ATen graph of a captured one that fails alone; None where none does."""
+def _deeper(wish: Wish, found: Found, tell: Tell, listener: Listener) -> Report | None:
+    """The ATen graph of a captured one that fails alone, reduced; None where none does."""
     _, graphs = _record(wish, "aot")
-    ladder = _ladder(wish, "aot")
-    try:
-        return ladder.first_failure([g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)], "aot")
-    finally:
-        ladder.close()
+    with contextlib.closing(_ladder(wish, "aot")) as ladder:
+        deeper = ladder.first_failure([g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)], "aot")
+        return None if deeper is None else _reduced_graph(wish, deeper, ladder, tell, listener)
 
 
-def _reduced_graph(wish: Wish, found: Found, tried: tuple[str, ...], tell: Tell, listener: Listener) -> Report:
+def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listener: Listener) -> Report:
     graph, setting = found.recorded.graph, found.setting
     assert graph is not None
     tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
     plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}")
-    result = reduce_graph(graph, setting, plan, listener)
+    assert ladder.transport is not None
+    transport, tried = Posed(ladder.transport, setting), tuple(ladder.asked)
+    result = reduce_graph(graph, setting, plan, listener, transport)
     report = _counted(Report(NOT_REPRODUCED, found.stage, found.recorded.name, tried=tried), result)
     report = replace(report, op_nodes=len(result.state.nodes), inputs=len(result.state.inputs))
     if result.signature is None or result.status is Status.NOT_REPRODUCED:
         return replace(report, tried=(*tried, f"the same graph {result.runs} times more: no failure"))
+    if wish.engine == "torch":
+        culprit = culprits.of_graph(result.state, setting, result.signature, ladder.transport)
+        report = replace(report, culprit=culprit)
     return _handed_over(wish, report, result, _graph_writer(result.state, setting, result.signature), setting.to_json())
 
 
@@ -213,6 +221,11 @@ def _script_failure(wish: Wish, tell: Tell, listener: Listener) -> Report | None
     if ended.code == 0 or run_in_eager(wish.script, wish.args, wish.engine, wish.plan.seconds).code:
         return None
     tell(f"no graph fails alone, but the compiled script ends with {ended.code}")
+    for stage, backend in SHORTER:
+        if run_compiled(wish.script, wish.args, wish.engine, backend, wish.plan.seconds).code == ended.code:
+            report = _reduced_script(wish, stage, backend, tell, listener)
+            if report.status != NOT_REPRODUCED:
+                return report
     return _reduced_script(wish, STAGE_OF_SCRIPT, wish.backend, tell, listener)
 
 
@@ -228,6 +241,9 @@ def _reduced_script(wish: Wish, stage: str, backend: str, tell: Tell, listener: 
         assert result.signature is not None
         write_script(result.state.text, setting, result.signature, folder, remark=remark)
 
+    if wish.engine == "torch":
+        culprit = culprits.of_script(result.state.text, setting, result.signature, wish.folder / "culprit", wish.plan.limits)
+        report = replace(report, culprit=culprit)
     return _handed_over(wish, report, result, write)
 
 
@@ -293,7 +309,7 @@ def _handed_over(
     limits = wish.plan.limits or Limits()
     bounds = bounds_for(signature, limits.memory, limits.shortest * 6 if signature.kind is Kind.TIMEOUT else None)
     seen = result.hits / result.runs if result.runs else 1.0
-    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure)
+    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, report.culprit)
     done = deliver(draft, wish.folder, wish.pytest)
     report = replace(report, reproduction_rate=round(done.rate.value, 4), repro=done.repro, bundle=done.bundle)
     if not done.rate.hits:

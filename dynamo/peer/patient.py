@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -94,6 +95,62 @@ def compiled(module: Any, backend: str, options: dict[str, Any]) -> Run:
     torch = sys.modules["torch"]
     torch.compiler.reset()
     return inspect.unwrap(torch.compile)(module, backend=backend, dynamic=False, **options)
+
+
+def warm(backend: str) -> None:
+    """Load what compiling with a backend loads, and compile a small function as far as no C++ is needed: the first one takes longest."""
+    torch = importlib.import_module("torch")
+    if backend in ("", "inductor"):
+        _of("torch._inductor.compile_fx")
+    torch.compile(lambda x: x + 1, backend="eager" if backend == "eager" else "aot_eager")(torch.ones(2))
+    torch.compiler.reset()
+
+
+def switch_off() -> None:
+    """Have `torch.compile` do nothing, also where it is loaded already and has read its environment."""
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    config: Any = sys.modules.get("torch._dynamo.config")
+    if config is not None:
+        config.disable = True
+
+
+def compile_every_call() -> None:
+    """Have compiled code forgotten before each call of what `torch.compile` gave, so that no guard decides anything."""
+    torch = sys.modules["torch"]
+    original = torch.compile
+
+    @functools.wraps(original)
+    def fresh(model: Any = None, **asked: Any) -> Any:
+        if model is None:
+            return functools.partial(fresh, **asked)
+        made = original(model, **asked)
+        if isinstance(made, torch.nn.Module):
+            made.register_forward_pre_hook(lambda *given: torch.compiler.reset())
+            return made
+
+        @functools.wraps(made)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            torch.compiler.reset()
+            return made(*args, **kwargs)
+
+        return call
+
+    vars(torch)["compile"] = fresh
+
+
+# Parts of torch's compiler that can be left out one by one, as its own bisector does: (backend, part), in the order in which they run.
+PARTS = (
+    ("aot_eager_decomp_partition", "decomposition"),
+    *(("inductor", part) for part in ("pre_grad_passes", "joint_graph_passes", "post_grad_passes", "lowerings")),
+)
+
+
+def leave_out(backend: str, part: str, most: int) -> None:
+    """Let a part of `PARTS` do its first `most` steps and no more, in this process."""
+    bisector = _of("torch._inductor.compiler_bisector")
+    os.environ |= {"TORCH_BISECT_BACKEND": backend, "TORCH_BISECT_SUBSYSTEM": part, "TORCH_BISECT_MAX": str(most - 1)}
+    bisector.get_env_val.cache_clear()
+    bisector.CompilerBisector.bisection_enabled = True
 
 
 def changed_options() -> dict[str, Any]:

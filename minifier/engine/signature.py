@@ -107,6 +107,14 @@ def normalised(message: str) -> str:
     return " ".join(text.split())[:LONGEST]
 
 
+_GENERATED = re.compile(r"(?<=>)\.\d+$")
+
+
+def frame_name(file: str, function: str) -> str:
+    """The name of a frame. torch.fx counts its generated files (`<eval_with_key>.3`); the count differs from one process to the next."""
+    return f"{_GENERATED.sub('', file)}:{function}"
+
+
 def exception_names(chain: Sequence[BaseException]) -> tuple[str, ...]:
     """Type names as a traceback shows them: with the module, unless it is builtins."""
     return tuple(t.__qualname__ if (t := type(e)).__module__ == "builtins" else f"{t.__module__}.{t.__qualname__}" for e in chain)

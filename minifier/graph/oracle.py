@@ -38,7 +38,8 @@ class Setting:
     `after` is `dynamo` (a captured graph goes to a backend) or `aot` (an ATen graph goes to the compiler of ATen graphs, which is then
     `backend`). Backends are names or `module:function`. Results count as a failure only with `accuracy`. `backward` runs gradients too;
     `is_backward`: the graph is itself a backward one. `engine` `torch`: torch's compiler is the one that is judged. It gets `arguments`
-    with the graph, and has `options` set. `state` is what everything runs under; None: without gradients, or with them for `backward`.
+    with the graph, and has `options` set; `without` `part/n` leaves out all but the first n steps of a part (`patient.PARTS`).
+    `state` is what everything runs under; None: without gradients, or with them for `backward`.
     """
 
     backend: str = "inductor"
@@ -53,6 +54,7 @@ class Setting:
     arguments: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     state: State | None = None
+    without: str = ""
 
     @property
     def under(self) -> State:
@@ -157,6 +159,9 @@ def compiler_of(setting: Setting) -> Compiler:
 
 def _torchs(setting: Setting) -> Compiler:
     patient.set_options(setting.options)
+    if setting.without:
+        part, _, most = setting.without.partition("/")
+        patient.leave_out(setting.backend, part, int(most))
     backend = _resolved(setting.backend)
     return lambda module, inputs: patient.compiled(module, backend, setting.arguments)
 

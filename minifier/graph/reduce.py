@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from minifier.engine import Candidate, Listener, Options, Result, Rule, minimise
+from minifier.engine import Candidate, Listener, Options, Result, Rule, Transport, minimise
 from minifier.graph.ir import Graph, dump
 from minifier.graph.oracle import Setting
 from minifier.graph.problem import GraphProblem
@@ -32,10 +32,16 @@ def spec_for(setting: Setting) -> OracleSpec:
     return OracleSpec(f"{home}:ask", warm=(f"{home}:warm",), name="graph.json", environment=setting.environment())
 
 
-def reduce_graph(graph: Graph, setting: Setting, plan: Plan, listener: Listener | None = None) -> Result[Graph]:
-    """The smallest graph that fails as `graph` does; see `minimise`. Raises IsolationError, JournalError."""
+def reduce_graph(
+    graph: Graph, setting: Setting, plan: Plan, listener: Listener | None = None, transport: Transport | None = None
+) -> Result[Graph]:
+    """The smallest graph that fails as `graph` does; see `minimise`. A `transport` is left open, and asks under the setting.
+
+    Raises IsolationError, JournalError.
+    """
     spec = spec_for(setting)
-    transport = LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    asked = transport or LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
     options = Options(
         oracle=spec.identity,
         rule=plan.rule or Rule(),
@@ -48,9 +54,10 @@ def reduce_graph(graph: Graph, setting: Setting, plan: Plan, listener: Listener 
     if listener is not None:
         options.listener = listener
     try:
-        return minimise(GraphProblem(), graph, transport, options)
+        return minimise(GraphProblem(), graph, asked, options)
     finally:
-        transport.close()
+        if transport is None:
+            asked.close()
 
 
 def verified(graph: Graph, setting: Setting, plan: Plan, result: Result[Graph], runs: int = 3) -> int:

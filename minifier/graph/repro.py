@@ -103,8 +103,8 @@ if __name__ == "__main__":
     sys.exit(launch(Repro, inputs, SETTING, {name!r}, Path(__file__).absolute().parent))
 '''
 
-SHOWS = '''    names, text, frames = [], str(error), traceback.extract_tb(error.__traceback__)
-    frame = f"{Path(frames[-1].filename).name}:{frames[-1].name}"
+SHOWS = r'''    names, text, frames = [], str(error), traceback.extract_tb(error.__traceback__)
+    frame = re.sub(r">\.\d+:", ">:", f"{Path(frames[-1].filename).name}:{frames[-1].name}")
     while error is not None:
         home = type(error).__module__
         names.append(type(error).__qualname__ if home == "builtins" else f"{home}.{type(error).__qualname__}")

@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NoReturn
 
-from minifier.engine.signature import Kind, Signature, chain_of, exception_names, normalised
+from minifier.engine.signature import Kind, Signature, chain_of, exception_names, frame_name, normalised
 from minifier.engine.transport import Outcome, Verdict
 from minifier.isolation.linux import data_bytes
 from minifier.isolation.wire import Request, plain, request_of
@@ -36,7 +36,7 @@ def failure(error: BaseException, stage: str = "") -> Signature:
     """The signature of an exception."""
     chain = chain_of(error)
     frames = traceback.extract_tb(error.__traceback__)
-    frame = f"{Path(frames[-1].filename).name}:{frames[-1].name}" if frames else ""
+    frame = frame_name(Path(frames[-1].filename).name, frames[-1].name) if frames else ""
     if any(isinstance(e, MemoryError) for e in chain):
         return Signature(Kind.MEMORY, stage=stage)
     return Signature(Kind.EXCEPTION, exception_names(chain), normalised(str(error)), frame, stage=stage)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from minifier.ladder.probe import Posed
 from minifier.ladder.rungs import Found, Ladder
 from minifier.ladder.runs import Ended, ScriptFailed, recorded_run, run_compiled, run_in_eager
 
-__all__ = ["Ended", "Found", "Ladder", "ScriptFailed", "recorded_run", "run_compiled", "run_in_eager"]
+__all__ = ["Ended", "Found", "Ladder", "Posed", "ScriptFailed", "recorded_run", "run_compiled", "run_in_eager"]

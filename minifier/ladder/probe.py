@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from pathlib import Path
 
-from minifier.engine import Outcome
+from minifier.engine import Candidate, Outcome, Transport
 from minifier.graph.ir import Graph, dump, load
 from minifier.graph.oracle import Setting, judge
 from minifier.isolation import OracleSpec
@@ -15,6 +16,23 @@ from minifier.isolation.child import stage
 def question(graph: Graph, setting: Setting) -> bytes:
     """What `ask` reads."""
     return json.dumps({"setting": setting.to_json(), "graph": json.loads(dump(graph))}).encode()
+
+
+class Posed(Transport):
+    """Graphs under one setting, asked in the processes of a transport whose oracle is `ask` and which stays open: these are warm."""
+
+    def __init__(self, inner: Transport, setting: Setting) -> None:
+        self.inner, self.jobs = inner, inner.jobs
+        self._setting = json.dumps(setting.to_json()).encode()
+
+    def submit(self, candidate: Candidate) -> Future[Outcome]:
+        return self.inner.submit(Candidate(candidate.key, b'{"setting": ' + self._setting + b', "graph": ' + candidate.payload + b"}"))
+
+    def cancel(self, run: Future[Outcome]) -> None:
+        self.inner.cancel(run)
+
+    def calibrated(self, seconds: float) -> None:
+        self.inner.calibrated(seconds)
 
 
 def ask(path: Path) -> Outcome:

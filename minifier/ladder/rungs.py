@@ -30,13 +30,17 @@ class Found:
 
 @dataclass
 class Ladder:
-    """Judges graphs of one script, in processes unless there is a `transport`. `problems` could not be judged, `asked` was tried."""
+    """Judges graphs of one script, in processes unless there is a `transport`; what comes after may ask these too, until `close`.
+
+    `problems` could not be judged, `asked` was tried.
+    """
 
     engine: str
     accuracy: bool
     store: Path
     folder: Path
     limits: Limits | None = None
+    jobs: int = 1
     transport: Transport | None = None
     problems: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -80,7 +84,7 @@ class Ladder:
     def _ask(self, recorded: Recorded, setting: Setting) -> Outcome:
         assert recorded.graph is not None
         if self.transport is None:
-            self.transport = LocalTransport(spec_for(setting), self.folder, limits=self.limits)
+            self.transport = LocalTransport(spec_for(setting), self.folder, self.jobs, self.limits)
         outcome = self.transport.submit(Candidate("rung", question(recorded.graph, setting))).result()
         how = f"{setting.backend}{', gradients' if setting.backward else ''}"
         self.asked.append(f"graph {recorded.name} under {how}: {outcome.verdict.value}, {outcome.signature or 'no failure'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import runpy
 import sys
@@ -20,9 +19,10 @@ STAGE = "run"
 
 
 def warm() -> None:
-    """Load what nearly every script needs. Nothing is compiled: scripts bring options of their own."""
+    """Load what nearly every script needs."""
     torch.set_num_threads(1)
-    importlib.import_module("dynamo.public.api" if ScriptSetting.from_environment().engine == "dynamo" else "dynamo.peer.patient")
+    setting = ScriptSetting.from_environment()
+    stands.of(setting.engine).warm(setting.backend)
 
 
 def ask(path: Path) -> Outcome:
@@ -33,7 +33,7 @@ def ask(path: Path) -> Outcome:
         return Outcome(Verdict.INVALID, detail="fails in eager too")
     stage(STAGE, counts=True)
     try:
-        stands.of(setting.engine).enter(setting.backend)
+        stands.of(setting.engine).enter(setting.backend, setting.is_fresh)
         run(path, setting)
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else int(e.code is not None)

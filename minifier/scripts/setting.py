@@ -13,7 +13,8 @@ VARIABLE = "DYNAMO_DEBUG_SCRIPT"
 class ScriptSetting:
     """The script's own name and arguments, the folder it imports from, and whose compiler with which backend it runs under.
 
-    `backend` '' is what the script asks for. A script that fails with `backend` `eager` fails while it is captured.
+    `backend` '' is what the script asks for. A script that fails with `backend` `eager` fails while it is captured. `is_fresh`: torch's
+    compiler uses nothing again that it compiled for an earlier call.
     """
 
     name: str
@@ -21,6 +22,7 @@ class ScriptSetting:
     args: tuple[str, ...] = ()
     engine: str = "dynamo"
     backend: str = "eager"
+    is_fresh: bool = False
 
     def environment(self) -> dict[str, str]:
         """What a child reads this setting from."""

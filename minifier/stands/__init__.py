@@ -9,5 +9,5 @@ _MODULES = {"dynamo": "minifier.stands.ours", "torch": "minifier.stands.torchs"}
 
 
 def of(engine: str) -> Any:
-    """The module of an engine. It has `record`, `enter` and `switch_off`. Raises KeyError for an unknown engine."""
+    """The module of an engine. It has `record`, `enter`, `warm` and `switch_off`. Raises KeyError for an unknown engine."""
     return importlib.import_module(_MODULES[engine])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,15 @@ def record(recorder: Callable[[], Any], after: str, wanted: str) -> None:
     script_adapter.install_when_torch_loads()
 
 
-def enter(backend: str) -> None:
-    """Put the compiler in its place, with errors of its own raised instead of told."""
+def enter(backend: str, is_fresh: bool = False) -> None:
+    """Put the compiler in its place, with errors of its own raised instead of told. `is_fresh` is asked of torch's compiler only."""
     config.suppress_errors = False
     script_adapter.install(backend)
+
+
+def warm(backend: str) -> None:
+    """Load what scripts need. Nothing is compiled: they bring options of their own."""
+    importlib.import_module("dynamo.public.api")
 
 
 def switch_off() -> None:

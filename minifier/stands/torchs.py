@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +13,19 @@ def record(recorder: Callable[[], Any], after: str, wanted: str) -> None:
     patient.stand_between_when_torch_loads(lambda: recorder().taken, after, wanted)
 
 
-def enter(backend: str) -> None:
-    """Make it use a backend; '' keeps the script's own."""
+def enter(backend: str, is_fresh: bool = False) -> None:
+    """Make it use a backend; '' keeps the script's own. `is_fresh`: nothing that was compiled for an earlier call is used again."""
     if backend:
         watching.observe(backend)
+    if is_fresh:
+        patient.compile_every_call()
 
 
 def switch_off() -> None:
     """Run the script without it."""
-    os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    patient.switch_off()
+
+
+def warm(backend: str) -> None:
+    """Load what scripts need, and have the compiler warm."""
+    patient.warm(backend)

@@ -124,7 +124,7 @@ def _tell(report: Report, as_json: bool) -> int:
     elif report.repro:
         certified = "no single step makes it smaller" if report.one_minimal else "stopped before it was as small as it gets"
         size = f"{report.op_nodes} operations, " if report.op_nodes else ""
-        where = report.stage + (f", graph {report.graph}" if report.graph else "")
+        where = report.stage + (f", {report.culprit}" if report.culprit else "") + (f", graph {report.graph}" if report.graph else "")
         rate = f"seen in {report.reproduction_rate:.0%} of runs in new processes"
         put(f"{report.repro}: {size}{report.oracle_calls} runs; {certified}; {rate}\n{where}: {report.shown}\n")
     else:

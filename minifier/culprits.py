@@ -1,0 +1,76 @@
+"""Which part of torch's compiler a minimised failure is of: found by leaving parts out, until the failure goes.
+
+Of a graph: the first part of `patient.PARTS` without which the failure is gone, and its last step that is needed
+(`inductor: lowerings, step 1`). Graphs that fail before those parts run are of what stops there (`dynamo`, `aot_autograd`). Of a script:
+`dynamo: guards` where the failure goes once nothing that was compiled is used again, else what compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from dynamo.peer import patient
+from minifier.engine import Candidate, Rule, Signature, Transport, Verdict
+from minifier.graph.ir import Graph
+from minifier.graph.oracle import Setting
+from minifier.isolation import Limits, LocalTransport
+from minifier.ladder.probe import question
+from minifier.scripts.reduce import spec_for as spec_of_script
+from minifier.scripts.setting import ScriptSetting
+
+MOST_STEPS = 1 << 10  # of one part on a minimised graph
+_WHOLE = {"eager": "dynamo", "aot_eager": "aot_autograd"}
+
+Fails = Callable[[str, str, int], bool]
+
+
+def of_graph(graph: Graph, setting: Setting, signature: Signature, transport: Transport) -> str:
+    """The part that a graph of torch's compiler fails in; `transport` is one of the ladder. Raises IsolationError."""
+    if setting.backend in _WHOLE:
+        return _WHOLE[setting.backend]
+    if setting.backend != "inductor":
+        return setting.backend
+
+    def fails(backend: str, part: str, most: int) -> bool:
+        asked = replace(setting, backend=backend, without=f"{part}/{most}" if part else "")
+        outcome = transport.submit(Candidate("part", question(graph, asked))).result()
+        return outcome.verdict is Verdict.INTERESTING and outcome.signature is not None and Rule().holds(signature, outcome.signature)
+
+    return first_part(fails)
+
+
+def first_part(fails: Fails) -> str:
+    """The part without which a failure of `inductor` goes. `fails` is asked with a backend, a part of it ('': all of it) and a number of
+    steps that this part may do.
+    """
+    shorter = "aot_eager_decomp_partition"
+    backend = shorter if fails(shorter, "", 0) else "inductor"
+    for home, part in patient.PARTS:
+        if home == backend and not fails(backend, part, 0):
+            return f"{backend}: {part}, step {_last_step(fails, backend, part)}"
+    return backend
+
+
+def _last_step(fails: Fails, backend: str, part: str) -> int:
+    """The least number of steps with which the failure is there."""
+    low, high = 0, 1
+    while high < MOST_STEPS and not fails(backend, part, high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(backend, part, middle) else (middle, high)
+    return high
+
+
+def of_script(text: str, setting: ScriptSetting, signature: Signature, folder: Path, limits: Limits | None) -> str:
+    """The part that a script under torch's compiler fails in. Raises IsolationError."""
+    transport = LocalTransport(spec_of_script(replace(setting, is_fresh=True)), folder, limits=limits)
+    try:
+        outcome = transport.submit(Candidate("part", text.encode())).result()
+    finally:
+        transport.close()
+    if outcome.verdict is Verdict.BORING:
+        return "dynamo: guards"
+    return _WHOLE.get(setting.backend, setting.backend or "inductor")
