@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -92,30 +93,44 @@ class Builder(Protocol):
     def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node: ...
 
 
-def conditional(builder: Builder, predicate: Tensor, when_true: GraphModule, when_false: GraphModule, operands: tuple[Tensor, ...]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A conditional of the captured graph. The history of the fakes holds it, and must not hold the builder, which holds the fakes."""
+
+    builder: weakref.ref[Builder]
+    when_true: GraphModule
+    when_false: GraphModule
+    number: int
+
+
+class _Conditional(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, site: _Site, predicate: Tensor, *given: Tensor) -> Any:
+        ctx.site = site
+        ctx.save_for_backward(predicate, *given)
+        return tuple(RUN_BRANCH(predicate, site.number, list(given)))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        site: _Site = ctx.site
+        builder = site.builder()
+        assert builder is not None  # it is who runs this
+        predicate, *given = ctx.saved_tensors
+        wanted = [i for i, needs in enumerate(ctx.needs_input_grad[2:]) if needs]
+        tangents = [g if g.is_floating_point() or g.is_complex() else None for g in grads]
+        behind = _backward_pair(builder, site.when_true, site.when_false, given, wanted, tangents)
+        found = RUN_BRANCH(predicate, behind.number, [*given, *(t for t in tangents if t is not None)])
+        out: list[Any] = [None] * (len(given) + 2)
+        for i, grad in zip(wanted, found, strict=True):
+            out[i + 2] = grad
+        return tuple(out)
+
+
+def conditional(builder: Builder, predicate: Tensor, when_true: GraphModule, when_false: GraphModule, operands: Sequence[Tensor]) -> Any:
     """Record the call of a pair made of two captured bodies. Returns fakes, with history where operands need gradients."""
     pair = _forward_pair(builder, when_true, when_false, operands)
-
-    class Conditional(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, *given: Tensor) -> Any:
-            ctx.save_for_backward(predicate, *given)
-            return tuple(RUN_BRANCH(predicate, pair.number, list(given)))
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Tensor) -> Any:
-            chosen, *given = ctx.saved_tensors
-            wanted = [i for i, needs in enumerate(ctx.needs_input_grad) if needs]
-            tangents = [g if g.is_floating_point() or g.is_complex() else None for g in grads]
-            behind = _backward_pair(builder, when_true, when_false, given, wanted, tangents)
-            found = RUN_BRANCH(chosen, behind.number, [*given, *(t for t in tangents if t is not None)])
-            out: list[Any] = [None] * len(given)
-            for i, grad in zip(wanted, found, strict=True):
-                out[i] = grad
-            return tuple(out)
-
     if torch.is_grad_enabled() and any(t.requires_grad for t in operands):
-        return Conditional.apply(*operands)
+        return _Conditional.apply(_Site(weakref.ref(builder), when_true, when_false, pair.number), predicate, *operands)
     return tuple(RUN_BRANCH(predicate, pair.number, list(operands)))
 
 

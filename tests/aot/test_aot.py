@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import torch.nn.functional as F
 from torch.fx import Graph, GraphModule
 
 import dynamo
-from dynamo.aot import aot_eager, aot_module, interpret
+from dynamo.aot import aot_eager, aot_module, branches, interpret
 from dynamo.aot.decompose import select
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import trace_joint
@@ -57,6 +58,30 @@ def test_checkpointed_values_are_not_saved() -> None:
     assert parts.backward is not None
     assert targets(parts.backward).count(aten.mm.default) > targets(parts.forward).count(aten.mm.default)
     check(lambda x, w: body(x, w).sin(), *args, compiled=aot_eager(gm, copy_inputs(args)))
+
+
+def test_branches_live_as_long_as_what_may_run_them() -> None:
+    known = set(branches._pairs)
+
+    def f(x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (x,)) + 1
+
+    with session() as record:
+        compiled = dynamo.compile(f, backend="aot_eager", fullgraph=True)
+        x = leaf(3)
+        y = compiled(x)
+    shown = [e.graph_id.partition(".")[2] for e in record.events if isinstance(e, events.GraphCaptured)]
+    assert [name for name in shown if name.startswith("branch")] == ["branch0.true", "branch0.false", "branch1.true", "branch1.false"]
+    assert len(set(branches._pairs) - known) == 2
+    del compiled
+    dynamo.reset()  # code that was compiled lives as long as the code object
+    gc.collect()
+    y.sum().backward()
+    with torch.no_grad():
+        assert torch.equal(x.grad, 2 * x.cos() if x.sum() > 0 else -x.sin())
+    del y
+    gc.collect()
+    assert not set(branches._pairs) - known
 
 
 def test_min_cut_saves_less_than_save_all() -> None:
