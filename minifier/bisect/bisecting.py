@@ -12,8 +12,9 @@ from minifier.bisect.checking import DRAWS, Backend, compare
 from minifier.bisect.fuel import Culprit, Search
 from minifier.bisect.ladder import DECIDED, FULL, RUNGS, Rung, TooLarge, Watch
 from minifier.bisect.nodes import Place, aten_backend, first_diverging
+from minifier.bisect.pieces import wrong_piece
 from minifier.bisect.report import FAILED, FLAKY, GONE, Report, of_verdict
-from minifier.bisect.subject import Subject
+from minifier.bisect.subject import AFTERWARDS, Subject
 from minifier.compare.verdict import Verdict
 
 REPEATS = 4  # compiles that must all show a finding; fewer, and it is flaky
@@ -108,12 +109,24 @@ def at_node(case: Case, report: Report, rung: Rung | None) -> Report:
     drawn = case.subject.drawn(case.verdict.draw)
     if place is None and drawn is not None:
         backend = case.backend if rung is None else rung.backend()
-        place = _probed(case, lambda: first_diverging(case.subject.gm, drawn.inputs, backend))
+        looks = [
+            lambda: first_diverging(case.subject.gm, drawn.inputs, backend),
+            lambda: wrong_piece(case.subject.gm, drawn.inputs, case.subject.grads, backend),
+        ]
+        if _is_written(case):  # probes of what is written later show that, too
+            looks.reverse()
+        for look in looks:
+            place = place or _probed(case, look)
     notes = tuple(case.notes)
     if place is None:
         return replace(report, notes=notes, compiles=report.compiles + case.compiles)
     found = replace(report, node=place.node, op=place.op, file=place.file, line=place.line, notes=notes)
     return replace(found, compiles=report.compiles + case.compiles)
+
+
+def _is_written(case: Case) -> bool:
+    """Whether what is wrong is what the graph leaves in an input or a buffer."""
+    return case.verdict.worst is not None and case.verdict.worst.output.endswith(AFTERWARDS)
 
 
 def in_aten_graph(case: Case, rung: Rung) -> Place | None:

@@ -5,6 +5,7 @@ All nodes are probed at once. Where that changes what is fused and numbers becom
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +63,7 @@ def first_diverging(gm: GraphModule, inputs: Sequence[Any], backend: Backend) ->
     if any(i < results for i in together):
         first = min((i for i in together if i >= results), default=None)
         if first is not None:
-            return _place(nodes[first - results], together[first])
+            return place_of(nodes[first - results], together[first])
     low, high, found = 0, len(nodes) - 1, None
     while low <= high:
         middle = (low + high) // 2
@@ -71,7 +72,7 @@ def first_diverging(gm: GraphModule, inputs: Sequence[Any], backend: Backend) ->
             found, high = (nodes[middle], one[results]), middle - 1
         else:
             low = middle + 1
-    return None if found is None else _place(*found)
+    return None if found is None else place_of(*found)
 
 
 def judged_apart(subject: Subject, backend: Backend) -> dict[int, Verdict]:
@@ -83,11 +84,14 @@ def judged_apart(subject: Subject, backend: Backend) -> dict[int, Verdict]:
     return {i: judge([sample.of(i, exact)]) for i, name in enumerate(sample.names) if name.startswith("result ")}
 
 
-def _place(node: Node, verdict: Verdict) -> Place:
+def place_of(node: Node, verdict: Verdict) -> Place:
+    """Where a node comes from. One of several results has the name of the operator that gave them."""
     source = node.meta.get("source")
     file, line = "", 0
     if isinstance(source, tuple):
         file, line = str(source[0]), int(source[1])
     elif source is not None:
         file, line = str(source.file), int(source.line)
-    return Place(node.name, str(node.target).removeprefix("aten."), file, line, verdict)
+    maker = node.args[0] if node.target is operator.getitem else node
+    maker = maker if isinstance(maker, Node) and maker.op.startswith("call_") else node
+    return Place(node.name, str(maker.target).removeprefix("aten."), file, line, verdict)

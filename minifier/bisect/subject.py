@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +14,15 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
 from dynamo.graph.lazy import forward_of, lazy_module
+from inductor.targets.cpu.host import spoil_arenas
 from minifier.compare.modes import Draws, Exact, Noisy, NoReference, Recorded, widened
 from minifier.compare.verdict import Sample
 
 Call = Callable[..., Any]
 SEED = 20_000
+AFTERWARDS = " afterwards"  # the end of the name of what is left in an input or a buffer
 MOST_KEPT = 5_000_000  # numbers of one run that are kept for the next question
+MOST_SPOILT, SPOILT = 1 << 22, 4  # bytes of a block, and blocks of each size, that are spoilt before compiled code runs
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Subject:
         self.grads = [isinstance(i, torch.Tensor) and i.requires_grad for i in inputs]
         self.placeholders = [str(n.target) for n in gm.graph.nodes if n.op == "placeholder"]
         self.state = torch.get_rng_state()
+        self.sizes = frozenset(_bytes(n.meta.get("val")) for n in gm.graph.nodes)
         self._drawn: dict[int, Drawn | None] = {}
         self._weights: dict[int, torch.Tensor] = {}
 
@@ -101,7 +105,12 @@ class Subject:
         one.draws = recorded.draws
 
     def compiled(self, call: Call, one: Drawn) -> Seen:
-        """What compiled code gives on a draw. It knows parameters and buffers by identity, so they are put back afterwards."""
+        """What compiled code gives on a draw. It knows parameters and buffers by identity, so they are put back afterwards.
+
+        Memory that it gets holds no results of an earlier run, so that reading what was never written shows.
+        """
+        spoil(self.sizes)
+        spoil_arenas()
         with self._unchanged():
             return self._run(call, one, None)
 
@@ -197,9 +206,9 @@ class Subject:
     def _left(self, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         for name, value in zip(self.placeholders, values, strict=True):
             if isinstance(value, torch.Tensor):
-                yield f"{name} afterwards", value
+                yield name + AFTERWARDS, value
         for name, buffer in self.gm.named_buffers():
-            yield f"{name} afterwards", buffer
+            yield name + AFTERWARDS, buffer
 
     # parameters and buffers
 
@@ -296,6 +305,20 @@ def _copy(value: Any, memory: dict[int, torch.Tensor]) -> Any:
 def kept(value: Any) -> Any:
     """What a run gave, as it is now."""
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def spoil(sizes: Collection[int]) -> None:
+    """Fill free memory with NaN: the blocks of such sizes (bytes) that the allocator hands out next are some of those freed last."""
+    with _disable_current_modes():
+        blocks = [torch.full((n,), 255, dtype=torch.uint8) for n in sizes if 0 < n <= MOST_SPOILT for _ in range(SPOILT)]
+    blocks.clear()
+
+
+def _bytes(value: Any) -> int:
+    """Of a fake tensor; 0 where its sizes are not known."""
+    if not isinstance(value, torch.Tensor) or not all(isinstance(n, int) for n in value.shape):
+        return 0
+    return value.numel() * value.element_size()
 
 
 def _needs(value: Any) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from dynamo.ops.facts import facts_of
+from dynamo.ops.facts import Facts, facts_of
 from minifier.compare import rows
 
 OpOverload = torch._ops.OpOverload
@@ -162,17 +162,28 @@ class Noisy(_Replaying):
         scale = 0.0 if facts.views or facts.shares else rows.roundings(facts.base, args)
         if not scale:
             return op(*args, **kwargs)
-        given = tree_map(self.shaken, args) if scale == rows.SUM and not facts.writes else args
+        statistics = _statistics(facts, args)
+        given = args
+        if scale == rows.SUM and not facts.writes:
+            given = [a if i in statistics else tree_map(self.shaken, a) for i, a in enumerate(args)]
         result = op(*given, **kwargs)
+        if scale == rows.ROUNDING and isinstance(result, torch.Tensor) and not facts.writes and _may_be_exact(facts.base, args):
+            return self.off(result, _unit(result), scale, op(*tree_map(widened, given), **kwargs))
         terms = rows.terms(facts.base, args, result)
+        for i in statistics:
+            with torch.autograd._unsafe_preserve_version_counter(args[i]):
+                self.off(args[i], _unit(args[i]), scale * math.sqrt(terms))
         return tree_map(lambda value: self.off(value, _unit(value), scale * math.sqrt(terms)), result)
 
     def shaken(self, value: Any) -> Any:
         """An operand of a sum: each addend off by a rounding, which is what adding them in another order can do at most on average."""
         return self.off(value.clone(), 0.0, 1.0) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
-    def off(self, value: Any, unit: float, roundings: float) -> Any:
-        """The tensor, changed in place where its numbers are rounded: by `unit`, and by roundings of the type it is computed in."""
+    def off(self, value: Any, unit: float, roundings: float, exact: Any = None) -> Any:
+        """The tensor, changed in place where its numbers are rounded: by `unit`, and by roundings of the type it is computed in.
+
+        `exact` is the same in float64: what is equal to that was not rounded.
+        """
         if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()) or not value.numel():
             return value
         if value.device.type == "meta" or value.layout is not torch.strided or _overlaps(value):
@@ -182,8 +193,25 @@ class Noisy(_Replaying):
         with torch.no_grad():
             wide = value.to(wide_type(value.dtype))
             finite = torch.isfinite(wide)
+            if exact is not None:
+                finite &= wide != exact
             value.copy_(torch.where(finite, wide * noise, wide))
         return value
+
+
+def _may_be_exact(base: str, args: Sequence[Any]) -> bool:
+    """Of whole numbers and halves sums and products are, and quotients with a power of two, in whatever way they are computed."""
+    if not all(isinstance(a, (torch.Tensor, int, float)) for a in args):
+        return False
+    return base in rows.RATIONAL or (base == "div" and isinstance(args[1], (int, float)) and math.frexp(args[1])[0] in (0.5, -0.5))
+
+
+def _statistics(facts: Facts, args: Sequence[Any]) -> tuple[int, ...]:
+    """Which arguments the operator updates, whatever its schema says."""
+    training = facts.training
+    if training is None or training.how == "passes" or not (training.flag < 0 or args[training.flag]):
+        return ()
+    return tuple(i for i in training.statistics if isinstance(args[i], torch.Tensor))
 
 
 def _inside(dtype: torch.dtype) -> torch.dtype:

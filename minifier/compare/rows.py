@@ -44,8 +44,16 @@ FUNCTIONS = words(
 SINGLE = words("add sub rsub mul div sqrt floor_divide true_divide square leaky_relu leaky_relu_backward hardsigmoid hardtanh_backward")
 
 
+# Of the exact ones, those that sum where a flag or a word says so.
+SUMS_IF_TOLD = words("index_put _unsafe_index_put _index_put_impl put scatter")
+SUMMING = ("add", "multiply")
+RATIONAL = words("add sub rsub mul")  # give what the dtype can hold exactly, if it can
+
+
 def roundings(base: str, args: Sequence[Any]) -> float:
     """How far a result may be off by one operation, in units in the last place; of one term for SUM. 0: it is exact."""
+    if base in SUMS_IF_TOLD and (any(a is True for a in args[3:]) or any(isinstance(a, str) and a in SUMMING for a in args)):
+        return SUM
     if base in EXACT:
         return 0.0
     if base in SINGLE:

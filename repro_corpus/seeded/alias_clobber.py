@@ -10,7 +10,7 @@ import dynamo
 
 def model(x, w):
     y = (x * 0.5).cumsum(0)
-    z = y.flip(1) + w
+    z = y.flip(0) + w
     return z.tanh()
 
 

@@ -17,7 +17,7 @@ from minifier.bisect.checking import check
 from minifier.bisect.report import Report, as_text, from_json
 from minifier.compare.modes import Exact, Noisy, Recorded
 from minifier.compare.verdict import Kind
-from tests.minifier.labelled.measuring import Answer, ask, cases, score
+from tests.minifier.labelled.asking import Answer, ask, cases, score
 
 # A selection that runs everywhere: one row of each kind. `test_whole_labelled_set` has all.
 LEGITIMATE = (

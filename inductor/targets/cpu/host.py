@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -193,9 +194,7 @@ class HostWriter:
 
     def finish(self, outputs: list[int]) -> Any:
         recipe = self.recipe
-        inputs = [
-            self.slots.get(name, -1) if recipe.buffers[name].kind == "input" and self.is_used(name) else -1 for name in recipe.inputs
-        ]
+        inputs = [self.slots.get(name, -1) if recipe.buffers[name].kind == "input" and self.is_used(name) else -1 for name in recipe.inputs]
         constants = [(self.slots[name], value) for name, value in recipe.constants.items()]
         constants += [(self.view_slots[v], as_view(recipe.constants[v.buffer], v)) for v in self.constant_views]
         temps = [name for name in recipe.arena if self.in_arena(name)]
@@ -239,7 +238,18 @@ def as_view(base: torch.Tensor, view: View) -> torch.Tensor:
 def new_arena(size: int) -> torch.Tensor:
     """Fresh storage for temporaries, on a cache line."""
     base = torch.empty(size + 64, dtype=torch.uint8)
-    return base[-base.data_ptr() % 64 :]
+    arena = base[-base.data_ptr() % 64 :]
+    _arenas[id(arena)] = arena
+    return arena
+
+
+_arenas: weakref.WeakValueDictionary[int, torch.Tensor] = weakref.WeakValueDictionary()
+
+
+def spoil_arenas() -> None:
+    """Fill all arenas with NaN, so that a kernel that reads what nothing wrote is seen. Only while no program runs."""
+    for arena in list(_arenas.values()):
+        arena.fill_(255)
 
 
 def views_over(views: list[tuple[View, Buffer, int]], base: torch.Tensor) -> tuple[torch.Tensor, ...]:
