@@ -14,6 +14,7 @@ from minifier.source.tree import Path, walk
 
 _WORDS = re.compile(r"[^\W\d]\w*")
 _Definition = (cst.FunctionDef, cst.ClassDef)
+_Function = (cst.FunctionDef, cst.Lambda)
 
 
 class Binding(NamedTuple):
@@ -88,7 +89,7 @@ def _walk_scope(source: Source, scope: Path) -> Iterator[tuple[Path, cst.CSTNode
     for path, node in walk(source.at(scope), scope):
         if inner is not None and path[: len(inner)] == inner:
             continue
-        inner = path if isinstance(node, _Definition) and path != scope else None
+        inner = path if isinstance(node, (cst.ClassDef, *_Function)) and path != scope else None
         yield path, node
 
 
@@ -111,7 +112,7 @@ def loads(source: Source, scope: Path, name: str) -> Iterator[Path]:
     for path, node in walk(source.at(scope), scope):
         if hidden is not None and path[: len(hidden)] == hidden:
             continue
-        hidden = path if isinstance(node, cst.FunctionDef) and path != scope and locals_of(source, path)[name] else None
+        hidden = path if isinstance(node, _Function) and path != scope and locals_of(source, path)[name] else None
         if isinstance(node, cst.Name) and node.value == name and is_load(source, path):
             yield path
 

@@ -231,6 +231,7 @@ EVALUATE = "def batch(n, of=2):\n    return make(n, of), 0\ndef evaluate(model, 
         pytest.param(target_pass, "a, b = f()\ng(b, a)\n", "b = f()\ng(b, b)\n", id="one gets all"),
         pytest.param(statement_pass, "x = 1\na, b = f(x)\ng(a, b)\n", "x = 1\ng(x, x)\n", id="past two targets"),
         pytest.param(inline_pass, "m = net\ndef f(m):\n    m()\nf(m)\n", "def f(m):\n    m()\nf(net)\n", id="parameter of that name"),
+        pytest.param(inline_pass, "x = net\nf(lambda x: x)(x)\n", "f(lambda x: x)(net)\n", id="lambda's own of that name"),
     ],
 )
 def test_what_a_pass_offers(make: Callable[[], Pass[Source]], text: str, offered: str | None) -> None:
