@@ -36,7 +36,6 @@ SHORTER = (("aot", "aot_eager"),)
 KEYS = (
     "status",
     "stage",
-    "culprit",
     "graph",
     "repro",
     "bundle",
