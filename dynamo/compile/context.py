@@ -106,6 +106,8 @@ class Context:
             for state in list(self._states.values()):
                 state.cache.clear()
                 state.cache.mode = _C.Cache.ACTIVE
+                if state.compiles:
+                    state.number = next(_frame_numbers)  # ids of a record are never used twice
                 state.compiles, state.latest = 0, None
 
     def states(self) -> Iterator[CodeState]:
