@@ -41,6 +41,7 @@ class _Strong:
 _graph: Marks[bool] = Marks()  # True: a leaf of the graph; False: never in a graph
 _disabled: Marks[bool] = Marks()  # value: recursive
 _constant: Marks[bool] = Marks()
+_reasons: Marks[str] = Marks()  # of disabled functions
 
 
 def mark_allowed(fn: Any) -> Any:
@@ -61,9 +62,11 @@ def _mark_each(fn: Any, verdict: bool) -> Any:
     return fn
 
 
-def mark_disabled(fn: object, recursive: bool = True) -> None:
-    """Run `fn` natively; with `recursive` also everything it calls."""
+def mark_disabled(fn: object, recursive: bool = True, reason: str = "") -> None:
+    """Run `fn` natively; with `recursive` also everything it calls. `reason` is what the user says about it."""
     _disabled.put(fn, recursive)
+    if reason:
+        _reasons.put(fn, reason)
 
 
 def mark_constant(fn: object) -> None:
@@ -79,6 +82,11 @@ def allowed(fn: object) -> bool | None:
 def disabled(fn: object) -> bool | None:
     """None when not disabled, else whether the mark is recursive."""
     return _disabled.get(fn)
+
+
+def reason(fn: object) -> str:
+    """Why it is disabled, '' when nobody said."""
+    return _reasons.get(fn) or ""
 
 
 def constant(fn: object) -> bool:

@@ -318,6 +318,24 @@ def test_reset_forgets():
     assert len(backend.graphs) == 2
 
 
+def test_ids_are_not_used_again_after_a_reset():
+    fast = dynamo.compile(double_sin, backend="eager")
+    with session() as store:
+        fast(torch.ones(2))
+        dynamo.reset()
+        fast(torch.ones(2))
+
+    assert len({e.compile_id for e in store.events if isinstance(e, events.CompileStarted)}) == 2
+
+
+def test_a_break_tells_why_a_function_is_disabled():
+    table = dynamo.disable(lambda x: x + 1, reason="calls a C library")
+    with session() as store:
+        dynamo.compile(lambda x: table(x * 2), backend="eager")(torch.ones(2))
+
+    assert [e.reason.endswith("is disabled (calls a C library)") for e in store.events if isinstance(e, events.GraphBroke)] == [True]
+
+
 def test_run_is_frozen_and_tells_what_it_missed():
     backend = recorder()
     fast = dynamo.compile(double_sin, backend=backend)

@@ -109,10 +109,10 @@ def optimize_assert(backend: Any = "inductor", *args: Any, **kwargs: Any) -> Any
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True) -> Any:
-    """`torch.compiler.disable`. `wrapping` is for torch's own use; `reason` is for readers of the script."""
+    """`torch.compiler.disable`. `wrapping` is for torch's own use."""
     if fn is None:
-        return functools.partial(disable, recursive=recursive)
-    return api().disable(fn, recursive=recursive)
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    return api().disable(fn, recursive=recursive, reason=reason)
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:

@@ -152,7 +152,7 @@ def optimize_assert(backend: str | Backend = "inductor", **kwargs: Any) -> Optim
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Run `fn` in eager: with everything it calls, or (recursive=False) only its own frame. Usable as a decorator.
 
-    Inside a compiled function a call of it is a graph break.
+    Inside a compiled function a call of it is a graph break, which tells `reason`.
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
@@ -162,25 +162,25 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
         fn = fn.fn
     if isinstance(fn, torch.nn.Module):
         forward = fn.forward
-        fn.forward = disable(forward, recursive)
+        fn.forward = disable(forward, recursive, reason=reason)
         return fn
     if isinstance(fn, type):
         for name in ("__call__", "forward"):
             if name in fn.__dict__:
-                setattr(fn, name, disable(fn.__dict__[name], recursive))
+                setattr(fn, name, disable(fn.__dict__[name], recursive, reason=reason))
         return fn
     if not callable(fn):
         raise TypeError(f"can't disable a {type(fn).__name__}: it is not callable")
     if not recursive:
         target = fn.__func__ if isinstance(fn, types.MethodType) else fn
-        marks.mark_disabled(target, recursive=False)
+        marks.mark_disabled(target, False, reason or "")
         return fn
 
     @functools.wraps(fn)
     def eager(*args: Any, **kwargs: Any) -> Any:
         return _C.disabled_call(fn, args, kwargs)
 
-    marks.mark_disabled(eager, recursive=True)
+    marks.mark_disabled(eager, True, reason or "")
     return eager
 
 

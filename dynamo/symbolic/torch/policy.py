@@ -163,7 +163,8 @@ def mark_of(obj: Any) -> str:
 
 def refusal(obj: Any, mark: str) -> tuple[str, str]:
     """Id of the break and the thing at hand, for a function that the user keeps out of graphs."""
-    return "DD021", f"{getattr(obj, '__qualname__', repr(obj))} {REFUSALS[mark]}"
+    why = marks.reason(obj)
+    return "DD021", f"{getattr(obj, '__qualname__', repr(obj))} {REFUSALS[mark]}" + (f" ({why})" if why else "")
 
 
 def _optimizer_under_mark(obj: Any) -> types.FunctionType | None:
