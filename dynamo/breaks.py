@@ -154,7 +154,7 @@ _ROWS: tuple[Reason, ...] = (
     ),
     Reason(
         "DD022",
-        "object with torch-function overrides or other torch machinery",
+        "torch machinery that acts outside of graphs",
         "torch transforms (`vmap`, `grad`, hooks on the engine, `backward()`) act outside of the captured graph.",
         "call it outside of the compiled function.",
         "loss.backward()   # runs between graphs",

@@ -46,7 +46,9 @@ FOLLOW_PATH = str(Path(__file__).parent / "follow")
 
 @dataclass(frozen=True)
 class Request:
-    """What to run. `script` is a file, or `-m` or `-c` with the module or the code as first of `args`, as for Python itself.
+    """What to run.
+
+    `script` is a file, `-` for standard input, or as for Python itself `-m` or `-c` with the module or the code as first of `args`.
 
     `backend` '' keeps what the script asks for; `internals` keeps our frames in tracebacks.
     `overlay`: other files that are read in the place of some of the program's, which keep their names.
@@ -61,7 +63,7 @@ class Request:
 
     @property
     def is_file(self) -> bool:
-        return self.script not in ("-m", "-c")
+        return self.script not in ("-m", "-c", "-")
 
 
 class Child:

@@ -141,13 +141,13 @@ def _ending(run: Callable[..., int]) -> Callable[..., None]:
 
 
 def _arranged(arguments: list[str]) -> list[str]:
-    """What option parsers do not know: `-m` and `-c` stand for SCRIPT as under Python itself, and what stands behind a record is ours, as
-    it takes no arguments."""
+    """What option parsers do not know: `-m`, `-c` and `-` stand for SCRIPT as under Python itself, and what stands behind a record is ours,
+    as it takes no arguments."""
     command = next((c for c in COMMANDS if arguments and c.name == arguments[0]), None)
     if command is None or command.context is not SCRIPT_LAST:
         return arguments
     for position, argument in enumerate(arguments[1:], 1):
-        if argument in ("-m", "-c"):
+        if argument in ("-m", "-c", "-"):
             return [*arguments[:position], "--", *arguments[position:]]
         if argument.startswith("-") or arguments[position - 1] in _VALUED:
             continue

@@ -1,8 +1,9 @@
-"""What is run as `__main__`: a file, a module (`-m`) or code (`-c`), each with `sys.argv` and `sys.path` as Python sets them up."""
+"""What is run as `__main__`: a file, a module (`-m`), code (`-c`) or standard input (`-`), with `sys.argv` and `sys.path` as Python has."""
 
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import os
 import sys
 from collections.abc import Callable
@@ -19,11 +20,12 @@ from tui.overlay import Overlay
 
 @dataclass(frozen=True)
 class Program:
-    """`code` compiles it; what is wrong with it is raised there. `shown` is its name in the record."""
+    """`code` compiles it; what is wrong with it is raised there. `shown` is its name in the record, `name` that of a module."""
 
     module: ModuleType
     code: Callable[[], CodeType]
     shown: str
+    name: str = ""
 
 
 def prepare(request: Request, root: str) -> Program:
@@ -74,7 +76,7 @@ def _module(request: Request) -> Program:
         found: CodeType = loader.get_code(spec.name)
         return found
 
-    return Program(module, code, sys.argv[0])
+    return Program(module, code, sys.argv[0], request.args[0])
 
 
 def _spec_of(name: str) -> ModuleSpec:
@@ -100,7 +102,20 @@ def _code(request: Request) -> Program:
     return Program(_main(), lambda: compile(text, "<string>", "exec", dont_inherit=True), "-c")
 
 
-_KINDS: dict[str, Callable[[Request], Program]] = {"file": _file, "-m": _module, "-c": _code}
+def _stdin(request: Request) -> Program:
+    sys.argv[:] = ["-", *request.args]
+    _first_path("")
+    return Program(_main(), _read_code, "-")
+
+
+def _read_code() -> CodeType:
+    """All of standard input. Its lines go to `linecache`, from where excerpts are taken."""
+    text = sys.stdin.read()
+    linecache.cache["<stdin>"] = (len(text), None, text.splitlines(keepends=True), "<stdin>")
+    return compile(text, "<stdin>", "exec", dont_inherit=True)
+
+
+_KINDS: dict[str, Callable[[Request], Program]] = {"file": _file, "-m": _module, "-c": _code, "-": _stdin}
 
 
 def _main(**values: object) -> ModuleType:

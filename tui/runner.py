@@ -45,7 +45,7 @@ def main(started: frozenset[str]) -> NoReturn:
     _follow_others(request, root, folder, current.began)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
     main_module = programs.prepare(request, root)
-    store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine))
+    store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine, main_module.name))
     _ENGINES[request.engine](request)
     code, error, place = run(request, main_module, root, started)
     store.emit(RunEnded(code, error, *place))
@@ -95,7 +95,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
     try:
         _execute(main_module)
     except SystemExit as e:
-        return _exit_code(e), "", NOWHERE
+        return _exit_code(e), "", tracebacks.place(e)
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED), "interrupted", NOWHERE
     except BaseException as e:  # noqa: BLE001 whatever the script lets through ends it, as in Python

@@ -94,7 +94,7 @@ def check_request(request: Request) -> None:
     _check_configuration()
     if request.is_file:
         check_script(request.script)
-    elif not request.args:
+    elif request.script != "-" and not request.args:
         raise CliError("CL008", f"{request.script}: name what to run, as for python {request.script}")
     elif request.script == "-c":
         check_code(request.args[0], "<string>")
@@ -231,7 +231,7 @@ def narrate(outcome: Outcome) -> None:
 
 def _nothing(outcome: Outcome) -> str:
     return (
-        f"nothing was compiled: {outcome.run.script} never called a compiled function; "
+        f"nothing was compiled: {outcome.run.title} never called a compiled function; "
         "decorate one with `torch.compile` or `dynamo.compile` and call it"
     )
 

@@ -154,7 +154,7 @@ def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tup
             return convert(ctx, fn, state, inputs, compile_id)
     except GraphBreakError as e:
         keep_frame(fn, inputs, e, ctx.fullgraph)
-        emit(events.CompileEnded(compile_id, "error", str(e).splitlines()[0]))
+        emit(events.CompileEnded(compile_id, "error", str(e).splitlines()[0], e.id, *e.broke.span[:2]))
         raise
     except Uncapturable as e:
         state.cache.mode = _C.Cache.SKIP

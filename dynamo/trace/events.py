@@ -22,12 +22,14 @@ class Event:
 
 @dataclass(frozen=True)
 class RunStarted(Event):
-    """The first event of a run. `argv` begins with the script as it was named; `versions` by distribution, `python` among them."""
+    """The first event of a run. `argv` begins with the script as it was named; `versions` by distribution, `python` among them;
+    `module` is what followed `-m`."""
 
     argv: tuple[str, ...]
     cwd: str
     versions: dict[str, str]
     engine: str = "dynamo"
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,8 @@ class CompileStarted(Event):
 class CompileEnded(Event):
     """outcome: ok (one graph, returns), break (ends in a graph break), empty (no tensor ops), skipped, error.
 
-    After a break `detail` says at what, `id`, `file` and `line` why and where: also where the program raised, which is no graph break.
+    After a break `detail` says at what, `id`, `file` and `line` why and where: also where the program raised, which is no graph break,
+    and where `fullgraph=True` refused one, which is an error.
     """
 
     compile_id: str

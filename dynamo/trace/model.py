@@ -116,6 +116,7 @@ class Run:
         self.argv: tuple[str, ...] = ()
         self.cwd = ""
         self.versions: dict[str, str] = {}
+        self.module = ""
         self.engine = "dynamo"
         self.exit: int | None = None
         self.live = True  # a stored record without an end is cut off, not running
@@ -142,7 +143,7 @@ class Run:
         ROWS[type(event)].take(self, event)
 
     def begin(self, e: ev.RunStarted) -> None:
-        self.argv, self.cwd, self.versions, self.engine = e.argv, e.cwd, e.versions, e.engine
+        self.argv, self.cwd, self.versions, self.engine, self.module = e.argv, e.cwd, e.versions, e.engine, e.module
 
     def end(self, e: ev.RunEnded) -> None:
         self.exit, self.error, self.ended_at = e.exit, e.error, e.t
@@ -177,6 +178,13 @@ class Run:
     @property
     def script(self) -> str:
         return self.argv[0] if self.argv else ""
+
+    @property
+    def title(self) -> str:
+        """What was run, as it was named."""
+        if self.module:
+            return f"-m {self.module}"
+        return "standard input" if self.script == "-" else self.script
 
     @property
     def script_file(self) -> str:
