@@ -77,7 +77,6 @@ def test_every_failure_has_its_exception_and_line() -> None:
         ("compiler", "RuntimeError: no kernel for aten.foo", "", 2),
         ("script", "ValueError: bad shape", "train.py:11", 1),
         ("compile", "the compile failed", "train.py:5", 1),
-        ("step", "ValueError: bad shape", "train.py:11", 1),
     }
 
 

@@ -27,12 +27,16 @@ class _Found:
     compiled: bool
     engine: str
 
-    def has_failure(self, *kinds: str) -> bool:
-        return any(f.kind in kinds for f in self.failures)
+    @property
+    def can_minify(self) -> bool:
+        """A break that `fullgraph=True` refused has its line already."""
+        return any(f.kind == "compiler" or (f.kind == "compile" and not f.id) for f in self.failures)
 
     @property
     def break_id(self) -> str:
-        return max(self.breaks, key=lambda b: b.count).id if self.breaks else ""
+        if self.breaks:
+            return max(self.breaks, key=lambda b: b.count).id
+        return next((f.id for f in self.failures if f.kind == "compile"), "")
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,8 @@ class _Row:
 
 
 _ROWS = (
-    _Row(lambda f: f.has_failure("compiler", "compile"), "minify {target}", "the smallest graph that still fails, as a script"),
-    _Row(lambda f: bool(f.breaks), "breaks {target}", "every break with its stack, why, and what to write instead"),
+    _Row(lambda f: f.can_minify, "minify {target}", "the smallest graph that still fails, as a script"),
+    _Row(lambda f: bool(f.breaks), "breaks {target}", "each break: stack, reason, what to write instead"),
     _Row(lambda f: f.break_id.startswith(("DD", "GB")), "explain --code {id}", "the page of {id}"),
     _Row(lambda f: bool(f.recompiles), "recompiles {target}", "every recompile with all values"),
     _Row(lambda f: f.compiled, "graphs {target}", "what was captured, with shapes and lines"),

@@ -82,7 +82,7 @@ def _place(run: Run, found: list[ev.GraphBroke]) -> BreakPlace:
         first.explanation,
         first.hint,
         tuple(_stack_line(entry) for entry in first.stack),
-        peer_says.about_break(first.id) if run.engine == "dynamo" else "",
+        peer_says.about_break(first.id, first.reason) if run.engine == "dynamo" else "",
     )
 
 

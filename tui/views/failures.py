@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynamo.trace.model import Run, short
 from tui.views import names
-from tui.views.page import Page
+from tui.views.page import Page, cleaned
 
 
 @dataclass(frozen=True)
 class Failure:
     """kind: script, compiler, compile (a compile that ended in an error) or step (what raised at the end of a graph). `error` is the
-    exception, `where` the function it belongs to, `file` and `line` its place."""
+    exception, `where` the function it belongs to, `file` and `line` its place, `source` that line."""
 
     kind: str
     error: str
@@ -22,6 +22,7 @@ class Failure:
     line: int = 0
     count: int = 1
     id: str = ""
+    source: str = ""
 
     @property
     def at(self) -> str:
@@ -29,20 +30,24 @@ class Failure:
 
 
 def failures(run: Run) -> tuple[Failure, ...]:
-    """The compiler's own first: what they hit ran uncompiled."""
+    """The compiler's own first: what they hit ran uncompiled. The step in which the script's own failure was raised is not told again."""
     found: Counter[Failure] = Counter()
     for e in run.internal_errors:
         found[Failure("compiler", f"{e.error}: {e.message}".split("\n", 1)[0], f"{e.where} (raised at {e.raised_at})", id=e.id)] += 1
     if run.error and run.error != "interrupted":
-        found[Failure("script", run.error, run.script, run.error_file, run.error_line)] += 1
+        found[Failure("script", run.error, run.title, run.error_file, run.error_line)] += 1
     for item in run.compiles.values():
         function = names.function_of(run, item)
         if item.outcome == "error":
-            found[Failure("compile", item.detail or "the compile failed", function.title, function.file, function.line)] += 1
+            place = (item.broke_file, item.broke_line) if item.broke_file else (function.file, function.line)
+            error = (item.detail or "the compile failed").split("\n", 1)[0].removesuffix(f" [{item.broke_id}]")
+            found[Failure("compile", error, function.title, *place, id=item.broke_id)] += 1
         elif item.outcome == "break" and not item.breaks:
             place = (item.broke_file, item.broke_line) if item.broke_file else (function.file, function.resumes or function.line)
+            if place == (run.error_file, run.error_line):
+                continue
             found[Failure("step", names.value(item.detail, item) or "the program raised", function.title, *place, id=item.broke_id)] += 1
-    return tuple(Failure(**{**vars(f), "count": count}) for f, count in found.items())
+    return tuple(replace(f, count=count, source=cleaned(run.source_line((f.file, f.line)).strip())) for f, count in found.items())
 
 
 _TITLES = {
@@ -58,4 +63,6 @@ def lines(failure: Failure, page: Page) -> list[str]:
     head = f"{page.paint(failure.error, 'red')}{times}"
     tag = f"[{failure.id}] " if failure.id else ""
     at = f" at {failure.at}" if failure.at else ""
-    return [page.clip(f"{tag}{head}", 2), page.clip(f"  {_TITLES[failure.kind]}: {failure.where}{at}", 2)]
+    where = "" if failure.at.startswith(f"{short(failure.where)}:") else f": {failure.where}"
+    out = [page.clip(f"{tag}{head}", 2), page.clip(f"  {_TITLES[failure.kind]}{where}{at}", 2)]
+    return [*out, page.clip(f"  {failure.line:>7} | {failure.source}", 2)] if failure.source else out

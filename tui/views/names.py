@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ _TORCH_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<name>\w+?)_at_(?P<line>\
 _ON_STACK = re.compile(r"___stack(\d+)")
 _STACK_ENTRY = re.compile(r"(?P<file>.+):(?P<line>\d+) (?P<name>.+)$")
 _MODULE_CALL = ".__call__"
+_MODULE_COMPILED = "Module._call_impl"  # what `module.compile()` compiles
 _BEFORE_BREAK = "a value from before the break"
 
 # Paths of guards, step by step: pattern and what a program writes for it.
@@ -36,6 +38,10 @@ _OPERATORS = {
 # What is computed of a number: the function, the arguments in front of it and behind it.
 _COMPUTED = re.compile(r"(?P<fn>\w+)\(\((?P<before>[^()]*)\), \((?P<after>[^()]*)\)\)\((?P<of>[^()]*)\)")
 _SHIFTED = re.compile(r"(?<![\w)\]])(?P<sign>[+-])(?P<by>\d+)\((?P<of>[^()]*)\)")
+_PYBIND = re.compile(r"\b(?:builtin )?pybind11_detail_function_record_\w+\.")
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
+_HEADER = 40  # lines that the head of a method may have
+_HEAD = re.compile(r"\s*def \w+\(.*?\)\s*(?:->[^:\n]+)?:(?=\s*(?:#.*)?\n)", re.DOTALL)
 _MANGLED = re.compile(r"___dict____(?:modules|parameters|buffers)_")
 
 
@@ -66,12 +72,38 @@ def function_of(run: Run, frame: Frame | Compile) -> Function:
         return Function(found["name"], frame.file, frame.line, int(found["line"]))
     resumes = (first.resumes or _broke_at(run, first)) if first is not None and first.is_resume else 0
     name, place = beginning(frame.name), (frame.file, frame.line)
-    if name.endswith(_MODULE_CALL) and "def forward(" in run.source_line(place):
-        name = name.removesuffix(_MODULE_CALL) + ".forward"
+    if name.endswith(_MODULE_CALL):
+        forward = name.removesuffix(_MODULE_CALL) + ".forward"
+        inner = (forward, place) if "def forward(" in run.source_line(place) else _wrapped(compiles, frame.file)
+        name, place = inner if inner is not None and inner[0] == forward else (name, place)
+    if name == _MODULE_COMPILED:
+        name, place = _wrapped(compiles, frame.file) or (name, place)
     if "<locals>" in name:
         inner = _wrapped(compiles) if _WRAPPERS.search(name) else None
         name, place = inner if inner is not None else (name.rpartition("<locals>.")[2], place)
     return Function("lambda" if name == "<lambda>" else name, place[0], place[1], resumes)
+
+
+def by_parameter(text: str, run: Run, function: Function) -> str:
+    """A value of a guard on `*args` of a module's call, with the name that `forward` has for it: `args[0].size(0)` is `x.size(0)`."""
+    if "args[" not in text or not function.name.endswith(".forward"):
+        return text
+    names = _parameters("\n".join(run.source(function.file)[function.line - 1 : function.line + _HEADER]))
+    return _ARGUMENT.sub(lambda m: names[int(m[1])] if int(m[1]) < len(names) else m[0], text)
+
+
+@lru_cache(maxsize=256)
+def _parameters(text: str) -> tuple[str, ...]:
+    """Positional parameters behind `self` of the method that the text begins with; none where it begins with something else."""
+    header = _HEAD.match(text)
+    if header is None:
+        return ()
+    try:
+        method = ast.parse(header[0].strip() + " pass").body[0]
+    except SyntaxError:
+        return ()
+    found = [*method.args.posonlyargs, *method.args.args] if isinstance(method, ast.FunctionDef) else []
+    return tuple(a.arg for a in found[1:])
 
 
 def _broke_at(run: Run, item: Compile) -> int:
@@ -80,28 +112,29 @@ def _broke_at(run: Run, item: Compile) -> int:
     return parent.breaks[-1].line if parent is not None and parent.breaks else 0
 
 
-def _wrapped(compiles: list[Compile]) -> tuple[str, Place] | None:
-    """The outermost function with a name of its own that everything in these compiles was called by."""
-    seen: Counter[tuple[str, str, int]] = Counter()
+def _wrapped(compiles: list[Compile], passing: str = "") -> tuple[str, Place] | None:
+    """The outermost function with a name of its own that everything in these compiles was called by, none of the file `passing`."""
+    seen: Counter[tuple[str, str]] = Counter()
+    first = 0 if passing else 1
     compiles = compiles[:1]  # the others are of the same code
     stacks = [n.stack for c in compiles for g in c.graphs if g.stage == CAPTURE for n in g.nodes]
     stacks += [b.stack for c in compiles for b in c.breaks]
     for stack in stacks:
-        for entry in stack[1:]:
+        for entry in stack[first:]:
             found = _STACK_ENTRY.match(entry)
-            if found and "<locals>" not in found["name"]:
-                seen[found["name"], found["file"], 0] += 1
+            if found and "<locals>" not in found["name"] and found["file"] != passing:
+                seen[found["name"], found["file"]] += 1
                 break
     if not seen:
         return None
-    name, file, _ = seen.most_common(1)[0][0]
-    lines = [int(f["line"]) for s in stacks for e in s[1:] if (f := _STACK_ENTRY.match(e)) and f["name"] == name and f["file"] == file]
+    name, file = seen.most_common(1)[0][0]
+    lines = [int(f["line"]) for s in stacks for e in s[first:] if (f := _STACK_ENTRY.match(e)) and f["name"] == name and f["file"] == file]
     return name, (file, min(lines))
 
 
 def value(text: str, item: Compile | None = None) -> str:
     """A source of a guard, or a text that names some, as the program would write it. `item`: the compile whose stack it may read."""
-    text = _written(text)
+    text = _PYBIND.sub("", _written(text))
     return _ON_STACK.sub(lambda m: _stack_item(int(m[1]), item), text) if "___stack" in text else text
 
 

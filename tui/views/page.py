@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,20 @@ def columns(rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> list[st
 def _cell(text: str, width: int, right: bool) -> str:
     gap = " " * (width - length(text))
     return gap + text if right else text + gap
+
+
+def continued(command: str, width: int) -> list[str]:
+    """A command of a shell in lines that fit, as far as its words allow."""
+    if len(command) <= width:
+        return [command]
+    lines = [""]
+    for word in map(shlex.quote, shlex.split(command)):
+        longer = f"{lines[-1]} {word}".lstrip(" ") if len(lines) == 1 else f"{lines[-1]} {word}"
+        if len(longer) <= width - 2:
+            lines[-1] = longer
+        else:
+            lines.append(f"   {word}")
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def folded(lines: Sequence[str], marker: str = " x {}") -> list[str]:

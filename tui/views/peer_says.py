@@ -40,22 +40,34 @@ BREAKS: dict[str, Peer] = {
     "DD026": Peer(("GB0039",), "stops at its limit too"),
     "DD027": Peer(("GB0125", "GB0206", "GB0225")),
 }
+# Breaks of one id at which torch does several things: what ours says of the callee, and torch there. Where no row fits, nothing is known.
+CALLEES: dict[str, tuple[tuple[re.Pattern[str], str], ...]] = {
+    "DD022": (
+        (re.compile(r"\bbackward$|autograd\.grad$"), "breaks here too (GB0123)"),
+        (re.compile(r"\bretain_grad$"), "breaks here too (GB0108)"),
+        (re.compile(r"\btorch\.(?:_higher_order_ops|func|_functorch)\b|\b\w+HOP\b"), "captures it as part of the graph"),
+    ),
+}
 OURS: dict[str, str] = {torch_id: ours for ours, peer in reversed(BREAKS.items()) for torch_id in peer.ids}
 
-_TWICE = "compiles twice: from the second {} on it is symbolic"
+_TWICE = "makes it symbolic from the second {} on, unless it may not (dynamic=False)"
 RECOMPILES: dict[str, str] = {
     "number": _TWICE.format("value"),
+    "flag": "recompiles too",
     "size": _TWICE.format("size"),
     "object": "recompiles too",
     "dtype": "recompiles too",
+    "rank": "recompiles too",
     "type": "recompiles too",
     "global state": "recompiles too",
     "length": "recompiles too",
 }
 
 
-def about_break(reason_id: str) -> str:
-    """One line on what torch.compile does with a break of that id, or '' where that is not known."""
+def about_break(reason_id: str, reason: str) -> str:
+    """One line on what torch.compile does with a break of that id at what `reason` says, or '' where that is not known."""
+    if reason_id in CALLEES:
+        return next((says for pattern, says in CALLEES[reason_id] if pattern.search(reason)), "")
     peer = BREAKS.get(reason_id)
     return f"{peer.says} ({peer.ids[0]})" if peer else ""
 

@@ -12,6 +12,7 @@ from tui.views import names, peer_says
 from tui.views.page import Page
 
 _SHOWN = 3  # values at the beginning of a long list
+_FLAG = "True|False"
 _NUMBER = r"-?\d[\w.+-]*|True|False|inf|nan"
 
 
@@ -35,6 +36,12 @@ CAUSES = (
         "{of}.size({dim})",
         "pad it to a few fixed sizes",
     ),
+    Cause(
+        "flag",
+        re.compile(rf"(?P<of>[^()]+?): expected == (?P<old>{_FLAG}), got (?P<new>{_FLAG})$"),
+        "{of}",
+        "set it before the first call and keep it",
+    ),
     Cause("number", re.compile(rf"(?P<of>.+?): expected == (?P<old>{_NUMBER}), got (?P<new>{_NUMBER})$"), "{of}", "make it a tensor"),
     Cause("number", re.compile(rf"(?P<of>L\[.+?) == (?P<old>{_NUMBER})(?P<new>)\s*(?:#.*)?$"), "{of}", "make it a tensor"),
     Cause(
@@ -42,6 +49,12 @@ CAUSES = (
         re.compile(r"(?P<of>.+?): expected == (?P<old>.+?), got (?P<new>.+)$"),
         "{of}",
         "keep it fixed, or compile one function per value",
+    ),
+    Cause(
+        "rank",
+        re.compile(r"(?:tensor )?(?P<of>.+?): rank: expected (?P<old>\d+), got (?P<new>\d+)"),
+        "{of}.dim()",
+        "give it one number of dimensions",
     ),
     Cause(
         "dtype",
@@ -59,7 +72,7 @@ CAUSES = (
     Cause("type", re.compile(r"(?P<of>.+?): expected type is (?P<old>.+?), got (?P<new>.+)$"), "type of {of}", "pass one type"),
     Cause(
         "global state",
-        re.compile(r"global state:? ?(?P<of>.*?):? ?expected (?P<old>.+?), got (?P<new>.+)$"),
+        re.compile(r"global state(?: changed)?:? ?(?P<of>.*?):? ?expected (?P<old>.+?), got (?P<new>.+)$"),
         "{of}",
         "call it under one setting of grad mode, autocast and the like",
     ),
@@ -160,7 +173,7 @@ def _groups(run: Run) -> list[Group]:
         item = run.compiles[r.compile_id]
         change = read(r.reason, item)
         frame = r.compile_id.split("/")[0]
-        aspect = "" if change.kind in ("number", "value") else f"{change.kind} {change.what}"
+        aspect = "" if change.kind in ("number", "flag", "value") else f"{change.kind} {change.what}"
         group = found.setdefault((frame, change.root, aspect), _Gathered(names.function_of(run, item)))
         group.recompiles.append(r)
         group.changes += [read(line, item) for line in dict.fromkeys((r.reason, *r.failures))]
@@ -199,7 +212,8 @@ def _group(run: Run, gathered: _Gathered) -> Group:
     ids = tuple(r.compile_id for r in gathered.recompiles)
     peer = peer_says.RECOMPILES.get(main.kind, "") if run.engine == "dynamo" else ""
     counts = (len(ids), len(frame.compiles), 0)
-    return Group(gathered.function.title, *place, main.kind, main.what, _values(same), *counts, main.fix, limit, peer, ids)
+    what = names.by_parameter(main.what, run, gathered.function)
+    return Group(gathered.function.title, *place, main.kind, what, _values(same), *counts, main.fix, limit, peer, ids)
 
 
 def _most_telling(changes: list[_Change]) -> _Change:

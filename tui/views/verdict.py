@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dynamo.trace.model import Compile, Frame, Run, plural, short
+from dynamo.trace.model import Compile, Frame, Run, plural, process_key, short
 from tui.views import advice, breaks, failures, kernels, names, recompiles, timeline
 from tui.views.advice import Step
 from tui.views.breaks import BreakPlace
 from tui.views.failures import Failure
-from tui.views.page import HEIGHT, Page, Section, columns, fitted
+from tui.views.page import HEIGHT, Page, Section, columns, continued, fitted, length
 from tui.views.recompiles import Group, Limit
 
 _WORDS = {"break": "ends in a graph break", "step": "raised"}
@@ -18,7 +18,9 @@ _WORDS = {"break": "ends in a graph break", "step": "raised"}
 
 @dataclass(frozen=True)
 class Compiled:
-    """One function of the program, its parts after breaks counted in. `status` is the worst of its compiles."""
+    """One function of the program, its parts after breaks counted in. `status` is the worst of its compiles; `processes` are those that
+    the script started and that compiled it.
+    """
 
     name: str
     file: str
@@ -30,6 +32,7 @@ class Compiled:
     ops: int
     cached: int
     seconds: float
+    processes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def verdict(run: Run, target: str = "") -> Verdict:
     found_failures = failures.failures(run)
     compiled = functions(run)
     return Verdict(
-        run.script,
+        run.title,
         run.argv,
         run.engine,
         state(run),
@@ -130,7 +133,13 @@ def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compi
         sum(g.ops for g in captured),
         sum(c.is_cached for c in whole),
         _wall(whole),
+        _processes(run, frames),
     )
+
+
+def _processes(run: Run, frames: list[Frame]) -> tuple[str, ...]:
+    keys = {process_key(f.id) for f in frames}
+    return tuple(f"rank {p.rank}" if p.rank >= 0 else f"pid {p.pid}" for p in run.processes if p.key in keys)
 
 
 def _wall(compiles: Iterable[Compile]) -> float:
@@ -151,7 +160,16 @@ def _slowest(run: Run) -> Slowest | None:
 def _headline(
     run: Run, compiled: tuple[Compiled, ...], broke: tuple[BreakPlace, ...], again: recompiles.Recompiles, failed: tuple[Failure, ...]
 ) -> str:
-    """The worst first: a failure, a limit, a break, a recompile; otherwise that all is well."""
+    """The worst first: a failure, a limit, a break, a recompile; otherwise that all is well. First, an exit code that nothing explains."""
+    said = _finding(run, compiled, broke, again, failed)
+    silent = run.exit not in (None, 0) and not run.error
+    at = f" at {short(run.error_file)}:{run.error_line}" if run.error_file and "site-packages" not in run.error_file else ""
+    return f"the script ended itself with exit code {run.exit}{at}; {said}" if silent else said
+
+
+def _finding(
+    run: Run, compiled: tuple[Compiled, ...], broke: tuple[BreakPlace, ...], again: recompiles.Recompiles, failed: tuple[Failure, ...]
+) -> str:
     serious = [f for f in failed if f.kind != "step"]
     if serious:
         return f"{_WHO[serious[0].kind]}: {serious[0].error}" + (f" at {serious[0].at}" if serious[0].at else "")
@@ -170,7 +188,16 @@ def _headline(
         return f"{most_again.function} is compiled {plural(most_again.compiles, 'time')} because {most_again.what} changes"
     if failed:
         return f"a step of {failed[0].where} raised: {failed[0].error}"
-    return f"compiled whole: {plural(len(compiled), 'function')}, {plural(len(run.graphs), 'graph')}, no breaks, no recompiles"
+    where = f" ({_where(tuple(dict.fromkeys(p for c in compiled for p in c.processes)))})" if any(c.processes for c in compiled) else ""
+    return f"compiled whole: {plural(len(compiled), 'function')}, {plural(len(run.graphs), 'graph')}, no breaks, no recompiles{where}"
+
+
+def _where(processes: tuple[str, ...]) -> str:
+    """`in ranks 0, 1` or `in 2 child processes`."""
+    ranks = [p.removeprefix("rank ") for p in processes if p.startswith("rank ")]
+    if ranks:
+        return f"in rank{'s' * (len(ranks) != 1)} {', '.join(ranks)}"
+    return f"in {len(processes)} child process{'es' * (len(processes) != 1)}"
 
 
 _WHO = {"compiler": "the compiler itself failed", "script": "the script failed", "compile": "a compile failed"}
@@ -191,7 +218,7 @@ def lines(found: Verdict, page: Page, height: int = HEIGHT) -> list[str]:
         Section(_recompiles_title(found), [recompiles.short_lines(g, page) for g in found.recompiles], _command(found, "recompiles"), 2.0),
         Section("time", [[line] for line in _time(found)]),
         Section("notes", [[n] for n in found.notes], "--json", 0.5),
-        Section("next", [[row] for row in columns([(s.command, s.why) for s in found.next])], weight=9.0),
+        Section("next", _next_rows(found, page), weight=9.0),
     ]
     if not page.full:
         fitted(sections, height - len(head))
@@ -226,8 +253,21 @@ def _compiled_rows(found: Verdict, page: Page) -> list[list[str]]:
         facts += [f"{plural(c.parts, 'part')} after breaks"] if c.parts else []
         facts += [plural(c.graphs, "graph"), plural(c.ops, "op")] if c.graphs else ["no tensor operations"] if c.status == "empty" else []
         facts += [f"{c.cached} cached"] if c.cached else []
+        facts += [_where(c.processes)] if c.processes else []
         rows.append((f"{_GLYPHS.get(c.status, ' ')} {c.name}", f"{short(c.file)}:{c.line}", f"{c.seconds:.2f} s", ", ".join(facts)))
     return [[row] for row in columns(rows, right=(2,))]
+
+
+def _next_rows(found: Verdict, page: Page) -> list[list[str]]:
+    """Commands to paste are never cut: one that is too long goes on in the next line, as in a shell, and has no explanation beside it."""
+    room = page.width - 2
+    padded = max((length(s.command) for s in found.next), default=0)
+    if padded + _WHY <= room:
+        return [[row] for row in columns([(s.command, s.why) for s in found.next])]
+    return [continued(s.command, room) for s in found.next]
+
+
+_WHY = 24  # columns without which an explanation says nothing
 
 
 def _breaks_title(found: Verdict) -> str:
