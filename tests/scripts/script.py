@@ -5,7 +5,9 @@ A script in `tests/scripts/scripts` says so in its docstring, below a line of wh
     run: -m package.train --json     arguments of python and of `explain`, from that folder; the file itself by default
     exit: 3                          its exit code, 0 by default
     env: NAME=value ...              variables it is started with
+    stdin: NAME                      the file it reads as standard input, nothing by default
     first: ...                       the one thing its author would want to know first
+    says: ... | ...                  how the first screen of `explain` says that, word for word
     report: compiled, breaks=0       facts of the report, see FACTS
     every run                        it runs with the quick tests too
 """
@@ -27,6 +29,7 @@ from typing import Any
 from tests.cli.command import ROOT
 
 FOLDER = Path(__file__).parent / "scripts"
+EXPECTED = Path(__file__).parent / "expected"
 TIMEOUT = 300
 # The installed command: no folder of a user's is searched for our modules.
 COMMAND = [sys.executable, "-c", "import sys; sys.path[0] = sys.path[1]; from tui.main import main; main()"]
@@ -58,9 +61,16 @@ class Script:
     arguments: tuple[str, ...]
     exit: int
     env: dict[str, str]
+    stdin: str
     first: str
+    says: tuple[str, ...]
     report: tuple[str, ...]
     quick: bool
+
+    @property
+    def key(self) -> str:
+        """Its name as that of a file."""
+        return self.name.replace("/", "-").removesuffix(".py")
 
 
 def load(path: Path) -> Script:
@@ -71,7 +81,7 @@ def load(path: Path) -> Script:
         name, colon, value = line.partition(":")
         if line.strip() == "every run":
             quick = True
-        elif colon and name in ("run", "exit", "env", "first", "report"):
+        elif colon and name in ("run", "exit", "env", "stdin", "first", "says", "report"):
             words[name] = value.strip()
         elif line.strip():
             raise ValueError(f"{path.name}: {line!r} is not a line of a header")
@@ -81,12 +91,19 @@ def load(path: Path) -> Script:
             raise ValueError(f"{path.name}: {fact} is not a fact; facts are {', '.join(FACTS)}")
     env = dict(part.split("=", 1) for part in shlex.split(words.get("env", "")))
     arguments = tuple(shlex.split(words.get("run", str(path.relative_to(FOLDER)))))
-    return Script(str(path.relative_to(FOLDER)), arguments, int(words.get("exit", "0")), env, words["first"], facts, quick)
+    says = tuple(part.strip() for part in words.get("says", "").split(" | ") if part.strip())
+    name, code = str(path.relative_to(FOLDER)), int(words.get("exit", "0"))
+    return Script(name, arguments, code, env, words.get("stdin", ""), words["first"], says, facts, quick)
 
 
 def scripts() -> list[Script]:
     """All files whose docstring has a header; others are what those import."""
     return [load(path) for path in sorted(FOLDER.rglob("*.py")) if "\nfirst: " in path.read_text()]
+
+
+def expected_file(script: Script) -> Path:
+    """What the script prints under plain Python, as it was written down; `test_as_under_plain_python` holds it to that."""
+    return EXPECTED / f"{script.key}.txt"
 
 
 @dataclass(frozen=True)
@@ -102,7 +119,8 @@ def _run(command: list[str], script: Script) -> Done:
     env = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1", **script.env}
     if command[: len(COMMAND)] == COMMAND:
         env["PYTHONPATH"] = str(ROOT)
-    done = subprocess.run(command, cwd=FOLDER, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
+    given = (FOLDER / script.stdin).read_text() if script.stdin else ""
+    done = subprocess.run(command, cwd=FOLDER, env=env, input=given, capture_output=True, text=True, timeout=TIMEOUT)
     return Done(done.returncode, done.stdout, done.stderr)
 
 
@@ -111,18 +129,28 @@ def plain(script: Script) -> Done:
 
 
 def explained(script: Script, *options: str) -> Done:
-    return _run([*COMMAND, "explain", "--json", *options, *script.arguments], script)
+    return _run([*COMMAND, "explain", *options, *script.arguments], script)
 
 
-def problems(script: Script, done: Done, expected: str) -> list[str]:
-    """What of an explained run is not as it should be. `expected`: what the script prints under plain Python."""
+def differences(script: Script, done: Done, expected: str) -> list[str]:
+    """Where the script behaved otherwise than under plain Python. `expected`: what it prints there."""
     found = []
     if done.code != script.exit:
         found.append(f"exit code {done.code}, not {script.exit}")
-    said = iter(done.stderr.splitlines())
+    lines = done.stderr.splitlines()
+    said = iter(lines)
     missing = [line for line in expected.splitlines() if line not in said]
     if missing:
         found.append(f"not printed, or not in this order: {missing[0]!r}")
+    often = [line for line in dict.fromkeys(expected.splitlines()) if line and lines.count(line) > expected.splitlines().count(line)]
+    if often:
+        found.append(f"printed too often: {often[0]!r}")
+    return [*found, textwrap.indent(done.stderr[-3000:], "    ")] if found else []
+
+
+def problems(script: Script, done: Done, expected: str) -> list[str]:
+    """What of a run under `explain --json` is not as it should be."""
+    found = differences(script, done, expected)
     try:
         report = json.loads(done.stdout)
     except ValueError as e:

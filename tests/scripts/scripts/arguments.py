@@ -1,7 +1,8 @@
 """A script whose options have the names of ours.
 
 run: arguments.py --json --graph 0/0 --engine v8 --full -o out
-first: the script got all of its options
+first: the script got all of its options, and so do the commands that come next
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles | dynamo-debug graphs arguments.py --json --graph 0/0 --engine v8 --full -o out
 report: compiled
 """
 

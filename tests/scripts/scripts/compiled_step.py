@@ -1,6 +1,7 @@
 """A compiled training step with the optimizer and a scheduler inside the loop.
 
-first: the optimizer's step is a graph of its own
+first: `backward()` breaks, and each learning rate compiles the rest anew
+says: a graph break at compiled_step.py:20 | Tensor.backward | optimizer.param_groups[0]['lr'] = 0.1, 0.05, 0.025: make it a tensor
 report: compiled
 """
 

@@ -1,6 +1,7 @@
 """A test helper that asks the compiler's counters.
 
-first: two compiles of f, for two shapes
+first: f was compiled twice, for two shapes
+says: f is compiled 2 times because x.size(0) changes | x.size(0) = 3, 4
 report: compiled, recompiles=f
 every run
 """

@@ -1,6 +1,7 @@
 """A DataLoader with two workers that compile a transform, and a model compiled in the main process.
 
 first: the model's graph, and the transform's in each worker
+says: (in 2 child processes) | Linear.forward | transform
 report: compiled, children=2
 """
 

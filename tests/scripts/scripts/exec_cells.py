@@ -1,6 +1,7 @@
 """Cells of a notebook: sources that are no files, with their lines in linecache.
 
 first: the break, with the line of its cell
+says: a graph break at <ipython-input-0>:7: output to the terminal or a log: print | print('in the cell')
 report: compiled, breaks=1
 every run
 """

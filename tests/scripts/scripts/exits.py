@@ -2,6 +2,7 @@
 
 exit: 3
 first: the script ended with its own code 3
+says: the script ended itself with exit code 3 at exits.py:17
 report: compiled
 """
 

@@ -1,6 +1,7 @@
 """Flex attention with a score function, compiled by the line its documentation shows.
 
-first: where the attention ran
+first: the attention ran outside of graphs, and torch's engine would capture it
+says: FlexAttentionHOP | torch.compile captures it as part of the graph
 report: compiled
 """
 

@@ -1,6 +1,7 @@
 """A fork that compiles in the child alone.
 
 first: what was compiled, and in which process
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles (in 1 child process)
 report: compiled, children=1
 every run
 """

@@ -1,6 +1,7 @@
 """Per-sample gradients with `torch.func`, in compiled code and around it.
 
-first: the transforms run outside of graphs
+first: the transforms run outside of graphs, and torch's engine would capture them
+says: a graph break at func_transforms.py:24 | torch._functorch.apis.grad | torch.compile captures it as part of the graph
 report: compiled
 """
 

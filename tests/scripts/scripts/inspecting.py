@@ -1,6 +1,7 @@
 """A program that looks at modules and sources, as loggers, debuggers and lazy importers do.
 
 first: one graph
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles
 report: compiled
 """
 

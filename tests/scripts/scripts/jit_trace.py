@@ -1,6 +1,7 @@
 """A function traced by TorchScript after it was compiled, and a compiled function inside a trace.
 
-first: under `torch.jit.trace` compiled functions run natively
+first: one graph, of the call outside of the trace
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles
 report: compiled
 """
 

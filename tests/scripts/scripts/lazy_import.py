@@ -1,6 +1,7 @@
 """A compiled function that imports a module when it is called.
 
-first: the break at the import's neighbour; the module's own code is left alone
+first: the breaks at the print and at the import
+says: graph breaks at 2 lines | lazy_import.py:15 DD005 C function that can't be seen into: import imported_late | import the module at the top of the file
 report: compiled
 """
 

@@ -1,6 +1,7 @@
 """Logging switched on as the documentation says, and a logger of the program's own.
 
 first: one break, at the print
+says: a graph break at logging_settings.py:21: output to the terminal or a log: print
 report: compiled, breaks=1
 """
 

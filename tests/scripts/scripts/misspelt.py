@@ -1,6 +1,7 @@
 """Wrong modes, options and backends: every mistake is caught where torch catches it.
 
 first: nothing was compiled but the last call
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles
 report: compiled
 """
 

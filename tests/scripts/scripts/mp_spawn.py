@@ -1,6 +1,7 @@
 """Two workers of `torch.multiprocessing.spawn`; only they compile.
 
 first: both workers compiled, the parent did not
+says: (in 2 child processes)
 report: compiled, children=2
 """
 

@@ -1,6 +1,7 @@
 """The old decorators, as tutorials of torch 2.0 have them.
 
 first: two graphs around one break
+says: a graph break at old_api.py:17: graph break asked for | 2 graphs
 report: compiled
 """
 

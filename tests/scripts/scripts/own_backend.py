@@ -1,6 +1,7 @@
 """A backend of the script's own, on top of one looked up by name.
 
-first: the graph that the backend got
+first: one graph of two operations went to the backend
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles | 2 ops
 report: compiled, breaks=0
 every run
 """

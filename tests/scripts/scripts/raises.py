@@ -2,6 +2,7 @@
 
 exit: 1
 first: the exception and the line it was raised at
+says: the script failed: ValueError: more than 3 rows at raises.py:15
 report: compiled
 """
 

@@ -2,6 +2,7 @@
 
 exit: 7
 first: it ended with the code of its own handler
+says: the script ended itself with exit code 7 at sigterm.py:19
 report: compiled
 every run
 """

@@ -1,6 +1,7 @@
 """A driver that starts its training in another interpreter.
 
 first: what the other interpreter compiled
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles (in 1 child process)
 report: compiled, children=1
 """
 

@@ -1,8 +1,9 @@
 """A suite of a user's tests, run by pytest; one of them fails.
 
-run: -m pytest -qq -p no:cacheprovider --no-header -rN --tb=no -c /dev/null --rootdir=. suite.py
+run: -m pytest -qq -p no:cacheprovider --no-header -rN --tb=no -c /dev/null --rootdir=. --confcutdir=. suite.py
 exit: 1
 first: what the tests compiled, and that pytest failed for a reason of its own
+says: the script ended itself with exit code 1; f is compiled 2 times
 report: compiled
 """
 

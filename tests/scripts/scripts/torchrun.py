@@ -2,6 +2,7 @@
 
 run: -m torch.distributed.run --nproc-per-node 2 --master-port 29519 torchrun.py
 first: what each rank compiled
+says: (in ranks 0, 1)
 report: compiled, rank=0, rank=1
 """
 

@@ -1,6 +1,7 @@
 """A classifier trained for a few steps.
 
 first: one graph with its backward, no break
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles | Sequential.forward
 report: compiled, breaks=0
 every run
 """

@@ -1,6 +1,7 @@
 """A script with modules of its own that have the names of ours.
 
 first: one graph; the script's own modules were used
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles | largest step k0
 report: compiled, breaks=0
 every run
 """

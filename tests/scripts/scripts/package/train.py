@@ -2,6 +2,7 @@
 
 run: -m package.train --json --full --backend gloo
 first: one graph, of package/model.py
+says: -m package.train finished | compiled whole: 1 function, 1 graph, no breaks, no recompiles | model.py:4
 report: compiled, breaks=0, frame=step
 """
 
