@@ -9,13 +9,11 @@ import signal
 
 import torch
 
-
-class OutOfTime(Exception):
-    pass
+late = []
 
 
 def ring(number, frame):
-    raise OutOfTime
+    late.append(number)
 
 
 @torch.compile(backend="eager")
@@ -26,8 +24,6 @@ def refine(x):
 signal.signal(signal.SIGALRM, ring)
 x = refine(torch.tensor(1.0))
 signal.setitimer(signal.ITIMER_REAL, 0.2)
-try:
-    while True:
-        x = refine(x)
-except OutOfTime:
-    print("out of time:", f"{x.item():.5f}")
+while not late:
+    x = refine(x)
+print("out of time:", f"{x.item():.5f}")

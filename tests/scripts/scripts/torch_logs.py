@@ -1,6 +1,6 @@
 """A script started with TORCH_LOGS, as one does when something is slow.
 
-env: TORCH_LOGS=graph_breaks,recompiles,+dynamo TORCH_TRACE=
+env: TORCH_LOGS=graph_breaks,recompiles,+dynamo
 first: the break that the log would tell
 says: a graph break at torch_logs.py:14: value of a tensor needed
 report: compiled, breaks=1
