@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import aot_module
-from inductor.decompositions import SPLITS
+from dynamo.surroundings.locks import cached_property
 from inductor.runtime.graph_cache import DiskCache
 
 if TYPE_CHECKING:
@@ -36,23 +37,44 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
 inductor.reads_graphs_only = True  # type: ignore[attr-defined]  # see dynamo/graph/lazy.py
 
 
-def prepare(gm: GraphModule) -> GraphModule:
-    """Rewrites of the captured graph: those that have to come before differentiation."""
-    from inductor.passes.attention import fuse_attention  # noqa: PLC0415  # not needed where the cache has the graph
-    from inductor.passes.bags import gather_bags  # noqa: PLC0415  # as above
+def _uncached() -> ModuleType:
+    from inductor import uncached  # noqa: PLC0415  # lowering and its tables: not needed where the cache has the graph
 
-    return gather_bags(fuse_attention(gm))
+    return uncached
+
+
+class Splits(Mapping[Any, Callable[..., Any]]):
+    """`uncached.splits()`, filled when first asked."""
+
+    @cached_property
+    def table(self) -> Mapping[Any, Callable[..., Any]]:
+        table: Mapping[Any, Callable[..., Any]] = _uncached().splits()
+        return table
+
+    def __getitem__(self, op: Any) -> Callable[..., Any]:
+        return self.table[op]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+
+SPLITS = Splits()
+
+
+def prepare(gm: GraphModule) -> GraphModule:
+    prepared: GraphModule = _uncached().prepare(gm)
+    return prepared
 
 
 def arrange(joint: Joint) -> None:
     """Layouts that forward and backward have to agree on."""
-    from inductor.passes.training_layout import arrange  # noqa: PLC0415  # as above
-
-    arrange(joint)
+    _uncached().arrange(joint)
 
 
 def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:
     """One ATen graph. The C compiler may still be at work when this returns."""
-    from inductor.compile import start_graph  # noqa: PLC0415  # lowering and its tables: not needed where the cache has the graph
-
-    return start_graph(gm, example_inputs, is_backward=is_backward)
+    started: Compiled | Pending = _uncached().start_graph(gm, example_inputs, is_backward=is_backward)
+    return started

@@ -16,8 +16,7 @@ from dynamo.backends import registry
 from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
 from dynamo.peer import patient
-from inductor.backend import arrange, prepare
-from inductor.decompositions import SPLITS
+from inductor.backend import SPLITS, arrange, prepare
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import dump
 from minifier.recordings import VALUES

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from types import ModuleType
 
 from dynamo import config
 from dynamo.trace import store
@@ -63,27 +64,29 @@ def _logs_key() -> Hashable:
 
 
 def _logs() -> str:
-    from dynamo.trace import logs  # noqa: PLC0415  # only where an option asks for files or logs
+    if torchs := os.environ.get("TORCH_LOGS", ""):
+        return str(config.logs) or _writers().logs.known(torchs)
+    return str(config.logs)
 
-    return str(config.logs) or logs.known(os.environ.get("TORCH_LOGS", ""))
+
+def _writers() -> ModuleType:
+    from dynamo.trace import writers  # noqa: PLC0415  # only where an option asks for files or logs
+
+    return writers
 
 
 def _new_tree() -> Listener:
-    from dynamo.trace import tree  # noqa: PLC0415  # only where an option asks for files or logs
-
+    tree = _writers().tree
     return tree.TreeWriter(debug_root() / "torch_compile_debug" / tree.run_name(), _say)
 
 
 def _new_trace() -> Listener:
-    from dynamo.trace import tree  # noqa: PLC0415  # only where an option asks for files or logs
-
+    tree = _writers().tree
     return tree.TreeWriter(None, _say, cache_root())
 
 
 def _new_logs() -> Listener:
-    from dynamo.trace import logs  # noqa: PLC0415  # only where an option asks for files or logs
-
-    return logs.LogWriter(_logs())
+    return _writers().logs.LogWriter(_logs())
 
 
 _MAKERS: dict[str, Callable[[], Listener]] = {"tree": _new_tree, "trace": _new_trace, "logs": _new_logs}

@@ -1,8 +1,8 @@
 """An exported ATen graph as a `torch.export.ExportedProgram`, through the constructors of `torch.export`.
 
 Parameters, buffers and constants become the first inputs of its graph, writes to them results. Importing `torch.export` loads nothing
-of torch's own compiler; what an `ExportedProgram` itself loads when it is made (its checks, `.module()`) is torch's affair, so it is
-imported here, when somebody asks.
+of torch's own compiler; what an `ExportedProgram` itself loads when it is made (its checks, `.module()`) is torch's affair, so this file
+is imported when somebody asks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch.export import exported_program as programs
+from torch.export import graph_signature as signatures
 from torch.fx import Graph, Node
 
 from dynamo.aot.facts import attribute
@@ -29,9 +31,6 @@ def to_exported_program(exported: Any) -> Any:
     Raises ExportError where torch's form has no room: arguments or results of classes that `torch.utils._pytree` doesn't know, results
     that are made from other objects of the arguments than tensors, written parameters.
     """
-    from torch.export import exported_program as programs  # noqa: PLC0415  # loads torch.export, and with it torch's own compiler
-    from torch.export import graph_signature as signatures  # noqa: PLC0415  # loads torch.export, and with it torch's own compiler
-
     gm = exported.graph_module if isinstance(exported, ExportResult) else exported
     call = call_of(gm)
     if not call.is_aten:
@@ -49,14 +48,13 @@ def to_exported_program(exported: Any) -> Any:
         for node, kind, target, persistent in lifted.inputs
     ]
     in_specs += [
-        signatures.InputSpec(kinds.USER_INPUT, _argument(signatures, node, leaf), None)
-        for node, leaf in zip(lifted.user, call.leaves, strict=True)
+        signatures.InputSpec(kinds.USER_INPUT, _argument(node, leaf), None) for node, leaf in zip(lifted.user, call.leaves, strict=True)
     ]
     out_specs = [
         signatures.OutputSpec(getattr(signatures.OutputKind, kind), signatures.TensorArgument(name=node.name), target)
         for node, kind, target in lifted.writes
     ]
-    user_outputs = [_result(signatures, x, lifted) for x in flat]
+    user_outputs = [_result(x, lifted) for x in flat]
     out_specs += [signatures.OutputSpec(signatures.OutputKind.USER_OUTPUT, argument, None) for argument, _ in user_outputs]
     lifted.graph.output((*(node for node, _, _ in lifted.writes), *(value for _, value in user_outputs)))
     lifted.graph.lint()
@@ -156,13 +154,13 @@ def _meta(val: Any) -> Any:
     return torch.empty_strided(tuple(facts.shape), facts.stride(), dtype=facts.dtype, device="meta")
 
 
-def _argument(signatures: Any, node: Node, leaf: Any) -> Any:
+def _argument(node: Node, leaf: Any) -> Any:
     if leaf.kind == "tensor":
         return signatures.TensorArgument(name=node.name)
     return signatures.ConstantArgument(name=node.name, value=leaf.value)
 
 
-def _result(signatures: Any, value: Any, lifted: _Lifted) -> tuple[Any, Any]:
+def _result(value: Any, lifted: _Lifted) -> tuple[Any, Any]:
     if isinstance(value, _Ref):
         node = lifted.results[value.index]
         return signatures.TensorArgument(name=node.name), node

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-
-import graphviz
+from types import ModuleType
 
 from dynamo.trace.events import GraphCaptured, GraphNode, StepScheduled
 from dynamo.trace.model import short
@@ -14,8 +14,16 @@ _SHAPES = {"placeholder": "invhouse", "get_attr": "cylinder", "output": "house"}
 _NAME = re.compile(r"%?([A-Za-z_]\w*)")
 
 
+@functools.cache
+def _graphviz() -> ModuleType:
+    import graphviz  # noqa: PLC0415  # needed only by who draws
+
+    return graphviz
+
+
 def to_dot(graph: GraphCaptured) -> str:
     """DOT text of one graph: a box per node with its user line, an edge per use."""
+    graphviz = _graphviz()
     dot = graphviz.Digraph(name=graph.graph_id, node_attr={"fontname": "monospace", "shape": "box"})
     names = {n.name for n in graph.nodes}
     for node in graph.nodes:
@@ -28,6 +36,7 @@ def to_dot(graph: GraphCaptured) -> str:
 
 def steps_to_dot(name: str, steps: Sequence[StepScheduled]) -> str:
     """DOT text of a scheduled graph: a box per kernel, an ellipse per operator call, an edge per buffer that goes from one to another."""
+    graphviz = _graphviz()
     dot = graphviz.Digraph(name=name, node_attr={"fontname": "monospace", "shape": "box"})
     writers: dict[str, str] = {}
     for step in steps:
@@ -45,6 +54,7 @@ def steps_to_dot(name: str, steps: Sequence[StepScheduled]) -> str:
 
 def to_svg(dot: str) -> str | None:
     """The picture, or None where the program `dot` is missing or fails."""
+    graphviz = _graphviz()
     try:
         return str(graphviz.Source(dot).pipe(format="svg", encoding="utf-8", quiet=True))
     except (graphviz.ExecutableNotFound, graphviz.CalledProcessError):

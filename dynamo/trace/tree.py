@@ -21,6 +21,7 @@ from pathlib import Path
 
 from dynamo.trace import events as ev
 from dynamo.trace.artefacts import decision_lines
+from dynamo.trace.dot import steps_to_dot, to_dot, to_svg
 from dynamo.trace.events import Event
 from dynamo.trace.rows import id_of, lines_of
 from dynamo.trace.runnable import runnable
@@ -174,18 +175,12 @@ class TreeWriter:
     # ---- pictures ----
 
     def _draw_graph(self, folder: Folder, graph: ev.GraphCaptured) -> None:
-        from dynamo.trace.dot import to_dot  # noqa: PLC0415  # graphviz is needed only by who draws
-
         self._draw(folder, "orig_fx_graph_diagram", to_dot(graph), len(graph.nodes))
 
     def _draw_steps(self, folder: Folder) -> None:
-        from dynamo.trace.dot import steps_to_dot  # noqa: PLC0415  # as above
-
         self._draw(folder, "graph_diagram", steps_to_dot(folder.graph_id, folder.steps), len(folder.steps))
 
     def _draw(self, folder: Folder, name: str, dot: str, nodes: int) -> None:
-        from dynamo.trace.dot import to_svg  # noqa: PLC0415  # as above
-
         folder.write(f"{name}.dot", dot)
         if nodes > LARGE:
             self._no_picture(f"{folder.path.name}: {name} has {nodes} nodes, too many to draw; see {name}.dot")

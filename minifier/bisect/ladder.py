@@ -14,9 +14,8 @@ import torch
 
 from dynamo.aot import aot_module, interpret
 from dynamo.graph.lazy import forward_of
-from inductor.backend import arrange, prepare
+from inductor.backend import SPLITS, arrange, prepare
 from inductor.compile import as_tuple, compile_graph, device_of
-from inductor.decompositions import SPLITS
 from inductor.errors import Unsupported
 from inductor.ir import interp
 from inductor.ir.nest import Nest, Program

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import metadata, util
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dynamo import config
@@ -21,7 +21,6 @@ from tui.exits import Exit
 Facts = dict[str, Any]
 
 _PACKAGES = ("dynamo-debug", "torch", "triton", "textual", "typer", "graphviz", "numpy")
-_CPU_FLAGS = ("avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "neon", "asimd", "sve")
 _TERMINAL_VARIABLES = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "TEXTUAL_THEME")
 _TIMEOUT = 20
 
@@ -52,52 +51,30 @@ def _compiler() -> Facts:
     return {"c compiler": path, "version": first[0] if first else f"exit code {done.returncode}"}
 
 
+def _installed() -> ModuleType:
+    from tui.commands import installed  # noqa: PLC0415  # loads torch: a second that no other command of ours needs
+
+    return installed
+
+
+def _trial() -> ModuleType:
+    from tui.commands import trial  # noqa: PLC0415  # needs the package built
+
+    return trial
+
+
 def _torch_facts() -> Facts:
-    import torch  # noqa: PLC0415  # a second of start-up that no other command of ours needs
-
-    threads = torch.get_num_threads()
-    found: Facts = {"cpu": f"{torch.backends.cpu.get_cpu_capability()}, {threads} threads of {os.cpu_count()}"}
-    found["cpu features"] = ", ".join(_cpu_flags()) or "unknown"
-    found["openmp"] = "available" if torch.backends.openmp.is_available() else "not available in this torch"
-    found["omp_num_threads"] = os.environ.get("OMP_NUM_THREADS", "(not set)")
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    found["cuda"] = f"{torch.version.cuda or 'not built into this torch'}, {count} devices"
-    for index in range(count):
-        found[f"cuda:{index}"] = torch.cuda.get_device_name(index)
-    return found
-
-
-def _cpu_flags() -> list[str]:
-    """CPU features that change generated code; Linux lists them per core, the first will do."""
-    info = Path("/proc/cpuinfo")
-    if not info.exists():
-        return []
-    for line in info.read_text().splitlines():
-        if line.startswith(("flags", "Features")):
-            have = line.partition(":")[2].split()
-            return [flag for flag in _CPU_FLAGS if flag in have]
-    return []
+    return dict(_installed().torch_facts())
 
 
 def _tensors() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"c extension": "not built; install the package, or run `make env` in a checkout"}
-    from dynamo import _C  # noqa: PLC0415  # importing it loads torch
-
-    direct = _C.layout_report()["tensor"] == "raw"
-    return {
-        "guards read tensors": "directly" if direct else "through torch: the layout of this torch's tensors is not known, guards cost more"
-    }
+    return dict(_trial().tensors())
 
 
 def _torch_version() -> Facts:
-    from dynamo import torch_facts  # noqa: PLC0415  # importing it loads torch
-
-    (oldest, newest), lacks = torch_facts.TESTED, torch_facts.missing()
-    return {
-        "tested with": f"torch {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}",
-        "private names it lacks": ", ".join(lacks) or "none",
-    }
+    return dict(_installed().torch_version())
 
 
 def _config() -> Facts:
@@ -107,9 +84,7 @@ def _config() -> Facts:
 def _machine() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"facts": "not read; the package is not built"}
-    from inductor.targets.cpu import machine  # noqa: PLC0415  # loads torch
-
-    return dict(machine.rows())
+    return dict(_trial().machine_facts())
 
 
 def _terminal() -> Facts:

@@ -12,6 +12,7 @@ import typer
 from dynamo.surroundings.collector import paused
 from dynamo.trace import report
 from dynamo.trace.chrome import to_chrome
+from dynamo.trace.dot import to_dot
 from dynamo.trace.model import Run
 from dynamo.trace.record import LATER_NODES
 from dynamo.trace.tree import write_tree
@@ -71,8 +72,6 @@ def _chrome(run: Run) -> str:
 
 
 def _dot(run: Run) -> str:
-    from dynamo.trace.dot import to_dot  # noqa: PLC0415  # needs graphviz, which nothing else does
-
     return "".join(to_dot(graph) for graph in run.all_graphs)
 
 

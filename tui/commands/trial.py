@@ -1,13 +1,35 @@
-"""Functions that `verify` compiles, runs and compares with eager."""
+"""The built package at work: what `doctor` shows of it, and functions that `verify` compiles, runs and compares with eager."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 
 import dynamo
+from dynamo import _C
 from dynamo.trace import events, session
 from dynamo.trace.store import Store
+from inductor.targets.cpu import machine
 from tui.commands.expecting import expect
+
+
+def tensors() -> dict[str, str]:
+    """How guards read tensors."""
+    direct = _C.layout_report()["tensor"] == "raw"
+    return {
+        "guards read tensors": "directly" if direct else "through torch: the layout of this torch's tensors is not known, guards cost more"
+    }
+
+
+def machine_facts() -> dict[str, Any]:
+    """What thresholds of the compiler are made from."""
+    return dict(machine.rows())
+
+
+def extension() -> str:
+    """How the C extension reads the objects of this torch."""
+    return ", ".join(f"{name} {value}" for name, value in _C.layout_report().items())
 
 
 def capture() -> str:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from dynamo.trace import events, load, recording, session
 from inductor.targets.cpu.compiler import compiler
@@ -44,22 +45,22 @@ def _result(check: Check) -> tuple[str, bool, str]:
         return check.name, False, f"{type(e).__name__}: {e}"
 
 
-def _extension() -> str:
-    from dynamo import _C  # noqa: PLC0415  # importing it loads torch; so do the other checks
+def _trial() -> ModuleType:
+    from tui.commands import trial  # noqa: PLC0415  # loads torch; a torch that doesn't load is a failed check
 
-    return ", ".join(f"{name} {value}" for name, value in _C.layout_report().items())
+    return trial
+
+
+def _extension() -> str:
+    return str(_trial().extension())
 
 
 def _capture() -> str:
-    from tui.commands import trial  # noqa: PLC0415  # loads torch; a torch that doesn't load is a failed check
-
-    return trial.capture()
+    return str(_trial().capture())
 
 
 def _breaks() -> str:
-    from tui.commands import trial  # noqa: PLC0415  # as above
-
-    return trial.breaks()
+    return str(_trial().breaks())
 
 
 def _record() -> str:

@@ -11,7 +11,7 @@ from torch import fx
 
 from dynamo.aot import aot_module
 from dynamo.ops.facts import facts_of
-from inductor.decompositions import SPLITS
+from inductor.backend import SPLITS
 
 aten = torch.ops.aten
 Change = Callable[..., Any]  # (operator, args, kwargs) -> result
