@@ -74,7 +74,9 @@ def apply_rows(node: Node, seen: Seen, attributes: dict[str, Any]) -> None:
 
 def is_written(found: Replacement) -> bool:
     """An input that the graph writes to: its value may be read later only as a copy."""
-    return isinstance(found, Node) and any(u.target is aten.copy_.default and u.args[0] is found for u in found.users)
+    if not isinstance(found, Node) or found.op != "placeholder":
+        return False
+    return any(write.args[0] is found for write in found.graph.find_nodes(op="call_function", target=aten.copy_.default, sort=False))
 
 
 def placed(found: Replacement, node: Node, seen: Seen, attributes: dict[str, Any]) -> Node:

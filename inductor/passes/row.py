@@ -76,7 +76,7 @@ def by_target(rows: Iterable[Row]) -> Callable[[Any], tuple[Row, ...]]:
 
 
 def is_shown(node: Node) -> bool:
-    return any(user.op == "output" for user in node.users)
+    return node.graph.output_node() in node.users
 
 
 def same_facts(a: Node, b: Node) -> bool:

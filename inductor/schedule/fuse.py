@@ -30,13 +30,16 @@ class Refused(Exception):
 
 
 class Before:
-    """Which steps must run before which, over any number of steps between: one bit per step, kept up to date by fusions."""
+    """Which steps must run before which, over any number of steps between: one bit per step, kept up to date by fusions.
+
+    A fused step has the bits of all its members; who needs it has at least one of them.
+    """
 
     def __init__(self) -> None:
         self.bits: dict[int, int] = {}
         self.reach: dict[int, int] = {}  # in the order of `youngest`
         self.oldest: dict[int, int] = {}  # number of a step's first member
-        self.youngest: dict[int, int] = {}  # at least the number of the last member of the step, and of all that it needs
+        self.youngest: dict[int, int] = {}  # at least the number of every step whose bit it has or needs
         self.count = 0
 
     def add(self, step: Group | Opaque, producers: Iterable[Group | Opaque]) -> None:
@@ -62,8 +65,8 @@ class Before:
         for step, found in reversed(self.reach.items()):
             if self.youngest[step] < oldest:  # neither this one nor those before it need them
                 break
-            if found & both:
-                changed[step] = found | both | reach
+            if found & both and reach & ~found:
+                changed[step] = found | reach
         for step, found in changed.items():
             self.reach.pop(step, None)
             self.reach[step] = found
