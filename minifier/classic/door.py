@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import copy
+import functools
 import getpass
 import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import fx
@@ -52,6 +53,8 @@ def between(name: str, backend: Run) -> Run:
 
     def watched(gm: Any, inputs: Sequence[Any], **options: Any) -> Run:
         case = _Case(files, "dynamo", wanted, current_compile(), gm, False, plain_options(options))
+        if case.level == ACCURACY:
+            case.bisect(functools.partial(backend, **options), inputs)
         return case.watch(lambda: backend(gm, inputs, **options), inputs)
 
     return watched
@@ -100,8 +103,6 @@ class _Case:
         """Compile, and give what runs in the place of the result."""
         if self.level == ALWAYS:
             self._written(examples, None)
-        if self.level == ACCURACY and self.after == "dynamo":
-            self._compare(examples)
         try:
             call = compile()
         except Exception as e:
@@ -132,21 +133,41 @@ class _Case:
             if place is not None:
                 error.add_note(_MESSAGE[self.level].format(path=place))
 
+    def bisect(self, backend: Run, values: Sequence[Any]) -> None:
+        """The verdict of `dynamo-debug bisect` on a captured graph, told with stage, node and decision. Raises AccuracyError."""
+        from minifier.bisect import bisecting, report  # noqa: PLC0415  # only at this level: they load the whole compiler of graphs
+
+        try:
+            with torch.random.fork_rng(), config.patch(repro_after="", suppress_errors=False):
+                found = bisecting.bisect_graph(self.gm, values, self.backend, backend, graph=self.name)
+        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError) as e:
+            self.files.say(f"graph {self.name} can't be compared with eager: {type(e).__name__}: {e}")
+            return
+        if not found.is_finding or found.verdict in (report.FAILED, report.GONE):
+            return  # what a backend raises, it raises again below
+        self.files.say(report.as_text(found).rstrip())
+        graph = self._graph(values)
+        if graph is None:
+            raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {found.text}.")
+        self._raise(graph, replace(self._setting(), backward=self._has_gradients(graph)), found.text)
+
     def _compare(self, values: Sequence[Any]) -> None:
-        """Raises AccuracyError."""
+        """An ATen graph beside eager. Raises AccuracyError."""
         graph = self._graph(values)
         if graph is None:
             return
-        plain = self._setting()
-        for setting in (plain, replace(plain, backward=True)) if self._has_gradients(graph) else (plain,):
-            with torch.random.fork_rng(), config.patch(repro_after=""):
-                outcome = judge(graph, setting)
-            if outcome.verdict is Verdict.INVALID:
-                self.files.say(f"graph {self.name} can't be compared with eager: {outcome.detail.strip()}")
-            elif outcome.verdict is Verdict.INTERESTING:
-                place = self.files.launcher(self.name, graph, setting)
-                config.suppress_errors = False  # else a graph that raises when it is called would be run in eager
-                raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {outcome.detail}. {_MESSAGE[LAUNCH].format(path=place)}")
+        setting = self._setting()
+        with torch.random.fork_rng(), config.patch(repro_after=""):
+            outcome = judge(graph, setting)
+        if outcome.verdict is Verdict.INVALID:
+            self.files.say(f"graph {self.name} can't be compared with eager: {outcome.detail.strip()}")
+        elif outcome.verdict is Verdict.INTERESTING:
+            self._raise(graph, setting, outcome.detail)
+
+    def _raise(self, graph: Graph, setting: Setting, text: str) -> NoReturn:
+        place = self.files.launcher(self.name, graph, setting)
+        config.suppress_errors = False  # else a graph that raises when it is called would be run in eager
+        raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {text}. {_MESSAGE[LAUNCH].format(path=place)}")
 
     def _has_gradients(self, graph: Graph) -> bool:
         return self.after == "dynamo" and torch.is_grad_enabled() and any(i.requires_grad for i in graph.inputs)
