@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from minifier.bisect.capture import bisect_capture, run_script
 from minifier.bisect.report import Report, from_json
 
 
@@ -50,38 +47,26 @@ class Found:
 
 
 def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
-    """Run the script, check its graphs, follow the first wrong one to its cause. Raises ScriptFailed."""
-    reading, writing = os.pipe()
-    request = {"pipe": writing, "backend": wish.backend, "draws": wish.draws, "graph": wish.graph}
-    command = [sys.executable, "-m", "minifier.bisect.script", json.dumps(request), wish.script, *wish.args]
-    path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    try:
-        process = subprocess.Popen(
-            command, pass_fds=(writing,), stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), env={**os.environ, "PYTHONPATH": path}
-        )
-    finally:
-        os.close(writing)
-    found, current = Found(), ""
-    try:
-        with os.fdopen(reading) as lines:
-            for line in lines:
-                data = json.loads(line)
-                if "started" in data:
-                    current = data["started"]
-                    continue
-                current = ""
-                if "problem" in data:
-                    found.problems.append(f"graph {data['graph']}: {data['problem']}")
-                else:
-                    found.reports.append(from_json(data["report"]))
-                    tell(f"graph {data['graph']}: {found.reports[-1].verdict}")
-        code = process.wait()
-    except BaseException:
-        process.kill()
-        process.wait()
-        raise
-    if code < 0 and current:
-        found.problems.append(f"graph {current}: its compiled code ended the process with {signal.Signals(-code).name}; try `minify`")
+    """Run the script, check its graphs, follow the first wrong one to its cause; failing that, look at capture. Raises ScriptFailed."""
+    found, started = Found(), [""]
+
+    def take(data: dict[str, Any]) -> None:
+        started[0] = data.get("started", "")
+        if "problem" in data:
+            found.problems.append(f"graph {data['graph']}: {data['problem']}")
+        elif "report" in data:
+            found.reports.append(from_json(data["report"]))
+            tell(f"graph {data['graph']}: {found.reports[-1].verdict}")
+
+    request = {"backend": wish.backend, "draws": wish.draws, "graph": wish.graph}
+    code = run_script(wish.script, wish.args, request, {}, take)
+    if code < 0 and started[0]:
+        name = signal.Signals(-code).name
+        found.problems.append(f"graph {started[0]}: its compiled code ended the process with {name}; try `minify`")
     elif code and not any(r.is_finding for r in found.reports):
-        raise ScriptFailed(f"the script ended with {code}")
+        tell("no graph is wrong, and the script fails: looking at capture")
+        report = bisect_capture(wish.script, wish.args)
+        if report is None:
+            raise ScriptFailed(f"the script ended with {code}")
+        found.reports.append(report)
     return found

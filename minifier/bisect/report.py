@@ -10,6 +10,7 @@ from minifier.compare.verdict import Verdict, Worst
 
 FLAKY, GONE = "flaky", "not reproduced"
 FAILED = "compile error"
+CAPTURE = "capture differs from eager"
 
 
 @dataclass(frozen=True)

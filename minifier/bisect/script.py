@@ -4,6 +4,8 @@
 
 REQUEST is JSON: `pipe` (a file descriptor for one report per line), `backend` ('' for what the script asks for), `draws`, `graph`.
 Graphs run in eager, so the script takes the way that it takes without a compiler; compiled code only runs inside the check.
+
+With `captures` nothing is checked, and the one line told at the end has decisions, nodes and guards of all captured graphs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 
 from dynamo.backends.registry import Backend, stand_between
 from dynamo.peer.script_adapter import install_when_torch_loads
+from dynamo.trace.events import Decided, GraphCaptured, GuardInstalled
+from dynamo.trace.store import Store, session
 
 
 def main() -> None:
@@ -31,11 +35,32 @@ def main() -> None:
 
         return Checker(tell, request["backend"], request["draws"], request["graph"]).between(name, backend)
 
-    stand_between(between)
+    def in_eager(name: str, backend: Backend) -> Backend:
+        from dynamo.graph.lazy import forward_of  # noqa: PLC0415  # loads torch, which the script may want to prepare first
+
+        return lambda gm, inputs, **options: forward_of(gm)
+
+    is_watched = request.get("captures", False)
+    stand_between(in_eager if is_watched else between)
     install_when_torch_loads()
     sys.argv[:] = sys.argv[2:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    runpy.run_path(script, run_name="__main__")
+    with session() as store:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        finally:
+            if is_watched:
+                tell(facts(store))
+
+
+def facts(store: Store) -> dict[str, Any]:
+    """Decisions, nodes and guards of a run, as plain data."""
+    graphs = [g for g in store.of(GraphCaptured) if g.stage == "capture"]
+    return {
+        "decided": [(d.number, d.stage, d.what, d.taken) for d in store.of(Decided) if d.number],
+        "nodes": [(g.graph_id, n.name, n.target, n.file, n.line) for g in graphs for n in g.nodes],
+        "guards": [(g.compile_id, g.source, g.check, g.file, g.line) for g in store.of(GuardInstalled)],
+    }
 
 
 if __name__ == "__main__":

@@ -1,0 +1,78 @@
+"""How `dynamo-debug bisect` ends: exit codes of what comes and goes, and scripts that capture itself gets wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minifier.bisect.front import ScriptFailed, Wish
+from minifier.bisect.front import bisect as bisected
+from tui.commands.bisect import bisect
+from tui.exits import Exit
+
+BACKEND = """
+import torch
+import dynamo
+
+compiles = 0
+
+def backend(gm, inputs):
+    global compiles
+    compiles += 1
+    is_wrong = compiles in {wrong}
+    return lambda *values: [r + is_wrong for r in gm.forward(*values)]
+
+print(dynamo.compile(torch.sin, backend=backend)(torch.ones(30)))
+"""
+
+
+@pytest.mark.parametrize(
+    "wrong, code, verdict, rate", [("{1}", Exit.NOT_REPRODUCED, "not reproduced", 0.2), ("{1, 2, 4}", Exit.FLAKY, "flaky", 0.6)]
+)
+def test_what_comes_and_goes_has_its_exit_code(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], wrong: str, code: Exit, verdict: str, rate: float
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(BACKEND.format(wrong=wrong))
+
+    assert bisect(script=str(script), as_json=True) == code
+    answer: dict[str, Any] = json.loads(capfd.readouterr().out)
+    assert (answer["verdict"], answer["rate"], answer["decision"]) == (verdict, rate, "")
+
+
+CAPTURED = """
+import torch
+import dynamo
+
+def model(x, y):
+    z = torch.tanh(x)
+    return z - y
+
+x, y = torch.randn(5), torch.randn(5)
+torch.testing.assert_close(dynamo.compile(model)(x, y), model(x, y))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_wrong_capture_is_named_with_its_node_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CAPTURED)
+    monkeypatch.setenv("DYNAMO_FAULT", "wrong-capture")
+
+    report = bisected(Wish(str(script), draws=1), lambda line: None).first
+
+    assert (report.verdict, report.stage, report.verified) == ("capture differs from eager", "capture", True)
+    assert report.decision.endswith(": wrong-capture sub")
+    assert (Path(report.file).name, report.line) == ("script.py", 7)
+
+
+def test_script_that_fails_without_a_compiler_is_no_finding(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit(3)\n")
+
+    with pytest.raises(ScriptFailed, match="ended with 3"):
+        bisected(Wish(str(script)), lambda line: None)
