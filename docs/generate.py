@@ -26,10 +26,10 @@ from dynamo.trace import codec  # noqa: E402
 from dynamo.trace.events import SCHEMA, Change, Event, GraphNode  # noqa: E402
 from dynamo.trace.logs import LOGS  # noqa: E402
 from dynamo.trace.stages import STAGES  # noqa: E402
+from tui.commands.published import schemas  # noqa: E402
 from tui.errors import ERRORS  # noqa: E402
 from tui.exits import MEANINGS, SCRIPT_RULE  # noqa: E402
 from tui.keys import KEYS  # noqa: E402
-from tui.views.published import schemas  # noqa: E402
 
 _BLOCK = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, write
+from tests.schemas import validate
 
 MODEL = """
 import torch
@@ -29,6 +30,7 @@ def test_planted_fault_is_named_down_to_its_decision(tmp_path: Path, monkeypatch
     script = write(tmp_path, MODEL)
     done = run("bisect", script, "--json", cwd=tmp_path)
     report = json.loads(done.stdout)
+    validate("bisect", report)
 
     assert done.returncode == 1, done.stderr
     assert report.keys() >= FIELDS

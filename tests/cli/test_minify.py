@@ -12,6 +12,7 @@ import pytest
 from minifier.graph.ir import GraphError
 from minifier.recordings import recorded
 from tests.cli.command import environment, run, write
+from tests.schemas import validate
 
 MODEL = """
 import torch
@@ -40,6 +41,7 @@ other_failures""".split()
 def test_failing_script_ends_at_one_operation(tmp_path: Path) -> None:
     done = run("minify", write(tmp_path, MODEL % "relu_compile_error_TESTING_ONLY"), "--json", "--pytest", cwd=tmp_path, timeout=400)
     report = json.loads(done.stdout)
+    validate("minify", report)
 
     assert done.returncode == 1
     assert list(report) == KEYS
@@ -57,7 +59,9 @@ def test_failing_script_ends_at_one_operation(tmp_path: Path) -> None:
 
     (tmp_path / "elsewhere").mkdir()
     again = run("run", str(tmp_path / report["bundle"]), "--json", cwd=tmp_path / "elsewhere")
+    validate("run", json.loads(again.stdout))
     assert (again.returncode, json.loads(again.stdout)["status"]) == (1, "reproduced")
+    validate("run-show", json.loads(run("run", str(tmp_path / report["bundle"]), "--show", "--json", cwd=tmp_path).stdout))
     assert not list((tmp_path / "elsewhere").iterdir())
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import ROOT, run, write
+from tests.schemas import validate
 
 MODEL = """
 import torch
@@ -38,6 +39,7 @@ def test_fix_in_a_module_of_the_script_is_run_and_the_script_stays_as_it_is(tmp_
     write(tmp_path, MODEL, "model.py")
     done = run("profile", write(tmp_path, SCRIPT), "word", "--verify", "--json", cwd=tmp_path)
     report = json.loads(done.stdout)
+    validate("profile", report)
 
     assert done.returncode == 0
     assert "word [4.0, 4.0]" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ from minifier.corpus.table import table
 from minifier.engine import Kind, Signature
 from minifier.isolation import LocalTransport
 from minifier.verify import Bounds, once
+from tests.schemas import validate
 from tui.commands.corpus import corpus
+from tui.console import as_json
 from tui.errors import CliError
 
 CASES = {c.name: c for c in load_all()}
@@ -177,6 +180,10 @@ def test_a_table_has_a_row_for_each_verdict() -> None:
     assert "stage a\\|b instead of codegen" in text
 
 
+def test_a_verdict_as_json_is_what_its_schema_says() -> None:
+    validate("corpus-run", json.loads(as_json([judged(CASES["wrong_above_1024"], report(op_nodes=2), 1.0).to_json()])))
+
+
 def test_second_failures_have_to_be_listed() -> None:
     case: Case = CASES["two_wrongs"]
     signature = {"kind": "accuracy", "accuracy": "nan"}
@@ -237,6 +244,7 @@ def test_every_script_fails_and_heals(tmp_path: Path) -> None:
 @pytest.mark.timeout(14400)
 def test_every_case_ends_as_known(tmp_path: Path) -> None:
     found: list[Verdict] = list(run_cases(list(CASES.values()), tmp_path, jobs=2))
+    validate("corpus-run", json.loads(as_json([v.to_json() for v in found])))
 
     assert {v.case: v.problems for v in found if not v.is_met} == {}
 

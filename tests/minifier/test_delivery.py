@@ -15,6 +15,7 @@ from minifier.delivery import Draft, bounds_for, deliver
 from minifier.engine import Kind, Signature
 from minifier.verify import Bounds, Rate, once
 from tests.cli.command import run, write
+from tests.schemas import validate
 
 FAILURE = Signature(Kind.EXCEPTION, ("RuntimeError",), "no", "lower")
 
@@ -118,6 +119,7 @@ def test_script_is_reduced_under_a_command(tmp_path: Path) -> None:
     command = f"{sys.executable} oracle.py"
     done = run("minify", write(tmp_path, PROGRAM), "--oracle", command, "--json", "--jobs", "1", cwd=tmp_path, timeout=400)
     report = json.loads(done.stdout)
+    validate("minify", report)
 
     assert done.returncode == 1, done.stderr
     said = [report[k] for k in ("status", "stage", "graph", "one_minimal", "reproduction_rate")]

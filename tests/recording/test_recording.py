@@ -26,6 +26,7 @@ from dynamo.recording.format import RecordingError, read, write
 from dynamo.recording.save import save
 from tests.cli.command import run
 from tests.cli.command import write as script_of
+from tests.schemas import validate
 from tui.commands.replay import replay
 
 SCALE = 3.0
@@ -300,6 +301,7 @@ def test_command_line_records_shows_and_replays_elsewhere(tmp_path: Path) -> Non
     elsewhere.mkdir()
     script_of(work, "OFFSET = 2\ndef shifted(x):\n    return x + OFFSET\n", "layers.py")
     done = run("record", script_of(work, SCRIPT), "--json", cwd=work)
+    validate("record", json.loads(done.stdout))
     (file,) = json.loads(done.stdout)["files"]
     assert done.returncode == 1
     Path(file).rename(elsewhere / "frame.rec")
@@ -311,6 +313,7 @@ def test_command_line_records_shows_and_replays_elsewhere(tmp_path: Path) -> Non
     assert "[DD004]" in again.stdout + again.stderr
     assert " f  script.py:5 " in again.stdout
     assert sorted(p.name for p in elsewhere.iterdir()) == ["frame.rec"]
+    validate("replay", json.loads(run("replay", "frame.rec", "--json", cwd=elsewhere).stdout))
 
 
 def test_file_is_shown_without_running_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -318,6 +321,7 @@ def test_file_is_shown_without_running_it(tmp_path: Path, capsys: pytest.Capture
 
     assert replay(path, show=True, as_json=True) == 0
     shown = json.loads(capsys.readouterr().out)
+    validate("replay-show", shown)
     assert shown["frame"] == f"failing ({__file__}:{failing.__code__.co_firstlineno})"
     assert shown["error"].startswith("GraphBreakError: graph break under fullgraph=True")
     assert [shown["sources"], shown["not_recorded"]] == [[__file__], []]

@@ -13,6 +13,7 @@ import pytest
 from dynamo.trace import artefacts, codec, report
 from dynamo.trace.model import Run
 from dynamo.trace.record import LATER_NODES
+from tests.schemas import validate
 from tests.trace.sample import run_events, write_script
 from tests.views import runs
 from tui.commands.views import UNREAD, envelope
@@ -21,7 +22,6 @@ from tui.views import compare
 from tui.views.table import VIEWS
 from tui.views.verdict import verdict
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 MAKE: dict[str, Callable[[], Run]] = {
     "large": runs.large,
     "layered": runs.layered,
@@ -41,9 +41,7 @@ PRINTED: dict[str, Callable[[Run], Any]] = {
 
 
 def check(name: str, value: Any) -> None:
-    schema = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.validate(json.loads(as_json(value)), schema, cls=jsonschema.Draft202012Validator)
+    validate(name, json.loads(as_json(value)))
 
 
 @pytest.mark.parametrize("run", MAKE)

@@ -1,4 +1,4 @@
-"""The JSON schema of every command that has `--json`; `docs/generate.py` writes them to docs/schemas."""
+"""The JSON schemas of the views and of the commands around them; `tui/commands/published.py` adds those of the tools."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ _COMPILE = {
 }
 
 
-def _record(fields: dict[str, Schema]) -> Schema:
+def record(fields: dict[str, Schema]) -> Schema:
     """An object with these fields, and maybe more: fields are added, never renamed."""
     return {"type": "object", "properties": fields, "required": list(fields)}
 
 
-def _list(item: Schema) -> Schema:
+def listed(item: Schema) -> Schema:
     return {"type": "array", "items": item}
 
 
 def _report(definitions: dict[str, Any]) -> dict[str, Schema]:
     """The fields of `explain`, behind the verdict."""
-    event = {cls: _list(definition(cls, definitions)) for cls in (ev.GraphBroke, ev.GuardInstalled, ev.Recompiled, ev.CacheLooked)}
-    graph = _list({"allOf": [definition(ev.GraphCaptured, definitions), _record({"id": STRING})]})
-    frame = _record({"id": STRING, "name": STRING, "file": STRING, "line": INTEGER, "status": STRING, "compiles": _list(_record(_COMPILE))})
+    event = {cls: listed(definition(cls, definitions)) for cls in (ev.GraphBroke, ev.GuardInstalled, ev.Recompiled, ev.CacheLooked)}
+    graph = listed({"allOf": [definition(ev.GraphCaptured, definitions), record({"id": STRING})]})
+    frame = record({"id": STRING, "name": STRING, "file": STRING, "line": INTEGER, "status": STRING, "compiles": listed(record(_COMPILE))})
     return {
         "verdict": definition(Verdict, definitions),
         "script": STRING,
         "argv": STRINGS,
         "engine": STRING,
-        "processes": _list({"allOf": [definition(ev.ProcessStarted, definitions), _record({"compiles": INTEGER})]}),
+        "processes": listed({"allOf": [definition(ev.ProcessStarted, definitions), record({"compiles": INTEGER})]}),
         "exit": EXIT,
         "error": STRING,
-        "internal_errors": _list(definition(ev.InternalError, definitions)),
+        "internal_errors": listed(definition(ev.InternalError, definitions)),
         "graphs": graph,
         "later_graphs": graph,
         "breaks": event[ev.GraphBroke],
         "guards": event[ev.GuardInstalled],
         "recompiles": event[ev.Recompiled],
-        "frames": _list(frame),
+        "frames": listed(frame),
         "cache": event[ev.CacheLooked],
-        "skipped": _list(definition(ev.FrameSkipped, definitions)),
-        "limits": _list(definition(ev.LimitHit, definitions)),
-        "frozen_misses": _list(definition(ev.FrozenMiss, definitions)),
-        "times": {"type": "object", "additionalProperties": _record({"count": INTEGER, "seconds": NUMBER})},
+        "skipped": listed(definition(ev.FrameSkipped, definitions)),
+        "limits": listed(definition(ev.LimitHit, definitions)),
+        "frozen_misses": listed(definition(ev.FrozenMiss, definitions)),
+        "times": {"type": "object", "additionalProperties": record({"count": INTEGER, "seconds": NUMBER})},
         "compile_seconds": NUMBER,
-        "notes": _list(definition(ev.Note, definitions)),
+        "notes": listed(definition(ev.Note, definitions)),
         "problems": STRINGS,
     }
 
@@ -75,10 +75,15 @@ def _report(definitions: dict[str, Any]) -> dict[str, Schema]:
 def _explain(title: str, more: dict[str, Schema] | None = None, without: tuple[str, ...] = ()) -> Schema:
     definitions: dict[str, Any] = {}
     fields = {name: schema for name, schema in {**(more or {}), **_report(definitions)}.items() if name not in without}
-    return _whole(title, _record(fields), definitions)
+    return whole(title, record(fields), definitions)
 
 
-def _whole(title: str, schema: Schema, definitions: dict[str, Any] | None = None) -> Schema:
+def report(title: str) -> Schema:
+    """What `trace --json` prints, without the name of the record."""
+    return _explain(title, without=("verdict",))
+
+
+def whole(title: str, schema: Schema, definitions: dict[str, Any] | None = None) -> Schema:
     found = {"$defs": dict(sorted(definitions.items()))} if definitions else {}
     return {"$schema": DRAFT, "title": title, **schema, **found}
 
@@ -89,19 +94,25 @@ def _stage() -> Schema:
     fields = {
         "stage": STRING,
         "about": STRING,
-        "artefacts": _list(_record(artefact)),
-        "decisions": _list(definition(ev.Decided, definitions)),
-        "times": _list(definition(ev.StageTimed, definitions)),
+        "artefacts": listed(record(artefact)),
+        "decisions": listed(definition(ev.Decided, definitions)),
+        "times": listed(definition(ev.StageTimed, definitions)),
     }
-    return _whole("dynamo-debug explain --stage NAME --json", _record(fields), definitions)
+    return whole("dynamo-debug explain --stage NAME --json", record(fields), definitions)
+
+
+def _graphs() -> Schema:
+    definitions: dict[str, Any] = {}
+    graph = {"allOf": [definition(ev.GraphCaptured, definitions), record({"id": STRING})]}
+    return whole("dynamo-debug explain --graph ID --json", listed(graph), definitions)
 
 
 def _decisions() -> Schema:
     definitions: dict[str, Any] = {}
-    return _whole("dynamo-debug explain --decisions --json", _list(definition(ev.Decided, definitions)), definitions)
+    return whole("dynamo-debug explain --decisions --json", listed(definition(ev.Decided, definitions)), definitions)
 
 
-_TREE = _list(_record({"key": STRING, "parent": STRING, "title": STRING, "status": STRING}))
+_TREE = listed(record({"key": STRING, "parent": STRING, "title": STRING, "status": STRING}))
 _PAGE = {"id": STRING, "title": STRING, "explanation": STRING, "hint": STRING, "example": STRING, "also": STRINGS}
 _CACHE = {"directory": STRING, "entries": INTEGER, "bytes": INTEGER}
 _SECTIONS = {"type": "object", "additionalProperties": {"type": "object"}}
@@ -114,12 +125,14 @@ def schemas() -> dict[str, Schema]:
         "explain": _explain("dynamo-debug explain --json"),
         "explain-stage": _stage(),
         "explain-decisions": _decisions(),
-        "explain-code": _whole("dynamo-debug explain --code ID --json", _record(_PAGE)),
+        "explain-graph": _graphs(),
+        "explain-codes": whole("dynamo-debug explain --code --json", listed(record({"id": STRING, "title": STRING}))),
+        "explain-code": whole("dynamo-debug explain --code ID --json", record(_PAGE)),
         **views,
         "compare": schema_of(Comparison, "dynamo-debug compare A B --json"),
         "trace": _explain("dynamo-debug trace --json", {"record": STRING}, without=("verdict",)),
         "tui": _explain("dynamo-debug tui --json", {"tree": _TREE}, without=("verdict",)),
-        "cache": _whole("dynamo-debug cache info|clear --json", _record(_CACHE)),
-        "doctor": _whole("dynamo-debug doctor --json", _SECTIONS),
-        "verify": _whole("dynamo-debug verify --json", _list(_record({"check": STRING, "ok": BOOLEAN, "detail": STRING}))),
+        "cache": whole("dynamo-debug cache info|clear --json", record(_CACHE)),
+        "doctor": whole("dynamo-debug doctor --json", _SECTIONS),
+        "verify": whole("dynamo-debug verify --json", listed(record({"check": STRING, "ok": BOOLEAN, "detail": STRING}))),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import types
 import typing
 from typing import Any
@@ -54,6 +55,8 @@ def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
     if origin in (types.UnionType, typing.Union):
         return {"anyOf": [_schema(a, definitions) for a in arguments]}
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return {"enum": [member.value for member in hint]}
     if not dataclasses.is_dataclass(hint):
         raise TypeError(f"{hint!r} has no schema; add it to tui/views/schema.py")
     cls = typing.cast(type, hint)
