@@ -25,7 +25,7 @@ _OUTPUT = re.compile(r"\x1b\[(?P<arguments>[0-9;?]*)(?P<final>[A-Za-z])|\x1b[^\[
 class Terminal:
     """A child process on a pseudo terminal; `wait_for` reads until a text has been drawn."""
 
-    def __init__(self, *arguments: str, cwd: Path, columns: int = 80, lines: int = 24) -> None:
+    def __init__(self, *arguments: str, cwd: Path, columns: int = 80, lines: int = 24, colour: bool = False) -> None:
         self.seen = ""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
         self.columns = columns
@@ -33,7 +33,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(cwd)
             # A size in the environment, which pytest's workers have, would hide that of the terminal.
-            shown = {name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")}
+            shown = {name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES", "NO_COLOR" * colour)}
             os.execve(COMMAND[0], [*COMMAND, *arguments], {**shown, "TERM": "xterm-256color"})
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 

@@ -31,12 +31,29 @@ from tui.views.verdict import verdict
 
 _WIDTH = 100
 
-Code = Annotated[str | None, typer.Option(help="Print the page of a graph break or error id; without ID, list all.", metavar="[ID]")]
+
+
+def _ids(incomplete: str) -> list[str]:
+    return [name for name in _known_ids() if name.startswith(incomplete)]
+
+
+Code = Annotated[
+    str | None,
+    typer.Option(help="Print the page of a graph break or error id; without ID, list all.", metavar="[ID]", autocompletion=_ids),
+]
 Graph = Annotated[
     str,
     typer.Option(help="Print one graph only, in full; with --stage or --decisions, what belongs to it.", show_default=False, metavar="ID"),
 ]
-Stage = Annotated[str, typer.Option(help=f"Print what one stage made, in full: {', '.join(BY_NAME)}.", show_default=False, metavar="NAME")]
+Stage = Annotated[
+    str,
+    typer.Option(
+        help=f"Print what one stage made, in full: {', '.join(BY_NAME)}.",
+        show_default=False,
+        metavar="NAME",
+        autocompletion=options.stage_names,
+    ),
+]
 Decisions = Annotated[bool, typer.Option("--decisions", help="List every optional step of the compiler: taken or refused, and why.")]
 Graphs = Annotated[bool, typer.Option("--graphs", help="Also the graphs, node by node.")]
 Guards = Annotated[bool, typer.Option("--guards", help="Also what compiled code relies on.")]
@@ -167,10 +184,13 @@ def _page(error_id: str, as_json: bool) -> int:
     elif wanted in ERRORS:
         found = _plain_page(wanted, ERRORS[wanted].title, ERRORS[wanted].page)
     else:
-        known = [*REASONS, *NOTES, *ERRORS, *peer_says.registry()]
-        raise CliError("CL005", f"{error_id}: unknown id{nearest(wanted, known)}; `dynamo-debug explain --code` lists all")
+        raise CliError("CL005", f"{error_id}: unknown id{nearest(wanted, _known_ids())}; `dynamo-debug explain --code` lists all")
     put_json(found) if as_json else put(_page_text(found))
     return Exit.OK
+
+
+def _known_ids() -> list[str]:
+    return [*REASONS, *NOTES, *ERRORS, *peer_says.registry()]
 
 
 def _plain_page(page_id: str, title: str, text: str) -> dict[str, Any]:
