@@ -4,18 +4,18 @@
 
 Every script is run in four ways, one after the other, `--rounds` times, each in a process of its own and with an empty cache: plain with
 `torch.compile` served by this compiler and no record, under `explain`, plain under torch's own compiler, under `explain --engine torch`.
-Prints medians and ratios. Exits with 1 when `explain` takes more than 1.3 of the plain run under our engine, or longer than the plain run
-under torch's.
+Prints medians of CPU seconds (user and system, of all processes of a way), which a busy machine changes little, and ratios. Exits with 1
+when `explain` takes more than 1.3 of the plain run under our engine, or longer than the plain run under torch's.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -44,11 +44,17 @@ def ways(script: str) -> dict[str, list[str]]:
 
 
 def seconds(command: Sequence[str]) -> float:
+    """CPU seconds of a command and its children."""
     with tempfile.TemporaryDirectory() as folder:
         caches = {"DYNAMO_CACHE_DIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
-        start = time.perf_counter()
+        before = _spent()
         subprocess.run(command, check=True, env={**os.environ, **caches}, stdin=subprocess.DEVNULL, capture_output=True)
-        return time.perf_counter() - start
+        return _spent() - before
+
+
+def _spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def measure(script: str, rounds: int) -> dict[str, float]:
