@@ -14,7 +14,7 @@ import torch
 @torch.compile(backend="eager")
 def normalise(x, eps=0.0):
     if eps == 0.0:
-        warnings.warn("eps is zero", stacklevel=2)
+        warnings.warn("eps is zero", stacklevel=1)
     return x / (x.norm() + eps)
 
 
