@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 
 from dynamo.fake import DataDependent, FakeMode, Unsupported
+from minifier.fuzz.draw import tensor_ops as ops
 from tests.fake.observe import facts
-from tests.inductor import program_ops as ops
 
 SHAPE = (2, 3, 4, 5)
 INDEX = "torch.tensor([0, 2, 1])"

@@ -8,10 +8,9 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from tests.generator import programs as python_programs
+from minifier.fuzz.draw import python_programs, tensor_programs
+from minifier.fuzz.draw.state_programs import state_programs
 from tests.generator import test_programs, test_state_programs
-from tests.generator.state_programs import state_programs
-from tests.inductor import programs as tensor_programs
 from tests.inductor import test_random_programs
 
 

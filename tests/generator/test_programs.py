@@ -9,8 +9,8 @@ import warnings
 
 import pytest
 
+from minifier.fuzz.draw.python_programs import PRELUDE, programs
 from tests.capture.language import observe
-from tests.generator.programs import PRELUDE, programs
 from tests.generator.running import run_new_programs, run_programs
 
 PROGRAMS, PARTS = 2000, 8

@@ -15,10 +15,10 @@ import pytest
 import torch
 
 import dynamo
+from minifier.fuzz.draw.state_programs import state_programs
 from repro_corpus.observe import differences, observe
 from repro_corpus.program import Program
 from tests.generator.running import run_new_programs, run_programs
-from tests.generator.state_programs import state_programs
 
 PROGRAMS = {"eager": 100, "aot_eager": 150, "inductor": 40}
 _numbers = itertools.count()

@@ -29,7 +29,7 @@ from inductor.passes.rewrite import rewrite
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
 from inductor.targets import registry
-from tests.inductor.programs import Program
+from minifier.fuzz.draw.tensor_programs import Program
 
 aten = torch.ops.aten
 # Operators without rounding: data moves, comparisons, selections.

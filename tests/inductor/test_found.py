@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import dynamo
+from minifier.fuzz.draw.tensor_programs import Program
 from tests.inductor.helpers import check as check_graph
 from tests.inductor.helpers import compiled
 from tests.inductor.program_check import check_program
-from tests.inductor.programs import Program
 
 
 def check(inputs: dict[str, str], body: str, outputs: str, grads: str = "") -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import pytest
 
 from dynamo import config
+from minifier.fuzz.draw.tensor_programs import Program, programs
 from tests.generator.running import run_new_programs, run_programs
 from tests.inductor.program_check import check_program
-from tests.inductor.programs import Program, programs
 
 PROGRAMS, PARTS = 1000, 20
 

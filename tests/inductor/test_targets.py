@@ -16,11 +16,11 @@ from inductor.runtime import devices
 from inductor.targets import registry
 from inductor.targets.cpu.c.ops import C_OPS, C_TYPES
 from inductor.targets.cpu.c.reductions import accumulator
+from minifier.fuzz.draw.tensor_programs import Program, programs
 from tests.generator.running import run_programs
 from tests.inductor import test_golden, test_programs, toy_target
 from tests.inductor.helpers import assert_same, compiled
 from tests.inductor.program_check import check_program
-from tests.inductor.programs import Program, programs
 
 
 def test_c_has_a_row_for_every_operation_type_and_reduction() -> None:

@@ -18,11 +18,11 @@ from inductor.targets.triton.interpret import Interpreted
 from inductor.targets.triton.library import Started
 from inductor.targets.triton.ops import TRITON_OPS, TRITON_TYPES
 from inductor.targets.triton.reductions import reduction
+from minifier.fuzz.draw.tensor_programs import Program, programs
 from tests.generator.running import run_programs
 from tests.inductor import test_golden, test_programs
 from tests.inductor.helpers import assert_same, compiled, trace
 from tests.inductor.program_check import check_program
-from tests.inductor.programs import Program, programs
 from tests.inductor.triton.seam import interpreted, refusals
 
 GOLDEN = {name: (fn, test_golden.inputs_of(shapes)) for name, (fn, shapes) in test_golden.PROGRAMS.items()}

@@ -7,14 +7,12 @@ casts of numbers that the integer type can't hold, memory that two elements shar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 
-if TYPE_CHECKING:
-    from tests.inductor.programs import Writer
+from minifier.fuzz.draw.writer import Writer
 
-Kind = Callable[["Writer"], "str | None"]
+Kind = Callable[[Writer], "str | None"]
 
 UNARY = (
     "torch.neg", "torch.abs", "torch.relu", "torch.exp", "torch.sigmoid", "torch.tanh", "torch.sqrt", "torch.square", "torch.sin",
@@ -178,7 +176,7 @@ def divide(w: Writer) -> str:
     return f"{w.fresh()} = {op.format(a, b)}"
 
 
-def scalar(w: Writer) -> str:
+def scalar(w: Writer) -> str | None:
     text, v = w.one_of(WITH_SCALAR), w.any_name()
     if w.value(v).dtype == torch.bool and ("<<" in text or ">>" in text):
         return None  # eager shifts truth values, its own shape rules refuse

@@ -1,0 +1,1 @@
+"""Programs that Hypothesis draws: the kinds, and how each is written down."""
