@@ -47,6 +47,7 @@ _ROWS = (
     Row("CL025", "unknown case or action of the corpus", "`corpus` takes list, show or run, and names of cases."),
     Row("CL026", "the corpus cannot be read", "its cases are not installed, or a manifest has a key that means nothing."),
     Row("CL030", "not a recorded frame", "`replay` takes a file that `record` or `replay_record_enabled` has written."),
+    Row("CL035", "programs cannot be drawn so", "`fuzz` takes times such as 10m, known kinds, and `--ops` only for kinds with operators."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
 

@@ -20,7 +20,7 @@ class Exit(IntEnum):
 MEANINGS: dict[Exit, str] = {
     Exit.OK: "ok",
     Exit.FINDING: (
-        "a finding: a graph break with --fail-on-break, a repro of `minify`, wrong numbers of `bisect`; "
+        "a finding: a graph break with --fail-on-break, a repro of `minify` or `fuzz`, wrong numbers of `bisect`; "
         "also an exception the script did not catch"
     ),
     Exit.USAGE: "wrong usage: no such script, a syntax error in it, an unknown id, a place that is taken",

@@ -19,6 +19,7 @@ from tui.commands.cache import cache
 from tui.commands.corpus import corpus
 from tui.commands.doctor import doctor
 from tui.commands.explain import explain
+from tui.commands.fuzz import fuzz
 from tui.commands.minify import minify
 from tui.commands.profile import profile
 from tui.commands.replay import record, replay
@@ -51,6 +52,7 @@ COMMANDS = (
     Command("tui", tui, SCRIPT_LAST),
     Command("minify", minify, SCRIPT_CONTEXT),
     Command("bisect", bisect, SCRIPT_CONTEXT),
+    Command("fuzz", fuzz),
     Command("profile", profile, SCRIPT_CONTEXT),
     Command("run", run),
     Command("record", record, SCRIPT_CONTEXT),

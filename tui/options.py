@@ -21,7 +21,8 @@ def _engines(incomplete: str) -> list[str]:
     return [name for name in ENGINES if name.startswith(incomplete)]
 
 
-def _backends(incomplete: str) -> list[str]:
+def backends(incomplete: str) -> list[str]:
+    """Backends whose name begins so, for completion."""
     return [name for name in list_backends(exclude_tags=()) if name.startswith(incomplete)]
 
 
@@ -49,7 +50,7 @@ Engine = Annotated[
 ]
 Backend = Annotated[
     str,
-    typer.Option(help="Backend for every compile, instead of the one the script asks for.", show_default=False, autocompletion=_backends),
+    typer.Option(help="Backend for every compile, instead of the one the script asks for.", show_default=False, autocompletion=backends),
 ]
 Internals = Annotated[bool, typer.Option("--internals", help="Keep dynamo-debug's own frames in tracebacks of the script.")]
 FailOnBreak = Annotated[bool, typer.Option("--fail-on-break", help="Exit with 1 when there is a graph break.")]

@@ -116,6 +116,26 @@ _TREE = listed(record({"key": STRING, "parent": STRING, "title": STRING, "status
 _PAGE = {"id": STRING, "title": STRING, "explanation": STRING, "hint": STRING, "example": STRING, "also": STRINGS}
 _CACHE = {"directory": STRING, "entries": INTEGER, "bytes": INTEGER}
 _SECTIONS = {"type": "object", "additionalProperties": {"type": "object"}}
+_SIGNATURE = dict.fromkeys(("kind", "message", "frame", "accuracy", "stage"), STRING) | {"exceptions": STRINGS, "code": INTEGER}
+_CLUSTER = {
+    **dict.fromkeys(("stage", "culprit", "kind", "status", "repro", "bundle", "issue", "test", "detail"), STRING),
+    "signature": record(_SIGNATURE),
+    "programs": listed(INTEGER),
+    "op_nodes": INTEGER,
+    "seconds": NUMBER,
+    "tried": STRINGS,
+}
+_COUNTS: Schema = {"type": "object", "additionalProperties": INTEGER}
+_FUZZ = {
+    **dict.fromkeys(("engine", "backend"), STRING),
+    **dict.fromkeys(("seed", "first", "next", "programs"), INTEGER),
+    "outcomes": _COUNTS,
+    "kinds": _COUNTS,
+    "seconds": NUMBER,
+    "searching_seconds": NUMBER,
+    "interrupted": BOOLEAN,
+    "clusters": listed(record(_CLUSTER)),
+}
 
 
 def schemas() -> dict[str, Schema]:
@@ -133,6 +153,7 @@ def schemas() -> dict[str, Schema]:
         "trace": _explain("dynamo-debug trace --json", {"record": STRING}, without=("verdict",)),
         "tui": _explain("dynamo-debug tui --json", {"tree": _TREE}, without=("verdict",)),
         "cache": whole("dynamo-debug cache info|clear --json", record(_CACHE)),
+        "fuzz": whole("dynamo-debug fuzz --json", record(_FUZZ)),
         "doctor": whole("dynamo-debug doctor --json", _SECTIONS),
         "verify": whole("dynamo-debug verify --json", listed(record({"check": STRING, "ok": BOOLEAN, "detail": STRING}))),
     }

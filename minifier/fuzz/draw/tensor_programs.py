@@ -27,6 +27,7 @@ LONG_EXTENTS = (130, 300, 1030)
 FILLS = ("normal", "simple", "special", "zeros", "positive")
 LAYOUTS = ("dense", "transposed", "strided", "offset", "reversed", "expanded", "channels_last")
 MOST_INPUT_ELEMENTS = 5_000
+TRIES = 12  # at a statement, where few operators are wanted
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ class ProgramWriter(Writer):
             grads = [n for n in plain if not self.shared(n)]
             for name in grads:
                 self.env[name].requires_grad_()
-        for _ in range(self.number(1, 16)):
+        for _ in range(self.number(1, 16) * (TRIES if self.wanted else 1)):
             self.statement()
         return Program(tuple(self.inputs), tuple(self.body), self.outputs(), tuple(grads))
 
@@ -137,7 +138,8 @@ class ProgramWriter(Writer):
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn, ops: frozenset[str] = frozenset()) -> Program:
+    """One program. Of `ops`, where any are named, each of its statements has one: the last part of a name, as `sin` or `layer_norm`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ProgramWriter(draw).program()
+        return ProgramWriter(draw, wanted=ops).program()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -53,3 +54,20 @@ def make(shape: Sequence[int], dtype: torch.dtype, fill: str = "normal", layout:
     if layout == "expanded" and rank >= 1:
         return values(math.prod(shape[1:]), dtype, fill, seed).view(1, *shape[1:]).expand(shape)
     return values(count, dtype, fill, seed).view(shape)
+
+
+def comparable(value: Any) -> Any:
+    """What a program gave, as lists of tensors, numbers and None: texts as their code points, mappings as pairs, objects as attributes."""
+    if value is None or isinstance(value, (bool, int, float, complex)):
+        return value
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, str):
+        return [ord(c) for c in value]
+    if isinstance(value, dict):
+        return [[comparable(key), comparable(item)] for key, item in value.items()]
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [comparable(item) for item in value]
+    if isinstance(value, (BaseException, type)) or not hasattr(value, "__dict__"):
+        return comparable((value if isinstance(value, type) else type(value)).__name__)
+    return comparable(vars(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ MOST_ELEMENTS = 30_000
 
 @dataclass
 class Writer:
-    """Draws one program. `env` holds eager's value of every name so far."""
+    """Draws one program. `env` holds eager's value of every name so far, `wanted` the only operators, where there are any."""
 
     draw: st.DrawFn
     env: dict[str, Any] = field(default_factory=lambda: {"torch": torch, "F": torch.nn.functional, "make": make})
@@ -24,6 +25,7 @@ class Writer:
     names: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
+    wanted: frozenset[str] = frozenset()
 
     # ---- draws ----
 
@@ -31,7 +33,13 @@ class Writer:
         return self.draw(st.integers(low, high))
 
     def one_of(self, choices: Sequence[Any]) -> Any:
+        if self.wanted:
+            choices = [c for c in choices if isinstance(c, str) and self.is_wanted(c)] or choices
         return choices[self.number(0, len(choices) - 1)]
+
+    def is_wanted(self, text: str) -> bool:
+        """Whether a text names an operator that is wanted."""
+        return not self.wanted.isdisjoint(re.findall(r"\w+", text))
 
     def chance(self, percent: int) -> bool:
         """Plain answer (False) first: what shrinks."""
@@ -73,7 +81,9 @@ class Writer:
         return f"v{len(self.body)}"
 
     def run(self, line: str) -> bool:
-        """Add a statement when eager takes it."""
+        """Add a statement when it has an operator that is wanted and eager takes it."""
+        if self.wanted and not self.is_wanted(line):
+            return False
         before = set(self.env)
         try:
             exec(line, self.env)

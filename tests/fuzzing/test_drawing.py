@@ -1,0 +1,66 @@
+"""Programs by number: the same ones each time, all of them scripts."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import subprocess
+import sys
+
+import pytest
+
+from minifier.fuzz.draw.drawing import BLOCK, Block, drawn, places
+from minifier.fuzz.draw.kinds import KINDS
+from minifier.fuzz.draw.scripts import raising, script_of
+
+_DRAW = "import json, sys; from minifier.fuzz.draw.drawing import *; json.dump([drawn(Block(k, 3, 1)) for k in sys.argv[1:]], sys.stdout)"
+
+
+def test_a_number_is_the_same_program_in_every_process() -> None:
+    def blocks() -> list[list[str | None]]:
+        done = subprocess.run([sys.executable, "-c", _DRAW, "calls", "modules"], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)
+
+    first = blocks()
+
+    assert first == blocks()
+    assert all(len(block) == BLOCK and sum(text is not None for text in block) > BLOCK // 2 for block in first)
+
+
+def test_kinds_take_turns_and_every_number_has_its_place() -> None:
+    kinds = tuple(KINDS)
+    round_ = sum(k.share for k in KINDS.values())
+    found = list(itertools.islice(places(kinds, 0), BLOCK * round_))
+
+    assert [n for n, *_ in found] == list(range(BLOCK * round_))
+    assert len({place[1:] for place in found}) == len(found)
+    assert {kind: sum(f[1] == kind for f in found[:round_]) for kind in kinds} == {k.name: k.share for k in KINDS.values()}
+    assert list(itertools.islice(places(kinds, 17), 5)) == found[17:22]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_program_is_a_script(kind: str) -> None:
+    for text in filter(None, drawn(Block(kind, 0, 0))):
+        tree = ast.parse(text)
+        assert {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} >= {"program", "run", "eager", "compiled"}
+        assert raising(text) != text
+        ast.parse(raising(text))
+
+
+def test_a_script_for_torchs_compiler_needs_nothing_of_ours() -> None:
+    text = script_of("def program(compile): return [make((2,), torch.float32), comparable({'a': 'b'})]", "torch")
+
+    assert "minifier" not in text
+    names: dict[str, object] = {"__name__": "drawn"}
+    exec(compile(text, "drawn", "exec"), names)
+    assert len(names["run"](names["eager"])) == 2
+
+
+def test_named_operators_are_the_only_ones() -> None:
+    bodies = [ast.parse(text) for text in filter(None, drawn(Block("tensors", 0, 0, ("sin", "where"))))]
+    functions = [n for tree in bodies for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "f"]
+    statements = [ast.unparse(s) for f in functions for s in f.body if not isinstance(s, (ast.Return, ast.Pass))]
+
+    assert len(statements) > BLOCK
+    assert [s for s in statements if "sin(" not in s and "where(" not in s] == []
