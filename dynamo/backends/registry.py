@@ -1,7 +1,7 @@
 """Backends by name. A backend is `(gm: torch.fx.GraphModule, example_inputs: list[Tensor]) -> callable`.
 
 Names resolve in order: what the program registered, the rows below (imported when first used), then entry points of the group
-`dynamo_debug_backends`.
+`dynamo_debug_backends`. `module:function` names any function that can be imported.
 """
 
 from __future__ import annotations
@@ -99,10 +99,24 @@ def looked_up(backend: str | Backend) -> tuple[str, Backend]:
     points = _entry_points()
     if backend in points:
         return backend, cast(Backend, points[backend].load())
+    if ":" in backend:
+        return backend, _imported(backend)
     names = list_backends(exclude_tags=())
     near = difflib.get_close_matches(backend, names, 3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"backends are {', '.join(names)}"
     raise UnknownBackend(f"unknown backend {backend!r}; {hint}")
+
+
+def _imported(name: str) -> Backend:
+    """The function of `module:function`."""
+    module, _, attr = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attr)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise UnknownBackend(f"unknown backend {name!r}: {e}") from e
+    if not callable(found):
+        raise UnknownBackend(f"unknown backend {name!r}: it is a {type(found).__name__}, which can't be called")
+    return cast(Backend, found)
 
 
 def is_own(backend: Backend) -> bool:

@@ -59,7 +59,7 @@ def observe_when_torch_loads(backend: str = "") -> None:
         sys.meta_path.insert(0, AfterImport("torch", functools.partial(observe, backend)))
 
 
-def observe(backend: str = "") -> None:
+def observe(backend: str | Callable[..., Any] = "") -> None:
     """Start to watch now."""
     from torch._logging._internal import trace_log  # noqa: PLC0415  # the logger exists as soon as torch does
 
@@ -71,7 +71,7 @@ def observe(backend: str = "") -> None:
         _force(backend)
 
 
-def _force(backend: str) -> None:
+def _force(backend: str | Callable[..., Any]) -> None:
     import torch  # noqa: PLC0415  # the script decides when torch is loaded
 
     original = torch.compile

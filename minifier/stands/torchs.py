@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dynamo.backends.registry import looked_up
 from dynamo.peer import patient, watching
 
 
@@ -14,9 +15,10 @@ def record(recorder: Callable[[], Any], after: str, wanted: str) -> None:
 
 
 def enter(backend: str, is_fresh: bool = False) -> None:
-    """Make it use a backend; '' keeps the script's own. `is_fresh`: nothing that was compiled for an earlier call is used again."""
+    """Make it use a backend, a name of its own or `module:function`; '' keeps the script's own. `is_fresh`: nothing that was compiled for
+    an earlier call is used again."""
     if backend:
-        watching.observe(backend)
+        watching.observe(looked_up(backend)[1] if ":" in backend else backend)
     if is_fresh:
         patient.compile_every_call()
 
