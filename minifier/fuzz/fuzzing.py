@@ -19,8 +19,10 @@ from minifier.fuzz.draw.drawing import BLOCK, Block, places
 from minifier.fuzz.draw.kinds import KINDS
 from minifier.fuzz.reducing import reduced
 from minifier.fuzz.trial import EAGER_RAISES, Question, spec_for
-from minifier.fuzz.types import EQUAL, FAILED, INVALID, Cluster, Drawn, Failure, Summary, Wish
+from minifier.fuzz.types import EQUAL, FAILED, INVALID, Cluster, Drawn, Failure, Summary, Target, Wish
 from minifier.isolation import Limits, LocalTransport
+
+__all__ = ["KINDS", "Summary", "Target", "Wish", "fuzz"]
 
 WORK, CLUSTERS = "work", "failures"
 DRAWING = 300.0  # seconds that a block of programs may take

@@ -61,8 +61,6 @@ def fuzz(
     Example: dynamo-debug fuzz --backend mypackage:backend --time 10m
     """
     from minifier.fuzz import fuzzing  # noqa: PLC0415  # loads torch
-    from minifier.fuzz.draw.kinds import KINDS  # noqa: PLC0415  # the same, and Hypothesis
-    from minifier.fuzz.types import Target, Wish  # noqa: PLC0415  # the same
 
     if engine not in options.ENGINES:
         raise CliError("CL010", f"--engine {engine}: unknown{nearest(engine, list(options.ENGINES))}; engines are dynamo and torch")
@@ -72,12 +70,12 @@ def fuzz(
         sys.path.insert(0, os.getcwd())  # as `python -m` would find it
     wanted = _words(kinds)
     for kind in wanted:
-        if kind not in KINDS:
-            raise CliError("CL035", f"--kinds {kind}: unknown{nearest(kind, list(KINDS))}; kinds are {', '.join(KINDS)}")
-        if ops and not KINDS[kind].takes_ops:
+        if kind not in fuzzing.KINDS:
+            raise CliError("CL035", f"--kinds {kind}: unknown{nearest(kind, list(fuzzing.KINDS))}; kinds are {', '.join(fuzzing.KINDS)}")
+        if ops and not fuzzing.KINDS[kind].takes_ops:
             raise CliError("CL035", f"--ops: programs of kind {kind} are not drawn from operators; leave out one of the two options")
-    wish = Wish(
-        target=Target(backend, engine),
+    wish = fuzzing.Wish(
+        target=fuzzing.Target(backend, engine),
         seconds=_seconds(time),
         seed=seed,
         first=first,
