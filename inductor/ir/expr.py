@@ -22,6 +22,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import is_one
 from inductor.ir.ops import CHOOSING, OPS
 from inductor.ir.types import TYPES
 
@@ -208,11 +209,13 @@ def masked(condition: Expr, value: Expr, other: Expr) -> Expr:
 def reduce(kind: str, value: Expr, axes: tuple[Axis, ...], output: int = 0) -> Expr:
     """Reduce over axes. argmax and argmin give i64; the others keep the operand's type.
 
-    Over no axes (all were of size 1) nothing is left to reduce.
+    Over no axes (all were of size 1) nothing is left to reduce. An axis of size 1 beside others says nothing: no index has it, so it would
+    keep its name where theirs change, and could then have the name of one of them.
     """
     if not axes:
         return reduced_once(kind, value, output)
-    return Expr("reduce", "i64" if kind.startswith("arg") else value.type, (value,), (kind, axes, output))
+    walked = tuple(a for a in axes if not is_one(a.extent)) or axes[:1]
+    return Expr("reduce", "i64" if kind.startswith("arg") else value.type, (value,), (kind, walked, output))
 
 
 def scan(kind: str, value: Expr, axis: Axis) -> Expr:

@@ -71,8 +71,10 @@ class _Checker:
 def verify_nest(nest: Nest, buffers: dict[str, Buffer], stage: str) -> None:
     """Check one nest: axes declared, types agree, accesses in bounds (masked ones excepted)."""
     checker = _Checker(stage, buffers, nest)
-    if len({a.name for a in nest.axes}) != len(nest.axes):
-        checker.fail("an axis is declared twice")
+    for walked in ((), *(node.attr[1] for node in nest.exprs() if node.op == "reduce")):
+        names = [a.name for a in (*nest.axes, *walked)]
+        if len(set(names)) != len(names):
+            checker.fail("an axis is declared twice")
     scope = frozenset(nest.axes) | frozenset(nest.reduced)
     guarded = {e for m in nest.exprs() if m.op == "masked" for e in _below(m.args[1])}
     for node in nest.exprs():

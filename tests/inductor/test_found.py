@@ -52,6 +52,13 @@ def test_loops_without_points_are_not_run_beside_others():
     check({"b": "make((1, 1), torch.bfloat16)", "c": "make((1, 65), torch.int16)"}, body, "v0 v1")
 
 
+@pytest.mark.parametrize("shape", [(1, 5, 8), (5, 1, 8), (1, 5, 1, 8), (5, 8, 1)])
+def test_a_dim_of_one_is_summed_beside_another(shape):
+    body = "v0 = (x * y).sum(dim=tuple(range(x.dim() - 1)))\nv1 = x.argmax()"
+    given = {"x": f"make({shape}, torch.float32)", "y": f"make(({', '.join(map(str, shape[:-1]))}, 1), torch.float32)"}
+    check(given, body, "v0 v1", "x y")
+
+
 def test_division_of_nothing_by_a_number():
     check({"a": "make((), torch.float32)", "d": "make((3, 0, 3, 2), torch.float32)"},
           "v0 = torch.div(d.double(), a, rounding_mode='trunc')", "v0", "a")  # fmt: skip

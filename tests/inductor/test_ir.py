@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inductor.ir import interp
 from inductor.ir.affine import Axis, Index, const, of_atom
-from inductor.ir.expr import call, kept, load, moved, rewrite, walk
+from inductor.ir.expr import call, kept, load, moved, reduce, rewrite, walk
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
 from inductor.ir.overwrites import put_writes_last
@@ -163,6 +163,7 @@ X = load("a0", "f32", of_atom(A))
         (Nest("n", (A,), (Store("b0", of_atom(A), load("b1", "f32", of_atom(A))),)), "before anything writes"),
         (Nest("n", (A,), (Store("b0", of_atom(A), load("a0", "f64", of_atom(A))),)), "f64"),
         (Nest("n", (A, A), (Store("b0", of_atom(A), X),)), "twice"),
+        (Nest("n", (A,), (Store("b0", of_atom(A), reduce("sum", X, (Axis("r", 4), Axis("r", 2)))),)), "twice"),
     ],
 )
 def test_verifier_refuses(nest, message):
