@@ -6,6 +6,7 @@ Precedence: set by the program, then environment variable, then default.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 import types
@@ -155,8 +156,6 @@ class ConfigError(AttributeError, ValueError):
 def _name(name: str) -> str:
     name = ALIASES.get(name, name)
     if name not in _BY_NAME:
-        import difflib  # noqa: PLC0415  # only a misspelt option needs it
-
         near = difflib.get_close_matches(name, _BY_NAME, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; options are {', '.join(sorted(_BY_NAME))}"
         raise ConfigError(f"unknown option {name!r}{hint}")

@@ -30,18 +30,16 @@ def main() -> None:
         pipe.write(json.dumps(data) + "\n")
         pipe.flush()
 
-    def between(name: str, backend: Backend) -> Backend:
-        from minifier.bisect.checker import Checker  # noqa: PLC0415  # loads torch, which the script may want to prepare first
-
-        return Checker(tell, request["backend"], request["draws"], request["graph"]).between(name, backend)
-
-    def in_eager(name: str, backend: Backend) -> Backend:
-        from dynamo.graph.lazy import forward_of  # noqa: PLC0415  # loads torch, which the script may want to prepare first
-
-        return lambda gm, inputs, **options: forward_of(gm)
-
     is_watched = request.get("captures", False)
-    stand_between(in_eager if is_watched else between)
+
+    def between(name: str, backend: Backend) -> Backend:
+        from minifier.bisect import checker  # noqa: PLC0415  # loads torch, which the script may want to prepare first
+
+        if is_watched:
+            return checker.in_eager
+        return checker.Checker(tell, request["backend"], request["draws"], request["graph"]).between(name, backend)
+
+    stand_between(between)
     install_when_torch_loads()
     sys.argv[:] = sys.argv[2:]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
