@@ -17,7 +17,7 @@ from dynamo.surroundings.collector import paused
 if TYPE_CHECKING:
     from dynamo import config, utils
     from dynamo.backends.registry import list_backends, register_backend
-    from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileLimitError
+    from dynamo.errors import BackendError, CompileError, GraphBreakError, RecompileError, RecompileLimitError
     from dynamo.export import export
     from dynamo.peer.script_adapter import as_torch_compile, install_as_torch_compile
     from dynamo.public.api import (
@@ -67,6 +67,7 @@ _WHERE = {
     "BackendError": "dynamo.errors",
     "CompileError": "dynamo.errors",
     "GraphBreakError": "dynamo.errors",
+    "RecompileError": "dynamo.errors",
     "RecompileLimitError": "dynamo.errors",
     "explain": "dynamo.public.explain",
     "OptimizedModule": "dynamo.public.module",
@@ -86,6 +87,7 @@ __all__ = [
     "CompileError",
     "GraphBreakError",
     "OptimizedModule",
+    "RecompileError",
     "RecompileLimitError",
     "allow_in_graph",
     "as_torch_compile",

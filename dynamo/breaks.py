@@ -206,6 +206,12 @@ _ROWS: tuple[Reason, ...] = (
         "call the module once before compiling it.",
     ),
     Reason(
+        "DD030",
+        "a compile where none is wanted",
+        "a call would have compiled while `dynamo.config.error_on_recompile` is set, or the stance `fail_on_recompile` is taken.",
+        "warm up with calls of this kind first, or make the value that changed a tensor.",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

@@ -96,6 +96,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("debug_function", "", "compile only these: names, globs, `file:line`, with commas", "TORCHDYNAMO_DEBUG_FUNCTION", str),
     Option("verbose", False, "accepted for programs that set it; `--internals` shows our own frames", "DYNAMO_VERBOSE", _flag, _TORCHS),
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),
+    Option("error_on_recompile", False, "raise where a function would be compiled once more", "DYNAMO_ERROR_ON_RECOMPILE", _flag),
     Option("check_surroundings", False, "compare torch's global state around every compiled call", "DYNAMO_CHECK_SURROUNDINGS", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
     Option("guard_times", False, "after each compile, measure what every guard of it costs, for the record", "DYNAMO_GUARD_TIMES", _flag),

@@ -40,6 +40,12 @@ class RecompileLimitError(CompileError):
     id = "DD026"
 
 
+class RecompileError(CompileError):
+    """A call would have compiled, and the program asked for an error instead."""
+
+    id = "DD030"
+
+
 class BackendError(CompileError):
     """A backend raised while it compiled a graph."""
 

@@ -21,7 +21,8 @@ from dynamo.compile.debug_output import attach
 from dynamo.compile.frames import mentions_tensors
 from dynamo.compile.pipeline import convert
 from dynamo.compile.reports import break_event, report_start
-from dynamo.errors import BackendError, GraphBreakError, RecompileLimitError
+from dynamo.compile.wanted import compiles_wanted
+from dynamo.errors import BackendError, GraphBreakError, RecompileError, RecompileLimitError
 from dynamo.graph.invariant import unchanged
 from dynamo.guards.difference import changes, gone
 from dynamo.guards.kinds import GuardRecord, failure
@@ -54,6 +55,8 @@ def miss(ctx: Context, state: CodeState, compiled: _C.Compiled, inputs: tuple[An
         with pristine_builtins():
             if state.cache.mode != _C.Cache.ACTIVE or (state.nested and not mentions_tensors(inputs)):
                 return None
+            if not compiles_wanted():
+                raise _unwanted("the stance is fail_on_recompile", fn.__code__, reasons)
             made = _compile(ctx, fn, state, inputs) if _may_compile(ctx, fn, state, reasons, inputs) else None
             if made is None:
                 return None
@@ -120,7 +123,15 @@ def _may_compile(ctx: Context, fn: types.FunctionType, state: CodeState, reasons
             *user_place(),
         )
     )
+    if config.error_on_recompile:
+        raise _unwanted("error_on_recompile is set", code, reasons)
     return True
+
+
+def _unwanted(why: str, code: types.CodeType, reasons: list[MissReason]) -> RecompileError:
+    place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+    changed = "".join(f"\n  - {reason.text}" for reason in reasons) or "\n  - nothing is compiled for it"
+    return RecompileError(f"{place} would be compiled, and {why}; no entry fits:{changed}\n  warm it up first [DD030]")
 
 
 def _changes(state: CodeState, inputs: tuple[Any, ...]) -> list[events.Change]:

@@ -51,7 +51,7 @@ NOTES: dict[str, tuple[str, str]] = {
     ),
     "DN013": (
         "a stance without effect",
-        "this compiler knows the stances default, force_eager and eager_on_recompile. Others are treated as default.",
+        "this compiler knows the stances default, force_eager, eager_on_recompile and fail_on_recompile. Others are treated as default.",
     ),
     "DN015": (
         "a name of torch's compiler without effect",
@@ -118,6 +118,7 @@ MODULES: dict[str, dict[str, str]] = {
         "BackendCompilerFailed": ":BackendError",
         "FailOnRecompileLimitHit": ":RecompileLimitError",
         "InvalidBackend": "dynamo.backends.registry:UnknownBackend",
+        "RecompileError": ":RecompileError",
         "RecompileLimitExceeded": ":RecompileLimitError",
         "TorchDynamoException": ":CompileError",
         "Unsupported": ":GraphBreakError",

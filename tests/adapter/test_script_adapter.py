@@ -152,6 +152,34 @@ def test_stances() -> None:
     assert output(program).splitlines() == ["0", "1", "1", "2 []"]
 
 
+def test_compiles_that_are_not_wanted_raise() -> None:
+    program = """
+    import torch._dynamo as d
+    @torch.compile(backend="eager")
+    def f(x, k=1):
+        return x + k
+    f(torch.ones(1))
+    def tried(call):
+        try:
+            call()
+            return "ran"
+        except RuntimeError as e:
+            return type(e).__name__ + (" size" if "size" in str(e) else "")
+    with torch.compiler.set_stance("fail_on_recompile"):
+        print(tried(lambda: f(torch.ones(1))), tried(lambda: f(torch.ones(2))))
+        with torch.compiler.set_stance("force_eager"):
+            print(tried(lambda: f(torch.ones(2))))
+        print(tried(lambda: torch.compile(torch.cos, backend="eager")(torch.ones(1))))
+    d.config.error_on_recompile = True
+    print(tried(lambda: f(torch.ones(3))), issubclass(d.exc.RecompileError, RuntimeError))
+    print(tried(lambda: torch.compile(lambda x: x.sin(), backend="eager")(torch.ones(1))))
+    d.config.error_on_recompile = False
+    print(tried(lambda: f(torch.ones(3))), peer())
+    """
+
+    assert output(program).splitlines() == ["ran RecompileError size", "ran", "RecompileError", "RecompileError size True", "ran", "ran []"]
+
+
 def test_names_that_are_not_served_are_torchs_own_and_steering_ones_are_noted() -> None:
     program = """
     import torch._dynamo as d
