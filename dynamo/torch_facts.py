@@ -63,6 +63,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._len_torch_dispatch_stack": "dispatch modes of the program",
     "torch._C._len_torch_function_stack": "function modes of the program",
     "torch._ops._len_torch_dispatch_stack_pre_dispatch": "the same, before dispatch",
+    "torch._logging._internal.log_state": "what `set_logs` asks for",
     "torch.overrides._get_current_function_mode_stack": "which function modes are active",
     "torch._C._get_function_stack_at": "which function modes are active",
     "torch.utils._device": "the function mode of `torch.device` as a context, which fakes understand",

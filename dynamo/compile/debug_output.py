@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import ModuleType
 
+from torch._logging._internal import log_state
+
 from dynamo import config
 from dynamo.trace import store
 from dynamo.trace.events import Event
@@ -64,9 +66,11 @@ def _logs_key() -> Hashable:
 
 
 def _logs() -> str:
-    if torchs := os.environ.get("TORCH_LOGS", ""):
-        return str(config.logs) or _writers().logs.known(torchs)
-    return str(config.logs)
+    """Names of our option; else those of `TORCH_LOGS` and `torch._logging.set_logs` that mean something here."""
+    if config.logs:
+        return str(config.logs)
+    torchs = [os.environ.get("TORCH_LOGS", ""), *sorted(log_state.artifact_names)]
+    return str(_writers().logs.known(",".join(torchs))) if any(torchs) else ""
 
 
 def _writers() -> ModuleType:

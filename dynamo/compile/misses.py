@@ -55,6 +55,7 @@ def miss(ctx: Context, state: CodeState, compiled: _C.Compiled, inputs: tuple[An
         with pristine_builtins():
             if state.cache.mode != _C.Cache.ACTIVE or (state.nested and not mentions_tensors(inputs)):
                 return None
+            attach()
             if not compiles_wanted():
                 raise _unwanted("the stance is fail_on_recompile", fn.__code__, reasons)
             made = _compile(ctx, fn, state, inputs) if _may_compile(ctx, fn, state, reasons, inputs) else None
@@ -150,7 +151,6 @@ def _gone(change: events.Change) -> MissReason:
 
 
 def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tuple[Any, ...]) -> _C.Entry | None:
-    attach()
     compile_id = f"{state.number}/{state.compiles}"
     state.compiles += 1
     code = fn.__code__

@@ -180,6 +180,23 @@ def test_compiles_that_are_not_wanted_raise() -> None:
     assert output(program).splitlines() == ["ran RecompileError size", "ran", "RecompileError", "RecompileError size True", "ran", "ran []"]
 
 
+def test_set_logs_asks_for_our_lines() -> None:
+    program = """
+    import contextlib, io
+    torch._logging.set_logs(recompiles=True, aot_joint_graph=False)
+    f = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
+    def said(size):
+        with contextlib.redirect_stderr(io.StringIO()) as found:
+            f(torch.ones(size))
+        return [line.split()[2] for line in found.getvalue().splitlines() if line.startswith("dynamo [")]
+    print(said(2), said(3))
+    torch._logging.set_logs()
+    print(said(4), peer())
+    """
+
+    assert output(program).splitlines() == ["[] ['recompiles:']", "[] []"]
+
+
 def test_names_that_are_not_served_are_torchs_own_and_steering_ones_are_noted() -> None:
     program = """
     import torch._dynamo as d
