@@ -116,7 +116,8 @@ class Done:
 
 
 def _run(command: list[str], script: Script) -> Done:
-    env = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1", **script.env}
+    window = ("COLUMNS", "LINES")  # of whoever runs the tests
+    env = {**{k: v for k, v in os.environ.items() if k not in window}, "NO_COLOR": "1", "OMP_NUM_THREADS": "1", **script.env}
     if command[: len(COMMAND)] == COMMAND:
         env["PYTHONPATH"] = str(ROOT)
     given = (FOLDER / script.stdin).read_text() if script.stdin else ""
