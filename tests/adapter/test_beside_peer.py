@@ -41,3 +41,20 @@ seen = dynamo.explain(f)(torch.ones(2))
 print(seen.graph_count, seen.graph_break_count)
 """
     assert printed_by(script).split() == ["2", "1"]
+
+
+def test_modules_made_inside_are_captured():
+    script = """
+import torch, dynamo
+from torch._dynamo.mutation_guard import install_generation_tagging_init
+install_generation_tagging_init()
+class Made(torch.nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+    def forward(self, x): return x * self.k
+def f(x): return Made(3)(torch.nn.ReLU()(x)) + 1
+seen = dynamo.explain(f)(torch.ones(2))
+print(seen.graph_break_count, seen.op_count, dynamo.compile(f, backend="eager", fullgraph=True)(torch.ones(2)).tolist())
+"""
+    assert printed_by(script) == "0 3 [4.0, 4.0]\n"

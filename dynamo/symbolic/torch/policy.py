@@ -274,7 +274,17 @@ def _peer(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
         return TRUE
     if fn.name in ("mark_static", "mark_dynamic", "maybe_mark_dynamic", "mark_static_address", "mark_unbacked"):
         return NONE
+    if original := _TAGGED.get(fn.code.co_qualname):
+        method = cell_get(tx, closure(tx, fn)[fn.code.co_freevars.index(original)], original, True)
+        return tx_call(tx, method, args, kwargs)
     raise tx.break_("DD021", f"{fn.globals.get('__name__')}.{fn.qualname}")
+
+
+# Once torch's compiler is used it replaces methods of `nn.Module` by ones that call the original, then note down which modules are new.
+_TAGGED = {
+    "install_generation_tagging_init.<locals>.patched_init": "init",
+    "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
+}
 
 
 def _scan(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
