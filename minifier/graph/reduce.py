@@ -14,7 +14,7 @@ from minifier.isolation import Limits, LocalTransport, OracleSpec
 
 @dataclass
 class Plan:
-    """How to reduce a graph. Files, the journal among them, are made below `folder`."""
+    """How to reduce a graph or a script. Files, the journal among them, are made below `folder`."""
 
     folder: Path
     jobs: int = 1
@@ -24,6 +24,21 @@ class Plan:
     limits: Limits | None = None
     calibration: int = 3
     confirm: int = 1
+
+    def options(self, spec: OracleSpec, listener: Listener | None) -> Options:
+        """The engine's options for an oracle; without a listener, its own."""
+        options = Options(
+            oracle=spec.identity,
+            rule=self.rule or Rule(),
+            calibration=self.calibration,
+            confirm=self.confirm,
+            seconds=self.seconds,
+            journal=self.folder / "journal.sqlite",
+            resume=self.resume,
+        )
+        if listener is not None:
+            options.listener = listener
+        return options
 
 
 def spec_for(setting: Setting) -> OracleSpec:
@@ -42,19 +57,8 @@ def reduce_graph(
     spec = spec_for(setting)
     plan.folder.mkdir(parents=True, exist_ok=True)
     asked = transport or LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
-    options = Options(
-        oracle=spec.identity,
-        rule=plan.rule or Rule(),
-        calibration=plan.calibration,
-        confirm=plan.confirm,
-        seconds=plan.seconds,
-        journal=plan.folder / "journal.sqlite",
-        resume=plan.resume,
-    )
-    if listener is not None:
-        options.listener = listener
     try:
-        return minimise(GraphProblem(), graph, asked, options)
+        return minimise(GraphProblem(), graph, asked, plan.options(spec, listener))
     finally:
         if transport is None:
             asked.close()

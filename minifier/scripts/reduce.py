@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minifier.engine import Listener, Options, Result, Rule, minimise
+from minifier.engine import Listener, Result, minimise
 from minifier.graph.reduce import Plan
 from minifier.isolation import LocalTransport, OracleSpec
 from minifier.scripts.setting import ScriptSetting
@@ -36,18 +36,7 @@ def reduce_under_command(text: str, command: tuple[str, ...], plan: Plan, listen
 def _reduced(text: str, spec: OracleSpec, plan: Plan, listener: Listener | None) -> Result[Source]:
     start = parsed(text)
     transport = LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
-    options = Options(
-        oracle=spec.identity,
-        rule=plan.rule or Rule(),
-        calibration=plan.calibration,
-        confirm=plan.confirm,
-        seconds=plan.seconds,
-        journal=plan.folder / "journal.sqlite",
-        resume=plan.resume,
-    )
-    if listener is not None:
-        options.listener = listener
     try:
-        return minimise(SourceProblem(), start, transport, options, parsed(""))
+        return minimise(SourceProblem(), start, transport, plan.options(spec, listener), parsed(""))
     finally:
         transport.close()
