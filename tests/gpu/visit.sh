@@ -1,11 +1,11 @@
 #!/bin/bash
-# A short visit to a machine with a GPU: `bash tests/gpu/visit.sh OUT [tests] [bench] [peer]`, all three by default.
-# Everything is written to OUT as text. Each part has a time limit (SECONDS_TESTS, SECONDS_BENCH, SECONDS_PEER) and what it has by then
+# A short visit to a machine with a GPU: `bash tests/gpu/visit.sh OUT [tests] [op_db] [bench] [peer]`, all by default.
+# Everything is written to OUT as text. Each part has a time limit (SECONDS_TESTS, SECONDS_OP_DB, SECONDS_BENCH, SECONDS_PEER) and what it has by then
 # is kept. Wheels in .gpu/ are installed first: the machine has no network.
 set -u
-out=${1:?usage: bash tests/gpu/visit.sh OUT [tests] [bench] [peer]}
+out=${1:?usage: bash tests/gpu/visit.sh OUT [tests] [op_db] [bench] [peer]}
 shift
-parts=${*:-tests bench peer}
+parts=${*:-tests op_db bench peer}
 python=${PYTHON:-python3}
 mkdir -p "$out"
 export PYTHONUNBUFFERED=1 PYTHONPATH=.
@@ -27,6 +27,10 @@ for part in $parts; do
         if "$python" -c 'import pytest, hypothesis' 2>/dev/null; then
             timeout 100 "$python" -m pytest -q -m gpu tests/gpu tests/inductor/test_devices.py >"$out/pytest.txt" 2>&1
         fi
+        ;;
+    op_db)
+        "$python" -m tests.gpu.op_db --seconds "${SECONDS_OP_DB:-240}" >"$out/op_db.txt" 2>&1
+        echo "exit $?" >>"$out/op_db.txt"
         ;;
     bench)
         timeout "${SECONDS_BENCH:-240}" "$python" -m tests.benchmarks.gpu --systems eager,ours >"$out/bench.txt" 2>&1

@@ -101,7 +101,7 @@ def copied(samples: Any) -> Any:
 def fresh(t: torch.Tensor) -> torch.Tensor:
     if t.layout != torch.strided:
         return t.detach().clone().requires_grad_(t.requires_grad)
-    out = torch.empty(0, dtype=t.dtype)
+    out = torch.empty(0, dtype=t.dtype, device=t.device)
     out.set_(t.untyped_storage().clone(), t.storage_offset(), t.shape, t.stride())
     return out.requires_grad_(t.requires_grad)
 
@@ -112,7 +112,7 @@ def tensors_in(tree: Any) -> list[torch.Tensor]:
 
 def cotangent(out: torch.Tensor) -> torch.Tensor:
     """Different for every element, and the same for equal shapes."""
-    return torch.linspace(0.5, 1.5, out.numel(), dtype=torch.float64).reshape(out.shape).to(out.dtype)
+    return torch.linspace(0.5, 1.5, out.numel(), dtype=torch.float64).reshape(out.shape).to(out.device, out.dtype)
 
 
 def evaluate(fn: Program, case: Case) -> list[Any]:
@@ -207,13 +207,14 @@ class Case:
         return difference(actual, expected, self), store
 
 
-def draw(op: Any, dtype: torch.dtype) -> Case:
+def draw(op: Any, dtype: torch.dtype, device: str = "cpu", count: int = SAMPLES) -> Case:
+    """The first samples, always the same ones."""
     torch.manual_seed(SEED)
     random.seed(SEED)
     np.random.seed(SEED)
     gradients = dtype in WITH_GRADIENTS and op.supports_autograd
     with quiet():
-        drawn = list(islice(op.sample_inputs("cpu", dtype, requires_grad=gradients), SAMPLES))
+        drawn = list(islice(op.sample_inputs(device, dtype, requires_grad=gradients), count))
     samples = [(s.input, tuple(s.args), dict(s.kwargs)) for s in drawn]
     return Case(op, dtype, samples, [s.output_process_fn_grad for s in drawn])
 
