@@ -65,11 +65,11 @@ def facts_of(op: OpOverload) -> Facts:
         a.name if a.kwarg_only else i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write
     )
     views = not writes and any(r.alias_info is not None for r in schema.returns)
-    random, pointwise = Tag.nondeterministic_seeded in tags, Tag.pointwise in tags
 
     def has(row: frozenset[str], name: str = name) -> bool:
         return namespace == "aten" and (name in row or full in row)
 
+    random, pointwise = Tag.nondeterministic_seeded in tags and not has(rows.DRAWS_NOTHING), Tag.pointwise in tags
     known = namespace in rows.NAMESPACES
     return Facts(
         base=base,

@@ -16,6 +16,11 @@ def words(text: str) -> frozenset[str]:
 # Namespaces of operators that are made of known ones, or by torch for its own compilers: nothing of them is seen from outside.
 NAMESPACES = words("aten prims prim inductor_prims dynamo_debug quantized onednn mkldnn mkl _c10d_functional")
 
+# ---- random numbers ----
+
+# Tagged as random, and refuse every argument for which they would draw.
+DRAWS_NOTHING = words("_scaled_dot_product_flash_attention_for_cpu")
+
 # ---- values that are refused ----
 
 # Take any value, besides the operators with the tag `pointwise`, views, and the backward of an operator that ran. One that is missing
