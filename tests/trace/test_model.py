@@ -79,7 +79,7 @@ def test_excerpt_marks_characters_not_bytes(tmp_path: Path) -> None:
 
 
 def test_excerpt_of_an_unreadable_source_is_empty() -> None:
-    broke = ev.GraphBroke("0/0", "DD001", "<string>", 1, 0, 1, 4, "r", "", "")
+    broke = ev.GraphBroke("0/0", "DD001", "<made at run time>", 1, 0, 1, 4, "r", "", "")
 
     assert report.excerpt(Run([broke]), broke) == []
 
