@@ -16,6 +16,7 @@ from inductor.targets.triton.comments import origin_line
 from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
 from inductor.targets.triton.ops import HELPERS, TRITON_TYPES
 from inductor.targets.triton.reductions import SCAN_COMBINE, Reduction, reduction
+from inductor.targets.triton.shortcuts import rounded_in_pairs, shortcut
 from inductor.targets.triton.space import Space, Unprintable
 
 ATOMIC = frozenset({"f32", "f64", "i32", "i64"})
@@ -56,6 +57,7 @@ class Body:
 
     def __init__(self, space: Space, rank: int, places: Mapping[Axis, Place], names: Mapping[str, str], fast: frozenset[Expr]) -> None:
         self.space, self.rank, self.places, self.names, self.fast = space, rank, dict(places), names, fast
+        self.in_pairs = rounded_in_pairs(space.exprs())
         self.at = Lines()
         self.count = 0
         self.helpers: dict[str, None] = {}
@@ -139,6 +141,9 @@ class Body:
         if node.op == "cast":
             return self.cast(node, mask, lines)
         assert node.op in OPS, node.op
+        short = shortcut(node) if node in self.fast else None
+        if short is not None:
+            return self.let(f"{short[0]}({self.tensor(short[1], mask)})", lines, node)
         args = [self.value(a, mask) for a in node.args]
         if all(const_value(a) is not None for a in node.args):  # a call of bare numbers is no tensor
             args = [self.tensor(a) for a in node.args]
@@ -148,6 +153,8 @@ class Body:
         (inner,) = node.args
         if is_half(inner.type) and inner.op == "cast" and inner.args[0].type == node.type and holds(inner.args[0], inner.type):
             return self.value(inner.args[0], mask)
+        if node in self.in_pairs:
+            return self.let(f"round_bf16({self.value(inner.args[0], mask)})", lines)
         return self.let(cast_text(self.tensor(inner, mask), inner.type, node.type), lines, node)
 
     def index(self, index: Index, indirect: Sequence[str] = ()) -> str:

@@ -1,8 +1,8 @@
 """Kernels in Triton's interpreter: on tensors of processors, one program after another.
 
-The interpreter is exact where the compiler is, with these exceptions, which are put right here: it has no libdevice, it cuts where it
-should round to bfloat16, it makes floats of a condition that is spread over a tile, it refuses integers that wrap, and it folds general
-reductions and scans element by element, which takes a second per thousand elements.
+The interpreter is exact where the compiler is, with these exceptions, which are put right here: it has no libdevice and no assembler, it
+cuts where it should round to bfloat16, it makes floats of a condition that is spread over a tile, it refuses integers that wrap, and it
+folds general reductions and scans element by element, which takes a second per thousand elements.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ SAME_NAME = """
 """
 FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {name: getattr(torch, name) for name in SAME_NAME.split()}
 FUNCTIONS["nearbyint"] = torch.round
+ASSEMBLY: dict[str, Callable[..., torch.Tensor]] = {  # helpers that are instructions of a GPU
+    "ex2": lambda x: flushed(torch.exp2(x)),
+    "rcp": lambda x: flushed(torch.reciprocal(flushed(x))),
+    "round_bf16": lambda x: x.bfloat16().float(),
+}
 
 
 class Libdevice:
@@ -36,6 +41,11 @@ class Libdevice:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return functools.partial(elementwise, FUNCTIONS[name])
+
+
+def flushed(x: torch.Tensor) -> torch.Tensor:
+    """Denormal numbers as zeros."""
+    return torch.where(x.abs() < torch.finfo(x.dtype).tiny, x * 0, x)
 
 
 def elementwise(function: Callable[..., torch.Tensor], *args: Any) -> Any:
@@ -63,6 +73,7 @@ def load(module: ModuleType, text: str, path: str) -> None:
     for name, value in list(names.items()):
         if isinstance(value, interpreter.InterpretedFunction) and value is not names["KERNEL"]:
             names[name] = value.fn  # called as it is: preparing a call takes a millisecond
+    names.update({name: functools.partial(elementwise, function) for name, function in ASSEMBLY.items() if name in names})
     if names["KERNEL"] is not None:
         names["KERNEL"] = Interpreted(names["KERNEL"])
 

@@ -72,7 +72,7 @@ def choose(facts: Facts, device: Device = Device()) -> Shape:
 def flat(facts: Facts, device: Device) -> Shape:
     """16 bytes a thread and load; twice that where arithmetic has to hide."""
     block = 128 * max(VECTOR // facts.itemsize, 4)
-    if facts.cost >= HEAVY and facts.itemsize <= 2:
+    if facts.cost >= HEAVY and facts.itemsize <= 4:
         block *= 2
     while block > 128 and facts.rows <= block * device.processors // 2:
         block //= 2
