@@ -146,6 +146,15 @@ def test_shared_code_keeps_places_apart() -> None:
     check(fn, *xs)
 
 
+def test_a_use_of_shared_code_is_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that gathers the pointers of each use costs gcc more than the loops, and the more the further they are apart in the table."""
+    model, x, state = Unrolled(40), torch.randn(40, 4, 8), torch.zeros(4, 16)
+    with built_sizes(monkeypatch) as sizes, config.patch(cache=False), torch.no_grad():
+        torch.testing.assert_close(dynamo.compile(model)(x, state, state), model(x, state, state))
+    uses = sorted(size for name, size in sizes.items() if re.search(r":k\d+$", name))
+    assert len(uses) >= 80
+    assert uses[len(uses) * 9 // 10] <= 48, uses
+
 
 # large units
 

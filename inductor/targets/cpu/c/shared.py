@@ -18,6 +18,16 @@ from inductor.targets.cpu.kernel import LoopKernel
 
 _POINTER = re.compile(r"^ *((?:const )?\w+ \*(?:RESTRICT )?)p_(\w+) = (\([^()]*\))p\[(\d+)\](?: \+ (\d+)L)?;\n", re.MULTILINE)
 MOST_LINES = 6
+RUN_SHARED = """\
+struct argument { int slot; long skip; }; /* which pointer, and bytes from there */
+static __attribute__((noinline)) void run_shared(
+    void (*kernel)(char *const *, int), char *const *p, const struct argument *given, int count, int threads) {
+    char *mine[1 + count];
+    mine[0] = p[0];
+    for (int i = 0; i < count; i++) mine[1 + i] = p[given[i].slot] + given[i].skip;
+    kernel(mine, threads);
+}
+"""
 _NAME = re.compile(r"\b(?:(p|t|in\d+|out\d+)_)?([A-Za-z]\w*)\b")
 
 
@@ -101,9 +111,10 @@ def joined(comments: Sequence[str]) -> str:
 
 
 def _call(name: str, shared: str, form: Form) -> str:
-    entries = ["p[0]", *(f"p[{slot}]" if skip == "0" else f"(char *)({cast}p[{slot}] + {skip})" for slot, cast, skip in form.pointers)]
+    """The kernel as a table of arguments. Code that fills an array costs gcc milliseconds, and more the further its slots are apart."""
+    given = ", ".join(f"{{{slot}, {skip} * sizeof(*{cast}0)}}" for slot, cast, skip in form.pointers)
     comment = f" {form.comments[0]}" if form.comments else ""
     return (
         f"static void {name}(char *const *p, int threads) {{{comment}\n"
-        f"    char *const mine[] = {{{', '.join(entries)}}};\n    {shared}(mine, threads);\n}}\n"
+        f"    static const struct argument given[] = {{{given}}};\n    run_shared({shared}, p, given, {len(form.pointers)}, threads);\n}}\n"
     )

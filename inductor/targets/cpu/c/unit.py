@@ -11,7 +11,7 @@ from inductor.targets.cpu.build import section
 from inductor.targets.cpu.c.batch import BatchPrinter
 from inductor.targets.cpu.c.exprs import libm_used
 from inductor.targets.cpu.c.kernel import KernelPrinter
-from inductor.targets.cpu.c.shared import share
+from inductor.targets.cpu.c.shared import RUN_SHARED, share
 from inductor.targets.cpu.kernel import LoopKernel
 from inductor.targets.cpu.mathlib import prototypes
 
@@ -35,7 +35,8 @@ def print_unit(kernels: list[LoopKernel], program: Program, slots: dict[str, int
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
         functions |= {"exp"}
     texts = share([(k, printer(k, program, slots, k.name in aliased).text()) for k in kernels])
-    head = [PRELUDE, prototypes(functions), *([TRANSPOSE] if any("transpose_" in t for t in texts) else [])]
+    helpers = [text for text, name in ((TRANSPOSE, "transpose_"), (RUN_SHARED, "run_shared(")) if any(name in t for t in texts)]
+    head = [PRELUDE, prototypes(functions), *helpers]
     names = ", ".join(k.name for k in kernels) or "0"
     table = (
         "typedef void (*dd_kernel)(char *const *, int);\n"
