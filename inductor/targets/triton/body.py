@@ -272,9 +272,12 @@ class Body:
         combine, is_float = FIRST[node.attr[0]], TYPES[node.args[0].type].kind == "float"
         value = self.let(texts[0], self.at)
         end = self.let(f"tl.reduce({value}, 1, {self.use(combine[is_float])}, keep_dims=True)", self.at, node)
-        same = f"({value} == {end}) | (({value} != {value}) & ({end} != {end}))" if is_float else f"{value} == {end}"
-        least = f"tl.where({same}, {texts[1]}, 2147483647)"
+        least = f"tl.where({self.same(value, end, node.args[0].type)}, {texts[1]}, 2147483647)"
         return [end, self.let(f"tl.reduce({least}, 1, {self.use('smallest')}, keep_dims=True)", self.at)]
+
+    def same(self, value: str, end: str, type_name: str) -> str:
+        """Whether a value is the extreme one of its row, which is NaN where there is one."""
+        return f"({value} == {end}) | ({value} != {value})" if TYPES[type_name].kind == "float" else f"{value} == {end}"
 
     def scan(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         kind, axis = node.attr

@@ -12,7 +12,7 @@ from inductor.ir.types import TYPES
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stager, contiguity
-from inductor.targets.triton.body import ATOMIC
+from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.machine import Device, Facts, Shape, choose
 from inductor.targets.triton.space import Space, Unprintable, space_of, with_online_sums
 
@@ -65,7 +65,9 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
         space = space_of(inner, program, needed)
         shape = choose(facts_of(space, program, crossing is not None), device)
         if shape.kind == "looped row":
-            space = with_online_sums(space)
+            online = with_online_sums(space)
+            shape = choose(facts_of(online, program, crosses=False), device)
+            space = online if shape.kind == "looped row" else space
     except Unprintable as why:
         kernel.refusal = str(why)
         kernel.writes = tuple(sorted(writes))
@@ -122,6 +124,8 @@ def facts_of(space: Space, program: Program, crosses: bool) -> Facts:
         itemsize=max(wide, default=4),
         cost=sum(cost(r.store.value) for r in space.roots),
         passes=1 + space.depth if any(r.level and r.store.index.axes & set(space.columns) for r in space.roots) else max(space.depth, 1),
+        streams=len({e.attr[0] for e in nodes if e.op == "load" and len(e.axes) > 1}),
+        finds=any(e.op == "reduce" and e.attr[0] in FIRST for e in nodes),
         has_scan=any(e.op == "scan" for e in nodes),
         rows_contiguous=walks_rows(space),
         crosses=crosses,

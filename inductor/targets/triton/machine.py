@@ -16,6 +16,8 @@ SMALL = 1 << 20  # elements below which the number of programs counts more than 
 TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 4095  # elements of a row that stay in registers between passes
 READ_ONCE = 32768  # the same where there is one pass
+FINDING = 4096  # the same where a position is looked for
+SEVERAL = 8192  # the same where a pass reads several rows
 SHORT = 16  # elements of a reduction that one thread does alone
 
 
@@ -46,6 +48,8 @@ class Facts:
     itemsize: int
     cost: int
     passes: int  # over the columns
+    streams: int  # rows that a pass reads
+    finds: bool  # the position of an extreme value
     has_scan: bool
     rows_contiguous: bool  # neighbouring elements of memory are in neighbouring rows
     crosses: bool  # pointwise, and memory is walked both ways
@@ -95,15 +99,20 @@ def column(facts: Facts) -> Shape:
 
 
 def row(facts: Facts) -> Shape:
-    whole = READ_ONCE if facts.passes < 2 else WHOLE_ROW
     wide = power(facts.columns)
+    kind: Kind = "scan" if facts.has_scan else "row"
     if facts.columns <= TILE:
         rows = min(max(1, TILE // wide), power(facts.rows))
-        return Shape("scan" if facts.has_scan else "row", rows, wide, 4 if rows * wide >= 512 else 1)
-    if facts.columns <= whole:
-        warps = 4 if facts.columns <= 4095 else 8 if facts.columns <= 16384 else 16
-        return Shape("scan" if facts.has_scan else "row", 1, wide, warps)
-    warps = 8 if facts.columns < 8192 else 16 if facts.columns <= 16384 else 32
+        return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
+    if facts.passes < 2:
+        if facts.columns <= (FINDING if facts.finds else READ_ONCE):
+            few = facts.columns <= (WHOLE_ROW if facts.has_scan else FINDING)
+            return Shape(kind, 1, wide, 4 if few else 8 if facts.columns <= 16384 else 16)
+        warps = 4
+    else:
+        if facts.columns <= (SEVERAL if facts.streams > 1 else WHOLE_ROW):
+            return Shape(kind, 1, wide, 4 if facts.columns <= WHOLE_ROW else 16)
+        warps = 8 if facts.columns < 8192 and facts.itemsize <= 2 else 16 if facts.columns <= 16384 else 32
     if facts.has_scan:
         return Shape("scan", 1, 4096, 8, is_looped=True)
-    return Shape("looped row", 1, 8 * 32 * warps, warps, is_looped=True)
+    return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)

@@ -277,8 +277,8 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
 """,
         (),
     ),
-    "take_in": (
-        """def take_in(m, s, t):
+    "take_in_sums": (
+        """def take_in_sums(m, s, t):
     # eight more values of every lane: one comparison with the maximum so far, one power per value
     h = most(m, tl.reduce(t, 2, most))
     base = tl.where(h == float("-inf"), 0.0, h)
@@ -286,6 +286,76 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     return h, s * ex2((m - base) * 1.4426950408889634) + tl.reduce(e, 2, add)
 """,
         ("most", "add", "ex2"),
+    ),
+    "take_in_moments": (
+        """def take_in_moments(mean, squares, count, t):
+    # eight more values of every lane: their own moments first
+    m = tl.reduce(t, 2, add) * 0.125
+    d = t - m[:, :, None]
+    n = count + 8.0
+    share, far = 8.0 * rcp(n), m - mean
+    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * far * (count * share), n
+""",
+        ("add", "rcp"),
+    ),
+    "take_in_some_moments": (
+        """def take_in_some_moments(mean, squares, count, t, ones):
+    # the same of those that are there
+    c = tl.reduce(ones, 2, add)
+    m = tl.reduce(t, 2, add) / tl.maximum(c, 1.0)
+    d = (t - m[:, :, None]) * ones
+    return merge_moments(mean, squares, count, m, tl.reduce(d * d, 2, add), c)
+""",
+        ("add", "merge_moments"),
+    ),
+    "end_sums": (
+        """def end_sums(m, s):
+    # of all lanes: the maximum, then the sums as multiples of its power
+    h = tl.reduce(m, 1, most, keep_dims=True)
+    base = tl.where(h == float("-inf"), 0.0, h)
+    return h, tl.reduce(s * ex2((m - base) * 1.4426950408889634), 1, add, keep_dims=True)
+""",
+        ("most", "add", "ex2"),
+    ),
+    "end_moments": (
+        """def end_moments(mean, squares, count):
+    # of all lanes: the mean, then how far each is from it
+    m = tl.reduce(mean * count, 1, add, keep_dims=True) / tl.reduce(count, 1, add, keep_dims=True)
+    d = mean - m
+    return m, tl.reduce(squares + d * d * count, 1, add, keep_dims=True)
+""",
+        ("add",),
+    ),
+    "take_in_most": (
+        """def take_in_most(m, k, t, at):
+    # eight more values of every lane, and where those began among which the largest so far is
+    h = tl.reduce(t, 2, most)
+    k = tl.where((h > m) | ((h != h) & (m == m)), at, k)
+    return most(m, h), k
+""",
+        ("most",),
+    ),
+    "take_in_least": (
+        """def take_in_least(m, k, t, at):
+    h = tl.reduce(t, 2, least)
+    k = tl.where((h < m) | ((h != h) & (m == m)), at, k)
+    return least(m, h), k
+""",
+        ("least",),
+    ),
+    "take_in_largest": (
+        """def take_in_largest(m, k, t, at):
+    h = tl.reduce(t, 2, largest)
+    return largest(m, h), tl.where(h > m, at, k)
+""",
+        ("largest",),
+    ),
+    "take_in_smallest": (
+        """def take_in_smallest(m, k, t, at):
+    h = tl.reduce(t, 2, smallest)
+    return smallest(m, h), tl.where(h < m, at, k)
+""",
+        ("smallest",),
     ),
     "merge_sums": (
         """def merge_sums(m, s, m2, s2):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from inductor.ir.affine import Axis
 from inductor.ir.dims import Dim, divides, hint, number, text
 from inductor.ir.expr import Expr, walk
 from inductor.ir.nest import Program
-from inductor.targets.triton.body import Body, Lines, Place, State
+from inductor.ir.types import TYPES
+from inductor.targets.triton.body import FIRST, Body, Lines, Place, State
 from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.machine import SHORT, power
@@ -19,6 +21,8 @@ from inductor.targets.triton.space import Root, Space
 WIDE = 1 << 31
 PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
 LANE = 8  # neighbours that one thread loads at once
+TAKE_IN = {"online_softmax": "take_in_sums", "welford": "take_in_moments"}  # several neighbours into the state of a lane
+END = {"online_softmax": "end_sums", "welford": "end_moments"}  # such states of all lanes as one
 VECTORS = 16  # a constant length that is a multiple of this leaves masked accesses whole
 
 
@@ -204,13 +208,13 @@ class Printer:
         peels = ragged and whole >= PEELED and not has_scan
         block = place.block
 
-        def content(is_padded: bool) -> list[str]:
+        def content(is_padded: bool, start: str) -> list[str]:
             body.under({column: is_padded})
             body.at = Lines(outer, column)
             if is_padded:
                 body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
             for state in states:
-                self.accumulate(state, accumulators[state])
+                self.accumulate(state, accumulators[state], start)
             for root in stores:
                 body.store(root.store, self.axes_of(root), is_late=False)
             lines = body.at.lines
@@ -218,33 +222,40 @@ class Printer:
             return lines
 
         lane = f"tl.arange(0, {block})[None, :]"
-        main = content(bool(ragged) and not peels)
+        main = content(bool(ragged) and not peels, "at")
         end = whole * block if peels else length
         loop = "tl.static_range" if length <= SHORT else "range"
         outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
         if peels:
-            outer.lines += [f"{column.name} = {end} + {lane}", *content(True)]
+            outer.lines += [f"{column.name} = {end} + {lane}", *content(True, str(end))]
         for state in states:
             self.finish(state, accumulators[state], place)
 
     def start(self, state: State, place: Place) -> list[str]:
         """Neutral states of all lanes."""
         row = reduction(state[0], state[2].type)
-        lanes = place.block // LANE if takes_in(state, place) else place.block
+        takes = takes_in(state, place)
+        lanes = place.block // LANE if takes else place.block
         names = []
-        for type_text, neutral in row.state:
+        for k, (type_text, neutral) in enumerate(row.state):
+            neutral = "0" if takes and k and state[0] in FIRST else neutral
             names.append(self.body.fresh("acc"))
             self.body.at.lines.append(f"{names[-1]} = tl.full([{self.body.row_block}, {lanes}], {neutral}, {type_text})")
         return names
 
-    def accumulate(self, state: State, names: Sequence[str]) -> None:
+    def accumulate(self, state: State, names: Sequence[str], start: str) -> None:
+        """Take in the block of columns that begins at `start`."""
         node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
         row, texts = self.body.states_of(node, None)
         self.body.remark(self.body.at, self.space.owner.get(state[2], ()))
         place = self.body.places[state[1][0]]
         if takes_in(state, place):
-            part = f"tl.reshape({texts[0]}, [{self.body.row_block}, {place.block // LANE}, {LANE}])"
-            self.body.at.lines.append(f"{', '.join(names)} = {self.body.use('take_in')}({', '.join(names)}, {part})")
+            helper, given = takes_in(state, place), texts[:1]
+            if state[0] == "welford" and place.is_padded:
+                helper, given = "take_in_some_moments", [texts[0], texts[2]]
+            parts = [f"tl.reshape({t}, [{self.body.row_block}, {place.block // LANE}, {LANE}])" for t in given]
+            parts += [start] if state[0] in FIRST else []
+            self.body.at.lines.append(f"{', '.join(names)} = {self.body.use(helper)}({', '.join([*names, *parts])})")
         elif row.combine in ("add", "mul"):
             self.body.at.lines.append(f"{names[0]} {'+' if row.combine == 'add' else '*'}= {texts[0]}")
         else:
@@ -253,19 +264,56 @@ class Printer:
 
     def finish(self, state: State, names: Sequence[str], place: Place) -> None:
         """One state per row."""
+        if state[0] in FIRST and takes_in(state, place):
+            self.find(state, names, place)
+            return
         row = reduction(state[0], state[2].type)
         ends = list(names)
         if place.block > 1:
-            helper = self.body.use(row.combine)
-            ends = [self.body.fresh() for _ in names]
+            end = END.get(state[0]) if takes_in(state, place) else None
+            ends = [self.body.fresh() for _ in (row.results if end else names)]
             given = names[0] if len(names) == 1 else f"({', '.join(names)})"
-            self.body.at.lines.append(f"{', '.join(ends)} = tl.reduce({given}, 1, {helper}, keep_dims=True)")
+            call = (
+                f"{self.body.use(end)}({', '.join(names)})"
+                if end
+                else f"tl.reduce({given}, 1, {self.body.use(row.combine)}, keep_dims=True)"
+            )
+            self.body.at.lines.append(f"{', '.join(ends)} = {call}")
         self.body.results(row, state, ends)
 
+    def find(self, state: State, names: Sequence[str], place: Place) -> None:
+        """The extreme value of all lanes, the first eight values of which one is it, and of these the first that is."""
+        body, (extreme, began) = self.body, names
+        helper, outer = FIRST[state[0]][TYPES[state[2].type].kind == "float"], body.at
+        end = body.let(f"tl.reduce({extreme}, 1, {body.use(helper)}, keep_dims=True)", outer)
+        position = f"{began} + tl.arange(0, {place.block // LANE})[None, :] * {LANE}"
+        least = f"tl.where({body.same(extreme, end, state[2].type)}, {position}, 2147483647)"
+        first = body.let(f"tl.reduce({least}, 1, {body.use('smallest')}, keep_dims=True)", outer)
+        column = place.axis
+        outer.lines.append(f"{column.name} = {first} + tl.arange(0, {LANE})[None, :]")
+        is_ragged = number(column.extent) % LANE != 0
+        body.places[column] = replace(place, block=LANE, is_padded=is_ragged)
+        body.at = Lines(outer, column)
+        if is_ragged:
+            body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+        node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
+        row, texts = body.states_of(node, None)
+        value = body.let(texts[0], body.at)
+        least = f"tl.where({body.same(value, end, state[2].type)}, {texts[1]}, 2147483647)"
+        found = body.let(f"tl.reduce({least}, 1, {body.use('smallest')}, keep_dims=True)", body.at)
+        outer.lines += body.at.lines
+        body.at = outer
+        body.places[column] = place
+        body.results(row, state, [end, found])
 
-def takes_in(state: State, place: Place) -> bool:
-    """Whether a lane keeps one state for several neighbours: their maximum costs no exchange, and the sum is scaled once for all."""
-    return state[0] == "online_softmax" and place.block >= 32 * LANE
+
+def takes_in(state: State, place: Place) -> str:
+    """The helper by which a lane keeps one state for several neighbours, which costs no exchange, or '' where it keeps one for each."""
+    if place.block < 32 * LANE:
+        return ""
+    if state[0] in FIRST:
+        return f"take_in_{FIRST[state[0]][TYPES[state[2].type].kind == 'float']}"
+    return TAKE_IN.get(state[0], "")
 
 
 def levels_of(space: Space) -> dict[Expr, int]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from inductor.ir.affine import Axis, Index, digits, of_atom
 from inductor.ir.dims import Dim, is_one, numel, quotient
-from inductor.ir.expr import Expr, holds, rebuild, walk
+from inductor.ir.expr import Expr, const_value, holds, rebuild, walk
 from inductor.ir.nest import Nest, Origin, Program, Store
 from inductor.ir.types import is_half
 from inductor.schedule.group import Group
@@ -206,13 +206,14 @@ def levelled(stores: Sequence[Store], through: frozenset[str], mutated: Collecti
 
 
 def with_online_sums(space: Space) -> Space:
-    """`m = max(v)` and `sum(exp(v - m))` as two results of one reduction, which goes over the values once."""
+    """`m = max(v)` and `sum(exp(v - m))` as two results of one reduction, and so `m = sum(v) / n` and `sum((v - m) ** 2)`."""
     pairs: dict[Expr, Expr] = {}
     for node in space.exprs():
-        if node.op == "reduce" and node.attr[0] == "sum" and node.args[0].op == "exp" and node.args[0].args[0].op == "sub":
-            value, most = node.args[0].args[0].args
-            if most.op == "reduce" and most.args[0] is value and most.attr == ("max", node.attr[1], 0):
-                pairs[node], pairs[most] = (Expr("reduce", node.type, (value,), ("online_softmax", node.attr[1], k)) for k in (1, 0))
+        if node.op == "reduce" and node.attr[0] == "sum":
+            for kind, found in (("online_softmax", of_powers(node)), ("welford", of_squares(node))):
+                if found is not None:
+                    value, first = found
+                    pairs[node], pairs[first] = (Expr("reduce", node.type, (value,), (kind, node.attr[1], k)) for k in (1, 0))
     if not pairs:
         return space
     memo: dict[Expr, Expr] = {}
@@ -225,3 +226,25 @@ def with_online_sums(space: Space) -> Space:
 
     stores = [replace(r.store, value=swapped(r.store.value), indirect=tuple(map(swapped, r.store.indirect))) for r in space.roots]
     return replace(space, roots=levelled(stores, space.through, [r.store.buffer for r in space.roots if r.is_update]))
+
+
+def of_powers(node: Expr) -> tuple[Expr, Expr] | None:
+    """`v` and `max(v)` where the node is `sum(exp(v - max(v)))`."""
+    power = node.args[0]
+    if power.op != "exp" or power.args[0].op != "sub":
+        return None
+    value, most = power.args[0].args
+    return (value, most) if most.op == "reduce" and most.args[0] is value and most.attr == ("max", node.attr[1], 0) else None
+
+
+def of_squares(node: Expr) -> tuple[Expr, Expr] | None:
+    """`v` and its mean where the node is the sum of the squares of `v` less its mean."""
+    square = node.args[0]
+    is_square = square.op == "mul" or (square.op == "fma" and const_value(square.args[2]) == 0)
+    if not is_square or square.args[0] is not square.args[1] or square.args[0].op != "sub":
+        return None
+    value, mean = square.args[0].args
+    if mean.op != "div" or mean.args[0].op != "reduce" or const_value(mean.args[1]) != numel([a.extent for a in node.attr[1]]):
+        return None
+    total = mean.args[0]
+    return (value, mean) if total.args[0] is value and total.attr == ("sum", node.attr[1], 0) else None

@@ -9,8 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.inductor.helpers import compiled
-from tests.inductor.triton.seam import interpreted
+from dynamo.trace import session
+from tests.inductor.helpers import assert_same, compiled
+from tests.inductor.triton.seam import interpreted, refusals
 
 SPECIAL = [math.inf, -math.inf, math.nan, 0.0, -0.0, 3e38, -3e38, 1e-30, -1e-30, 13.9, -13.9, 100.0, -100.0]
 
@@ -52,3 +53,36 @@ def test_float32_is_within_units_of_the_last_place(name: str) -> None:
     with interpreted():
         (found,) = compiled(lambda x: FUNCTIONS[name](x), [x])(x)
     torch.testing.assert_close(found.double(), FUNCTIONS[name](x.double()), rtol=3 * 2**-23, atol=1e-37, equal_nan=True)
+
+
+def with_nan(x: torch.Tensor, *places: tuple[int, int]) -> torch.Tensor:
+    for place in places:
+        x[place] = math.nan
+    return x
+
+
+def log_sum(x: torch.Tensor) -> torch.Tensor:
+    return torch.logsumexp(x, -1)
+
+
+LONG: dict[str, tuple[Callable[..., object], list[torch.Tensor]]] = {
+    "argmax of floats": (lambda x: x.argmax(-1), [with_nan(torch.randn(4, 9001), (1, 77), (1, 8999), (2, 9000))]),
+    "argmin of whole numbers": (lambda x: x.argmin(-1), [torch.randint(-50, 50, (3, 8192))]),
+    "argmax of equal numbers": (lambda x: x.argmax(-1), [torch.full((2, 6000), -math.inf)]),
+    "argmax over everything": (lambda x: (x.argmax(), *x.max(1)), [torch.randn(3, 5000)]),
+    "moments": (lambda x: torch.var_mean(x, -1), [torch.randn(3, 40001) + 100]),
+    "layer norm": (lambda x, w, b: F.layer_norm(x, (4104,), w, b), [torch.randn(3, 4104) * 3 + 50, torch.randn(4104), torch.randn(4104)]),
+    "layer norm of bfloat16": (lambda x: F.layer_norm(x, (9000,)), [(torch.randn(2, 9000) + 5).bfloat16()]),
+    "log of a sum of powers": (log_sum, [with_nan(torch.randn(3, 40000) * 30, (1, 7))]),
+    "of infinities": (log_sum, [torch.tensor([[math.inf], [-math.inf]]).expand(2, 33000).contiguous()]),
+    "two rows in one": (lambda x, y: torch.softmax(x + y, -1) * y, [torch.randn(3, 5000), torch.randn(3, 5000)]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_long_rows(name: str) -> None:
+    fn, given = LONG[name]
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given))
+    assert refusals(store) == []

@@ -20,6 +20,11 @@ def bf16(*shape: int) -> torch.Tensor:
     return torch.empty(shape, dtype=torch.bfloat16)
 
 
+def rms_norm(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x + r
+    return y, (y.float() * (y.float().square().mean(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype) * w
+
+
 # One of each kind, of the size that the kind is for; shapes are all that is looked at.
 PROGRAMS = {
     "flat_gelu": (lambda x: F.gelu(x * 1.5 + 0.1).tanh() * x, [bf16(4096, 4096)]),
@@ -30,6 +35,9 @@ PROGRAMS = {
     "looped_layer_norm": (lambda x, w, b: F.layer_norm(x, (4096,), w, b), [bf16(16384, 4096), bf16(4096), bf16(4096)]),
     "row_sum": (lambda x: x.sum(-1), [bf16(16384, 4096)]),
     "row_argmax": (lambda x: x.argmax(-1), [bf16(16384, 4096)]),
+    "long_argmax": (lambda x: x.argmax(-1), [bf16(2048, 32768)]),
+    "cross_entropy": (lambda x, t: F.cross_entropy(x.float(), t), [bf16(8192, 50304), torch.empty(8192, dtype=torch.int64)]),
+    "rms_norm": (rms_norm, [bf16(16384, 4096), bf16(16384, 4096), bf16(4096)]),
     "column_sum": (lambda x: x.sum(0), [bf16(16384, 4096)]),
     "full_sum": (lambda x: x.sum(), [bf16(4096, 4096)]),
     "scan": (lambda x: x.cumsum(1), [bf16(16384, 4096)]),
