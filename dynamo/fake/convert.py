@@ -53,23 +53,24 @@ class Converter:
 
     def _make(self, t: torch.Tensor, leaf: bool) -> FakeTensor:
         refuse_unusual(t)
-        is_phantom(t.device)
+        device = device_of(t)
+        is_phantom(device)
         with modes_off():
             if t.is_inference():
                 with _inference(True):
-                    return FakeTensor(self._meta_of(t), t.device, t.requires_grad)
+                    return FakeTensor(self._meta_of(t), device, t.requires_grad)
             with _inference(False):
                 meta = self._meta_of(t)
                 if leaf and t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
-                    with torch.no_grad(), _Answer(FakeTensor(meta, t.device)):
-                        view = torch.ops.aten.alias.default(FakeTensor(meta, t.device))
+                    with torch.no_grad(), _Answer(FakeTensor(meta, device)):
+                        view = torch.ops.aten.alias.default(FakeTensor(meta, device))
                     # as the tensor itself was made: a write through a view from under no_grad makes its history unreadable
                     torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
                     return view.requires_grad_()
                 if leaf or not t.requires_grad:
-                    return FakeTensor(meta, t.device, t.requires_grad)
-                with torch.enable_grad(), _Answer(FakeTensor(meta, t.device)):
-                    return torch.ops.aten._unsafe_view.default(FakeTensor(meta, t.device, True), t.shape)
+                    return FakeTensor(meta, device, t.requires_grad)
+                with torch.enable_grad(), _Answer(FakeTensor(meta, device)):
+                    return torch.ops.aten._unsafe_view.default(FakeTensor(meta, device, True), t.shape)
 
     def _meta_of(self, t: torch.Tensor) -> torch.Tensor:
         """The meta tensor of the same layout over the meta storage that stands for `t`'s. Modes must be off."""
@@ -91,6 +92,11 @@ class Converter:
         if t.is_neg():
             torch._C._set_neg(meta, True)
         return meta
+
+
+def device_of(t: torch.Tensor) -> torch.device:
+    """The device that the fake of a tensor claims to be on. Where there is no GPU, tests let processors' tensors stand for a GPU's."""
+    return t.device
 
 
 # Entering a context costs as much as making a meta tensor, and mostly there is nothing to switch.

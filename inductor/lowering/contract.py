@@ -41,4 +41,3 @@ def _contracted(node: Expr, args: tuple[Expr, ...], uses: Counter[Expr]) -> Expr
     if node.op == "reduce" and node.attr[0] == "sum" and product(0):
         return rebuild(node, (call("fma", *args[0].args, const(-0.0, args[0].type)),), node.attr)  # printed as a step of the sum
     return kept(node, args)
-

@@ -165,7 +165,7 @@ class Walker:
             raise Unsupported(f"{node.target} at {self.ctx.origins[0]} changes its arguments [{Unsupported.id}]")
         if any(isinstance(size, torch.SymInt) for meta in metas_of(self.ctx.meta) for size in (*meta.shape, *meta.stride())):
             raise Unsupported(f"the result of {node.target} at {self.ctx.origins[0]} has a size that depends on data [{Unsupported.id}]")
-        if node.users and any(not isinstance(m, torch.Tensor) and m is not None for m in as_list(self.ctx.meta)):
+        if any(not isinstance(m, torch.Tensor) and m is not None for m in read_metas(node)):
             raise Unsupported(f"{node.target} at {self.ctx.origins[0]} gives a value that is not a tensor [{Unsupported.id}]")
 
     def copy_into(self, node: Node, target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
@@ -253,6 +253,14 @@ def as_list(meta: Any) -> list[Any]:
 def reads_marked(node: Node) -> bool:
     """An operand is a conjugate or negative view, whose values are not those in memory; ATen knows that by a bit of the tensor."""
     return any(m.is_conj() or m.is_neg() for n in node.all_input_nodes for m in metas_of(n.meta.get("val")))
+
+
+def read_metas(node: Node) -> list[Any]:
+    """The fake results of a node that something reads."""
+    metas = as_list(node.meta.get("val"))
+    if len(metas) > 1 and all(user.target is operator.getitem for user in node.users):
+        return [metas[user.args[1]] for user in node.users if user.users]  # type: ignore[index]  # the position of a result
+    return metas if node.users else []
 
 
 def metas_of(meta: Any) -> list[torch.Tensor]:

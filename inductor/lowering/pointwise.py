@@ -405,6 +405,7 @@ def next_after(ctx: Context, a: Operand, b: Operand) -> Tensor:
         raise Decline
     return float_only(op("nextafter"), ctx, a, b)
 
+
 add("maximum", partial(binary, op("max")), "native", "pointwise")
 add("minimum", partial(binary, op("min")), "native", "pointwise")
 add("heaviside", partial(float_only, heaviside), "native", "pointwise")
