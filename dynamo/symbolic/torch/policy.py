@@ -28,6 +28,7 @@ from dynamo.symbolic.protocols.rows import inlined
 from dynamo.symbolic.torch.classes import make
 from dynamo.symbolic.torch.modules import call_module
 from dynamo.symbolic.torch.numpy_arrays import array_method, dispatched, tensor_from, ufunc, with_dtype
+from dynamo.symbolic.torch.optimizers import count_on_device
 from dynamo.symbolic.torch.polyfills import CONSTRAINTS, use_grad
 from dynamo.symbolic.torch.real import real_objects
 from dynamo.symbolic.torch.regions import rehearse_operator
@@ -251,6 +252,8 @@ def _optimizer(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Val
         return inline(tx, fn, args, {**kwargs, "capturable": TRUE})
     if fn.code.co_qualname != "_use_grad_for_differentiable.<locals>._use_grad":
         return None
+    if args and isinstance(args[0], ObjectValue) and isinstance(args[0].obj, torch.optim.Optimizer):
+        count_on_device(args[0].obj)
     step = cell_get(tx, closure(tx, fn)[fn.code.co_freevars.index("func")], "func", True)
     return tx_call(tx, tx.wrap(use_grad, const_source(use_grad, "use_grad")), [step, *args], kwargs)
 

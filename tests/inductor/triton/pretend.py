@@ -11,6 +11,7 @@ import torch
 
 from dynamo import config
 from dynamo.fake import convert
+from dynamo.symbolic.torch import optimizers
 from inductor import backend, uncached
 from inductor import compile as compiler
 from inductor.ir.nest import View
@@ -68,11 +69,6 @@ def prepared(gm: torch.fx.GraphModule) -> torch.fx.GraphModule:
     return torch.fx.GraphModule(made, made.graph)
 
 
-def device_of(t: torch.Tensor) -> torch.device:
-    """The steps that optimizers count are on the processor in programs for a GPU too."""
-    return CUDA if t.device.type == "cpu" and (t.dim() or not t.is_floating_point()) else t.device
-
-
 @contextlib.contextmanager
 def on_cuda() -> Iterator[list[Plan]]:
     """What is compiled inside is compiled for a GPU. Yields the plans of all graphs in the order of compiling."""
@@ -84,7 +80,9 @@ def on_cuda() -> Iterator[list[Plan]]:
         return plans[-1]
 
     with pytest.MonkeyPatch.context() as patch, config.patch(graph_cache=False, suppress_errors=False):
-        patch.setattr(convert, "device_of", device_of)
+        patch.setattr(convert, "device_of", lambda t: CUDA if t.device.type == "cpu" else t.device)
+        patch.setattr(torch.cuda, "_lazy_init", lambda: None)
+        patch.setattr(optimizers, "is_on_gpu", lambda parameter: True)
         patch.setattr(devices, "runtime", lambda device: runtime)
         patch.setattr(compiler, "schedule", scheduled)
         patch.setattr(backend, "prepare", prepared)
