@@ -197,7 +197,7 @@ def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listene
     assert ladder.transport is not None
     transport, tried = Posed(ladder.transport, setting), tuple(ladder.asked)
     result = reduce_graph(graph, setting, plan, listener, transport)
-    report = _counted(Report(NOT_REPRODUCED, found.stage, found.recorded.name, tried=tried), result)
+    report = _counted(Report(NOT_REPRODUCED, found.stage, graph=found.recorded.name, tried=tried), result)
     report = replace(report, op_nodes=len(result.state.nodes), inputs=len(result.state.inputs))
     if result.signature is None or result.status is Status.NOT_REPRODUCED:
         return replace(report, tried=(*tried, f"the same graph {result.runs} times more: no failure"))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +57,9 @@ def measured(path: Path, signature: Signature, rate: float = 1.0, bounds: Bounds
 
 
 def run_times(path: Path, signature: Signature, runs: int, bounds: Bounds | None = None) -> Rate:
-    """Run a repro so many times, each in a new interpreter."""
-    found = [once(path, signature, bounds or Bounds()) for _ in range(runs)]
+    """Run a repro so many times, each in a new interpreter, and as many at a time as there are cores."""
+    with ThreadPoolExecutor(min(runs, len(os.sched_getaffinity(0))), thread_name_prefix="certify") as pool:
+        found = list(pool.map(lambda _: once(path, signature, bounds or Bounds()), range(runs)))
     hits = sum(is_shown for is_shown, _ in found)
     return Rate(hits, runs, tuple(dict.fromkeys(end for is_shown, end in found if not is_shown)))
 

@@ -171,3 +171,7 @@ def _with_code_value(arguments: list[str]) -> list[str]:
         bare = argument == "--code" and following.startswith("-") and "--" not in arguments[:position]
         out.append("--code=" if bare else argument)
     return out
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -55,7 +55,15 @@ class Draws:
     values: list[Any] = field(default_factory=list)
 
 
-class Recorded(TorchDispatchMode):
+class EagerMode(TorchDispatchMode):
+    """A mode that sees eager operators alone: torch would load its whole compiler to keep itself out of `__torch_dispatch__`."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Recorded(EagerMode):
     """Keeps the draws of what runs inside."""
 
     def __init__(self) -> None:
@@ -76,7 +84,7 @@ class Recorded(TorchDispatchMode):
         return result
 
 
-class _Replaying(TorchDispatchMode):
+class _Replaying(EagerMode):
     """Gives the draws of an earlier run in the place of new ones. Raises NoReference where the program draws differently."""
 
     def __init__(self, draws: Draws) -> None:

@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from minifier.corpus.manifest import Case
+from minifier.isolation.linux import cpu_seconds
 
-LONGEST = 1800.0  # seconds of one case
+LONGEST = 1800.0  # seconds of CPU that the processes of one case may use, however long they wait for a core
+IDLE = 300.0  # seconds after which a case that uses none is over
+LOOK = 0.5  # seconds between looks at them
 PATIENCE = 20.0  # seconds of the first run of an oracle
 MEMORY = 768 << 20  # bytes that a run of an oracle may take
+OUT_OF_TIME = -1000
 SOURCE_SLACK = 1.5  # times the known minimum that a source case may have
 
 # stage of the fault -> what `minify` calls it: the rung of its ladder
@@ -87,9 +91,7 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     with (folder / "log.txt").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True)
         try:
-            code = process.wait(LONGEST)
-        except subprocess.TimeoutExpired:
-            code = -1
+            code = _waited(process)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -97,9 +99,21 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     seconds = round(time.monotonic() - began, 1)
     said = (folder / "log.txt").read_text(errors="replace")[-2000:]
     if code or not answer.exists():
-        what = "out of time" if code == -1 else f"the tool itself ended with {code}"
+        what = "out of time" if code == OUT_OF_TIME else f"the tool itself ended with {code}"
         return Verdict(case.name, case.kind, "failed", (what,), seconds=seconds, known=_known(case), detail=said)
     return judged(case, json.loads(answer.read_text()), seconds)
+
+
+def _waited(process: subprocess.Popen[bytes]) -> int:
+    """The exit code, or OUT_OF_TIME of one that went on for too long."""
+    used, moved = 0.0, time.monotonic()
+    while used < LONGEST and time.monotonic() - moved < IDLE:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(LOOK)
+        now = cpu_seconds(process.pid)
+        if now > used:
+            used, moved = now, time.monotonic()
+    return OUT_OF_TIME
 
 
 def _known(case: Case) -> int:
@@ -158,4 +172,3 @@ def _differences(case: Case, report: dict[str, Any], size: int) -> Iterator[str]
             yield f"{other} is not listed beside it"
     if not report["one_minimal"]:
         yield "no certificate"
-

@@ -59,7 +59,8 @@ def spec_for(target: Target) -> OracleSpec:
     environment = {VARIABLE: json.dumps(target.to_json()), "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     # Most of the time is the C compiler's.
     environment |= {"DYNAMO_C_OPTIMIZE": os.environ.get("DYNAMO_C_OPTIMIZE", "1")}
-    return OracleSpec(f"{home}:ask", warm=(f"{home}:warm",), name="program.py", environment=environment)
+    # Some operators of torch load sympy when they are called first: longer than all the rest of a program takes.
+    return OracleSpec(f"{home}:ask", warm=("sympy", f"{home}:warm"), name="program.py", environment=environment)
 
 
 _WARM = "import torch\ndef run(compile): return [compile(torch.neg)(torch.ones(3))]\ndef compiled(fn): return torch.compile(fn)\n"

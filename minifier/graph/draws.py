@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from dynamo.ops.facts import is_random
+from minifier.compare.modes import EagerMode
 
 
-class DrawnAs(TorchDispatchMode):
+class DrawnAs(EagerMode):
     """Operators that draw random numbers for float64 draw them as for `dtype`: a generator gives other numbers for other types."""
 
     def __init__(self, dtype: torch.dtype) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from minifier.isolation import child
-from minifier.isolation.linux import become_subreaper, below, end_all_below, resident
+from minifier.isolation.linux import become_subreaper, below, end_all_below, resident, seconds_queued
 from minifier.isolation.wire import Report, Request, plain, receive, request_of, send
 
 KEPT = 64 * 1024  # bytes of each stream
@@ -61,7 +61,7 @@ class _Pipe:
 
 
 def _watch(request: Request, sock: socket.socket) -> Report:
-    """Run the child to its end, or end it."""
+    """Run the child to its end, or end it. Time in which it has no core, since others have them, does not count."""
     pipes = said, faults, output, errors = [_Pipe() for _ in range(4)]
     began = time.monotonic()
     shared = resident([os.getpid()])
@@ -71,9 +71,9 @@ def _watch(request: Request, sock: socket.socket) -> Report:
     for pipe in pipes:
         os.close(pipe.write)
     exited = os.pidfd_open(pid)
-    ended = ""
+    ended, queued = "", 0.0
     while not ended:
-        left = began + request.timeout - time.monotonic()
+        left = began + request.timeout + queued - time.monotonic()
         waiting: list[Any] = [exited, sock, *(pipe.read for pipe in pipes if pipe.is_open)]
         ready = select.select(waiting, [], [], max(0.0, min(left, LOOK)))[0]
         for pipe in pipes:
@@ -84,7 +84,9 @@ def _watch(request: Request, sock: socket.socket) -> Report:
         elif sock in ready:
             ended = "cancelled"
         elif left <= 0:
-            ended = "timeout"
+            before, queued = queued, seconds_queued(below(os.getpid()))
+            if queued < before + LOOK:
+                ended = "timeout"
         elif request.memory is not None and not ready and resident(below(os.getpid())) - shared > request.memory:
             ended = "memory"
     seconds = time.monotonic() - began

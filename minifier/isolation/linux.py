@@ -11,6 +11,7 @@ from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = os.sysconf("SC_PAGESIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def become_subreaper() -> None:
@@ -47,6 +48,25 @@ def resident(pids: list[int]) -> int:
         with contextlib.suppress(OSError, ValueError, IndexError):
             total += int(Path("/proc", str(pid), "statm").read_text().split()[1]) * _PAGE
     return total
+
+
+def cpu_seconds(top: int) -> float:
+    """CPU time that a process and all below it have used, with that of those below which have ended and were waited for."""
+    ticks = 0
+    for pid in (top, *below(top)):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
+            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
+    return ticks / _TICKS
+
+
+def seconds_queued(pids: list[int]) -> float:
+    """The longest time that one of those processes could have run and had no core; 0 where the kernel doesn't count it."""
+    longest = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            longest = max(longest, int(Path("/proc", str(pid), "schedstat").read_text().split()[1]))
+    return longest / 1e9
 
 
 def data_bytes() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
@@ -21,6 +22,8 @@ STAGE = "run"
 def warm() -> None:
     """Load what nearly every script needs."""
     torch.set_num_threads(1)
+    if torch.distributed.is_available():
+        importlib.import_module("torch.distributed.tensor")  # `assert_close` loads it, which takes longer than most scripts
     setting = ScriptSetting.from_environment()
     stands.of(setting.engine).warm(setting.backend)
 

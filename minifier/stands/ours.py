@@ -25,7 +25,8 @@ def enter(backend: str, is_fresh: bool = False) -> None:
 
 def warm(backend: str) -> None:
     """Load what scripts need. Nothing is compiled: they bring options of their own."""
-    importlib.import_module("dynamo.public.api")
+    for name in ("dynamo.public.api", "dynamo.aot", "inductor.backend", "inductor.uncached"):
+        importlib.import_module(name)
 
 
 def switch_off() -> None:

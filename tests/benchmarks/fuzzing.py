@@ -71,7 +71,7 @@ def environment(fault: str) -> dict[str, str]:
 def run(fault: str, folder: Path, seconds: str, reduce: float, jobs: int, seed: int) -> Row:
     """One search, in a process of its own."""
     backend = f"repro_corpus.faulty_backends:{fault}" if fault in USERS else "inductor"
-    command = [str(Path(sys.executable).with_name("dynamo-debug")), "fuzz", "--json", "--backend", backend]
+    command = [sys.executable, "-m", "tui.main", "fuzz", "--json", "--backend", backend]
     command += ["--time", seconds, "--reduce", str(reduce)]
     command += ["--jobs", str(jobs), "--seed", str(seed), "--out", str(folder), "--failures", "0" if fault == HEALTHY else "1"]
     with (folder.parent / f"{folder.name}.log").open("w") as log:

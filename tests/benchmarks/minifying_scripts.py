@@ -63,7 +63,7 @@ def script(kind: str, count: int) -> str:
 
 
 def ours(folder: Path) -> Row:
-    command = [str(Path(sys.executable).with_name("dynamo-debug")), "minify", "script.py", "--engine", "torch", "--jobs", "1", "--json"]
+    command = [sys.executable, "-m", "tui.main", "minify", "script.py", "--engine", "torch", "--jobs", "1", "--json"]
     seconds, cpu, said = _timed([command], folder, {}, None)
     report = json.loads(said)
     return Row(seconds, cpu, report["op_nodes"], report["status"] == "reproduced" and report["one_minimal"])

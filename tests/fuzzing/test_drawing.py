@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
+import re
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ import pytest
 
 from minifier.fuzz.draw.drawing import BLOCK, Block, drawn, places
 from minifier.fuzz.draw.kinds import KINDS
+from minifier.fuzz.draw.operator_programs import ROWS
 from minifier.fuzz.draw.scripts import raising, script_of
 
 _DRAW = "import json, sys; from minifier.fuzz.draw.drawing import *; json.dump([drawn(Block(k, 3, 1)) for k in sys.argv[1:]], sys.stdout)"
@@ -46,6 +48,14 @@ def test_every_program_is_a_script(kind: str) -> None:
         assert {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} >= {"program", "run", "eager", "compiled"}
         assert raising(text) != text
         ast.parse(raising(text))
+
+
+def test_a_round_of_small_programs_has_every_operator() -> None:
+    scripts = [text for number in range(len(ROWS) // BLOCK) for text in drawn(Block("operators", 0, number))]
+    wanted = [max(re.split(r"\{\w*\}", row), key=len).strip() for _, row in ROWS[: len(scripts)]]
+    found = [text is not None and name in text for name, text in zip(wanted, scripts, strict=True)]
+
+    assert sum(found) > 0.9 * len(found)  # some want operands that eight tries did not make
 
 
 def test_a_script_for_torchs_compiler_needs_nothing_of_ours() -> None:

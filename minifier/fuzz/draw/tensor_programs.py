@@ -109,25 +109,32 @@ class ProgramWriter(Writer):
         dtypes = [main, main, *FLOATS[:2]] if wants_grad else [main, main, *FLOATS, *INTEGERS]
         for _ in range(self.number(1, 4)):
             self.add_input(base, dtypes)
-        grads: list[str] = []
-        if wants_grad:
-            plain = [n for n, text in self.inputs if text.startswith("make(") and self.value(n).is_floating_point()]
-            grads = [n for n in plain if not self.shared(n)]
-            for name in grads:
-                self.env[name].requires_grad_()
+        grads = self.marked() if wants_grad else ()
         for _ in range(self.number(1, 16) * (TRIES if self.wanted else 1)):
             self.statement()
-        return Program(tuple(self.inputs), tuple(self.body), self.outputs(), tuple(grads))
+        return Program(tuple(self.inputs), tuple(self.body), self.outputs(), grads)
+
+    def marked(self) -> tuple[str, ...]:
+        """The inputs that gradients are wanted for from now on: floats with memory of their own."""
+        plain = [n for n, text in self.inputs if text.startswith("make(") and self.value(n).is_floating_point()]
+        grads = tuple(n for n in plain if not self.shared(n))
+        for name in grads:
+            self.env[name].requires_grad_()
+        return grads
 
     def shared(self, name: str) -> bool:
         storage = self.value(name).untyped_storage()._cdata
         return any(n != name and self.value(n).untyped_storage()._cdata == storage for n, _ in self.inputs)
 
     def statement(self) -> None:
-        kind = self.one_of(ops.KINDS)
+        self.add(self.one_of(ops.KINDS))
+
+    def add(self, kind: ops.Kind, row: str = "") -> bool:
+        """A statement of a kind, with a row of its table if one is named; False where eager refuses it."""
+        self.row = row
         line = kind(self)
-        if line is not None:
-            self.run(line)
+        self.row = ""
+        return line is not None and self.run(line)
 
     def outputs(self) -> tuple[str, ...]:
         """What nothing else reads, and some more."""

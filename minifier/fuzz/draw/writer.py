@@ -17,7 +17,10 @@ MOST_ELEMENTS = 30_000
 
 @dataclass
 class Writer:
-    """Draws one program. `env` holds eager's value of every name so far, `wanted` the only operators, where there are any."""
+    """Draws one program. `env` holds eager's value of every name so far, `wanted` the only operators, where there are any.
+
+    Of choices that have it, `row` is taken.
+    """
 
     draw: st.DrawFn
     env: dict[str, Any] = field(default_factory=lambda: {"torch": torch, "F": torch.nn.functional, "make": make})
@@ -26,6 +29,7 @@ class Writer:
     body: list[str] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     wanted: frozenset[str] = frozenset()
+    row: str = ""
 
     # ---- draws ----
 
@@ -33,6 +37,8 @@ class Writer:
         return self.draw(st.integers(low, high))
 
     def one_of(self, choices: Sequence[Any]) -> Any:
+        if self.row and self.row in choices:
+            return self.row
         if self.wanted:
             choices = [c for c in choices if isinstance(c, str) and self.is_wanted(c)] or choices
         return choices[self.number(0, len(choices) - 1)]
