@@ -14,6 +14,7 @@ from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.triton.comments import origin_line
 from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
+from inductor.targets.triton.granules import INNER, Granule
 from inductor.targets.triton.ops import HELPERS, TRITON_TYPES
 from inductor.targets.triton.reductions import SCAN_COMBINE, Reduction, reduction
 from inductor.targets.triton.shortcuts import rounded_in_pairs, shortcut
@@ -64,6 +65,8 @@ class Body:
         self.late: list[str] = []  # stores over what others of the kernel may read
         self.reduced: dict[State, tuple[str, ...]] = {}
         self.uses_bad = False
+        self.granule: Granule | None = None
+        self.part = INNER
         self._reads: dict[Expr, bool] = {}
 
     # names and lines
@@ -163,8 +166,10 @@ class Body:
     def load(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         buffer, index = node.attr
         args = [self.value(e, mask) for e in node.args]
-        where = self.index(index, args)
         base = self.names[buffer]
+        if self.granule is not None and index is self.granule.index:
+            return self.let(f"tl.load({base} + (edge + {self.granule.at}){self.piece(self.part.load)})", lines)
+        where = self.index(index, args)
         condition = self.mask_text(node.axes, mask)
         if condition:  # a pointer has to be as large as its mask
             walked = index.axes.union(*(e.axes for e in node.args))
@@ -194,6 +199,11 @@ class Body:
         hit = self.let(f"{outside} & {condition}", lines) if condition else outside
         lines.lines.append(f"tl.store(bad + {hit}.to(tl.int32) * 0, 1, {hit})")
         return self.let(f"tl.where({outside}, 0, {value})", lines)
+
+    def piece(self, condition: str) -> str:
+        """The mask of an access in pieces."""
+        assert self.granule is not None
+        return f", {self.granule.column.name}_{condition}" if condition else ""
 
     # reductions and scans
 
@@ -301,6 +311,10 @@ class Body:
 
     def store(self, store: Store, axes: frozenset[Axis], *, is_late: bool) -> None:
         """Write a value. `axes` are those of the tile that the store is made for."""
+        if self.granule is not None and store.index is self.granule.index:
+            pointer = f"{self.names[store.buffer]} + (edge + {self.granule.at})"
+            self.at.lines.append(f"tl.store({pointer}, {self.value(store.value)}{self.piece(self.part.store)})")
+            return
         args = [self.value(e) for e in store.indirect]
         where = self.index(store.index, args)
         seen = (store.index.axes & axes) | frozenset().union(*(e.axes for e in store.indirect))

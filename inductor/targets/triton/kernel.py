@@ -13,7 +13,8 @@ from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stager, contiguity
 from inductor.targets.triton.body import ATOMIC, FIRST
-from inductor.targets.triton.machine import Device, Facts, Shape, choose
+from inductor.targets.triton.granules import Granule, granule_of
+from inductor.targets.triton.machine import Device, Facts, Shape, choose, granular
 from inductor.targets.triton.space import Space, Unprintable, space_of, with_online_sums
 
 LEAST_CROSSING = 32  # iterations of a loop that is worth a side of a tile
@@ -26,6 +27,7 @@ class TritonKernel(Kernel):
     members: tuple[Nest, ...]
     space: Space | None = None
     shape: Shape | None = None
+    granule: Granule | None = None
     refusal: str = ""
     rows: tuple[tuple[str, ...], ...] = ()  # of a batch: the buffers of every run of the kernel
     lengths: tuple[Dim, ...] = ()  # and the length of its only loop
@@ -68,6 +70,9 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
             online = with_online_sums(space)
             shape = choose(facts_of(online, program, crosses=False), device)
             space = online if shape.kind == "looped row" else space
+        if shape.kind in ("row", "looped row"):
+            kernel.granule = granule_of(space, program)
+            shape = granular(shape, kernel.granule.length) if kernel.granule else shape
     except Unprintable as why:
         kernel.refusal = str(why)
         kernel.writes = tuple(sorted(writes))

@@ -116,3 +116,11 @@ def row(facts: Facts) -> Shape:
     if facts.has_scan:
         return Shape("scan", 1, 4096, 8, is_looped=True)
     return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)
+
+
+def granular(shape: Shape, length: int) -> Shape:
+    """The shape for rows in pieces of 16 bytes: one row, with room for a piece at its end."""
+    if shape.is_looped:
+        return shape
+    wide = power(length + VECTOR - 1)
+    return Shape(shape.kind, 1, wide, max(1, min(wide // 1024, 16)))

@@ -13,6 +13,7 @@ from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
 from inductor.targets.triton.body import FIRST, Body, Lines, Place, State
 from inductor.targets.triton.exprs import ends_in_halves
+from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.machine import SHORT, power
 from inductor.targets.triton.reductions import reduction
@@ -37,6 +38,8 @@ class Printer:
         self.rank = 2 if self.space.columns else 1
         self.is_tiled = self.shape.kind == "transpose"
         self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves([r.store.value for r in self.space.roots]))
+        self.body.granule = kernel.granule
+        self.is_renamed = False  # columns have another block than in loops
         self.is_late = bool(kernel.over) or any(r.is_update for r in self.space.roots)
 
     def run(self) -> list[str]:
@@ -59,6 +62,9 @@ class Printer:
         for column in self.space.columns:
             block = min(self.shape.columns, power(column.extent)) if self.shape.is_looped or self.is_tiled else power(column.extent)
             places[column] = Place(column, block, not divides(block, column.extent))
+        granule = self.kernel.granule
+        if granule is not None:
+            places[granule.column] = Place(granule.column, self.shape.columns, is_padded=True)
         return places
 
     @property
@@ -107,7 +113,13 @@ class Printer:
             lines.append(f"x = {start}{offset}")
             if self.body.places[self.space.rows].is_padded:
                 lines.append(f"x_in = x < {self.length}")
-        if not self.shape.is_looped:
+        granule = self.kernel.granule
+        if granule is not None:
+            lines += granule.row(is_wide=self.is_wide)
+        if granule is not None and not self.shape.is_looped:
+            self.body.part = LAST_PART
+            lines += granule.lanes(f"tl.arange(0, {self.shape.columns})[None, :]", LAST_PART)
+        elif not self.shape.is_looped:
             for column in self.space.columns:
                 block = self.body.places[column].block
                 lines.append(f"{column.name} = {column_at + str(block) + ' + ' if column_at else ''}tl.arange(0, {block})[None, :]")
@@ -171,6 +183,7 @@ class Printer:
             self.barrier(level)
             for root in roots:
                 self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
+        self.edges(self.space.roots)  # names of the tile have other values behind it
 
     def looped(self) -> None:
         """Columns are walked: a loop per level makes what reductions of that level need, and stores what can be stored."""
@@ -208,10 +221,13 @@ class Printer:
         peels = ragged and whole >= PEELED and not has_scan
         block = place.block
 
-        def content(is_padded: bool, start: str) -> list[str]:
+        def content(is_padded: bool, start: str, part: Part = INNER) -> list[str]:
             body.under({column: is_padded})
+            body.part = part
             body.at = Lines(outer, column)
-            if is_padded:
+            if granule is not None:
+                body.at.lines += granule.lanes(f"{start} + {lane}", part)
+            elif is_padded:
                 body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
             for state in states:
                 self.accumulate(state, accumulators[state], start)
@@ -221,15 +237,41 @@ class Printer:
             body.at = outer
             return lines
 
-        lane = f"tl.arange(0, {block})[None, :]"
-        main = content(bool(ragged) and not peels, "at")
-        end = whole * block if peels else length
-        loop = "tl.static_range" if length <= SHORT else "range"
-        outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
-        if peels:
-            outer.lines += [f"{column.name} = {end} + {lane}", *content(True, str(end))]
+        granule, lane = self.kernel.granule, f"tl.arange(0, {block})[None, :]"
+        if self.is_renamed:  # a name keeps its type in a loop
+            names = [column.name, f"{column.name}_in", *([granule.at] if granule else [])]
+            outer.lines += [f"{name} = {lane}{' < 0' if name.endswith('_in') else ''}" for name in names]
+        if granule is not None:
+            first, inner = content(True, "0", FIRST_PART), content(False, "at")
+            outer.lines += [*first, f"for at in range({block}, {whole * block}, {block}):", *(f"    {line}" for line in inner)]
+            for start in range(whole * block, length + granule.size - 1, block):
+                outer.lines += content(True, str(start), LAST_PART)
+            self.edges(stores)
+        else:
+            main = content(bool(ragged) and not peels, "at")
+            end = whole * block if peels else length
+            loop = "tl.static_range" if length <= SHORT else "range"
+            outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
+            if peels:
+                outer.lines += [f"{column.name} = {end} + {lane}", *content(True, str(end))]
         for state in states:
             self.finish(state, accumulators[state], place)
+
+    def edges(self, roots: Sequence[Root]) -> None:
+        """Store what is in pieces that a row shares with its neighbours."""
+        granule, body = self.kernel.granule, self.body
+        if granule is None or all(r.store.index is not granule.index for r in roots):
+            return
+        column, outer, place, part = granule.column, body.at, body.places[granule.column], body.part
+        body.places[column], body.part = Place(column, 2 * granule.size, is_padded=True), EDGES
+        body.at = Lines(outer, column)
+        body.at.lines += granule.edges()
+        for root in roots:
+            if root.store.index is granule.index:
+                body.store(root.store, self.axes_of(root), is_late=False)
+        outer.lines += body.at.lines
+        body.at, body.places[column], body.part = outer, place, part
+        self.is_renamed = True
 
     def start(self, state: State, place: Place) -> list[str]:
         """Neutral states of all lanes."""
@@ -290,12 +332,15 @@ class Printer:
         least = f"tl.where({body.same(extreme, end, state[2].type)}, {position}, 2147483647)"
         first = body.let(f"tl.reduce({least}, 1, {body.use('smallest')}, keep_dims=True)", outer)
         column = place.axis
-        outer.lines.append(f"{column.name} = {first} + tl.arange(0, {LANE})[None, :]")
+        lane, granule = f"{first} + tl.arange(0, {LANE})[None, :]", self.kernel.granule
         is_ragged = number(column.extent) % LANE != 0
         body.places[column] = replace(place, block=LANE, is_padded=is_ragged)
-        body.at = Lines(outer, column)
-        if is_ragged:
-            body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+        body.at, body.part = Lines(outer, column), EDGES
+        if granule is not None:
+            body.at.lines += granule.lanes(lane, EDGES)
+        else:
+            body.at.lines.append(f"{column.name} = {lane}")
+            body.at.lines += [f"{column.name}_in = {column.name} < {text(column.extent)}"] if is_ragged else []
         node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
         row, texts = body.states_of(node, None)
         value = body.let(texts[0], body.at)
@@ -304,6 +349,7 @@ class Printer:
         outer.lines += body.at.lines
         body.at = outer
         body.places[column] = place
+        self.is_renamed = True
         body.results(row, state, [end, found])
 
 

@@ -75,6 +75,12 @@ LONG: dict[str, tuple[Callable[..., object], list[torch.Tensor]]] = {
     "layer norm of bfloat16": (lambda x: F.layer_norm(x, (9000,)), [(torch.randn(2, 9000) + 5).bfloat16()]),
     "log of a sum of powers": (log_sum, [with_nan(torch.randn(3, 40000) * 30, (1, 7))]),
     "of infinities": (log_sum, [torch.tensor([[math.inf], [-math.inf]]).expand(2, 33000).contiguous()]),
+    "odd rows": (lambda x: torch.softmax(x, -1), [torch.randn(8, 3001).bfloat16()]),
+    "odd rows of two types": (lambda x, y: (torch.softmax(x * y, -1), x + y), [torch.randn(8, 1001), torch.randn(8, 1001).bfloat16()]),
+    "odd rows that are walked": (lambda x: (torch.softmax(x, -1), x.amax(-1)), [torch.randn(16, 4101).half()]),
+    "the ends of odd rows": (lambda x: (x * 2 - x.sum(-1, keepdim=True), x.argmax(-1)), [torch.eye(8, 6145).flip(1) - torch.eye(8, 6145)]),
+    "odd rows with weights": (lambda x, w: F.layer_norm(x, (5003,), w), [torch.randn(8, 5003) + 9, torch.randn(5003)]),
+    "the log of odd rows": (log_sum, [torch.randn(8, 50257).bfloat16()]),
     "two rows in one": (lambda x, y: torch.softmax(x + y, -1) * y, [torch.randn(3, 5000), torch.randn(3, 5000)]),
 }
 

@@ -33,6 +33,8 @@ PROGRAMS = {
     "row_softmax": (lambda x: torch.softmax(x, -1), [bf16(16384, 1024)]),
     "looped_softmax": (lambda x: torch.softmax(x, -1), [bf16(16384, 4096)]),
     "looped_layer_norm": (lambda x, w, b: F.layer_norm(x, (4096,), w, b), [bf16(16384, 4096), bf16(4096), bf16(4096)]),
+    "odd_softmax": (lambda x: torch.softmax(x, -1), [bf16(8192, 3001)]),
+    "odd_logsumexp": (lambda x: torch.logsumexp(x.float(), -1), [bf16(8192, 50257)]),
     "row_sum": (lambda x: x.sum(-1), [bf16(16384, 4096)]),
     "row_argmax": (lambda x: x.argmax(-1), [bf16(16384, 4096)]),
     "long_argmax": (lambda x: x.argmax(-1), [bf16(2048, 32768)]),
@@ -44,6 +46,10 @@ PROGRAMS = {
     "window": (lambda x: F.avg_pool2d(x, 3), [torch.empty(8, 64, 96, 96)]),
     "embedding": (lambda w, i: F.embedding(i, w) * 2, [bf16(1000, 768), torch.empty(8192, dtype=torch.int64)]),
     "scatter": (lambda x, i, y: x.index_add(0, i, y), [torch.empty(500, 64), torch.empty(9000, dtype=torch.int64), torch.empty(9000, 64)]),
+}
+LOOPS_AFTER_LOOPS = {  # the names of columns have other blocks in between
+    "a position, then all": (lambda x: torch.softmax(x, -1) + x.argmax(-1, keepdim=True), [bf16(64, 9001)]),
+    "edges, then all": (lambda x, y: (torch.softmax(x * 2, -1), x + 1, x.argmax(-1)), [bf16(64, 20001), bf16(64, 20001)]),
 }
 COMPILED = ("flat_gelu", "row_softmax", "column_sum", "scan")  # by default; the others are slow tests
 SPILLING = ("scan",)  # only pointwise and row kernels are held to none
@@ -72,6 +78,12 @@ def test_it_compiles_without_spills(name: str, capability: int, tmp_path: Path) 
         registers, spills = registers_and_spills(kernel, tmp_path)
         assert registers <= 255
         assert spills == 0 or name in SPILLING
+
+
+@pytest.mark.parametrize("name", LOOPS_AFTER_LOOPS)
+def test_names_keep_their_types_in_loops(name: str, tmp_path: Path) -> None:
+    for _, text in kernels_of(*LOOPS_AFTER_LOOPS[name]):
+        assert compiled_for(text, 90, tmp_path) is not None
 
 
 @pytest.mark.slow
