@@ -135,7 +135,7 @@ def test_what_has_no_atomic_addition_runs_as_aten_calls() -> None:
 @pytest.mark.parametrize("part", [pytest.param(k, marks=pytest.mark.slow) if k >= SHORT_PARTS else k for k in range(PARTS)])
 def test_random_programs(part: int) -> None:
     def check(program: Program) -> None:
-        check_program(program, ["compiled"])
+        check_program(program, ["compiled", "interpreted"])
 
     with interpreted(), session() as store:
         run_programs(programs(), check, part, PROGRAMS // PARTS)

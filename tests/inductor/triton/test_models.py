@@ -1,47 +1,48 @@
-"""What programs become for a GPU, seen without one: calls of libraries, kernels, layouts."""
+"""Kernels of real models, forward and backward, compile for two kinds of GPUs without one; pointwise and row kernels spill nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
+from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
-import dynamo
-from inductor.ir.nest import Extern
-from inductor.schedule.plan import Plan
-from tests.inductor.triton.pretend import on_cuda
+from inductor.targets.triton.comments import without_comments
+from tests.inductor.triton.absent import kernel_files
+from tests.inductor.triton.seam import compiled_for, registers_and_spills
+from tests.models.zoo import MODELS, Model
 
+CAPABILITIES = (80, 90)
+QUICK = ("transformers BertModel",)  # the others are slow tests: a kernel takes a third of a second for each GPU
+MAY_SPILL = ("column", "scan", "transpose")  # of kinds of kernels; the table chooses them for other reasons
 
-def compiled(fn: Any, *given: torch.Tensor, calls: int = 1) -> list[Plan]:
-    with on_cuda() as plans:
-        run = dynamo.compile(fn, backend="inductor", fullgraph=True)
-        for _ in range(calls):
-            run(*given)
-    return plans
-
-
-def externs(plan: Plan) -> Counter[str]:
-    return Counter(str(s.target).removeprefix("aten.").removesuffix(".default") for s in plan.steps if isinstance(s, Extern))
+ROWS = [
+    pytest.param(m, id=m.name, marks=[] if m.name in QUICK else [pytest.mark.slow, pytest.mark.timeout(3000)])
+    for m in MODELS
+    if m.required or m.name in QUICK
+]
 
 
-@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop])
-def test_a_step_of_an_optimizer_counts_on_the_device(kind: type[torch.optim.Optimizer]) -> None:
-    parameters = [nn.Parameter(torch.randn(n, 7)) for n in (33, 5, 300)]
-    for p in parameters:
-        p.grad = torch.randn_like(p)
-    optimizer = kind(parameters)
-    plans = compiled(optimizer.step, calls=2)
-    assert all(p.program.device == "cuda:0" for p in plans)
-    assert [externs(p) for p in plans] == [Counter()] * len(plans)
-    assert len(plans[-1].kernels) <= 2
-    assert all(group["capturable"] for group in optimizer.param_groups)
+def kind_of(text: str) -> str:
+    """The kind of kernel, from the first line of its file: `k3: row, 16 x 32, 4 warps.`"""
+    return text.partition(": ")[2].partition(",")[0]
 
 
-def test_attention_is_the_flash_kernel() -> None:
-    q = torch.randn(2, 4, 64, 32, dtype=torch.bfloat16)
-    (plan,) = compiled(lambda q: nn.functional.scaled_dot_product_attention(q, q, q) + 1, q)
-    assert externs(plan) == Counter({"_scaled_dot_product_flash_attention": 1})
-    assert len(plan.kernels) == 1
+@pytest.mark.parametrize("model", ROWS)
+def test_kernels_of_a_training_step(model: Model, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    args, kwargs = model.inputs()
+    texts = {without_comments(t): t for t in kernel_files(model.make().train(), args, kwargs)}
+    assert len(texts) > 10
+    spilling, refused = [], []
+    for text in texts.values():
+        for capability in CAPABILITIES:
+            kernel = compiled_for(text, capability, tmp_path)
+            if kernel is None:
+                refused.append(kind_of(text))
+                continue
+            registers, spills = registers_and_spills(kernel, tmp_path)
+            if spills and not kind_of(text).startswith(MAY_SPILL):
+                spilling.append(f"sm_{capability}: {registers} registers, {spills} bytes spilled\n{text.partition('import torch')[0]}")
+    assert refused == []
+    assert spilling == []
