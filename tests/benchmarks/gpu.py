@@ -9,6 +9,7 @@ is known, so a run that is cut off has said what it knew.
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import sys
 import time
@@ -24,6 +25,8 @@ import dynamo
 ROTATE = 400e6  # bytes
 REPLAYS = 7
 HALF = torch.bfloat16
+
+ADAM_SIZES = random.Random(1).choices([768, 768, 3072, 1024, 2304, 49152, 589824, 589824, 589824, 50257], k=500)  # of a language model
 
 Make = Callable[[], list[torch.Tensor]]
 
@@ -66,6 +69,36 @@ def norm_backward(g: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, rstd: to
 
 def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(x.float(), t)
+
+
+def cross_entropy_backward(x: torch.Tensor, lse: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The gradient of logits, from the logarithm of their sum of powers."""
+    hit = torch.arange(x.shape[1], device=x.device) == t[:, None]
+    return (((x.float() - lse[:, None]).exp() - hit.float()) * 0.5).to(x.dtype)
+
+
+def cross_entropy_backward_row(words: int, rule: float) -> Row:
+    def make() -> list[torch.Tensor]:
+        x = rand(8192, words)
+        return [x, torch.cat([part.float().logsumexp(1) for part in x.split(1024)]), tokens(8192, words)]
+
+    return Row(f"cross entropy backward 8192x{words}", cross_entropy_backward, make, 4 * 8192 * words / 1e6, rule)
+
+
+def adam(*tensors: torch.Tensor) -> None:
+    """One step over parameters, gradients, and both moments: a quarter of the tensors each."""
+    quarter = len(tensors) // 4
+    p, g, m, v = (list(tensors[k * quarter : (k + 1) * quarter]) for k in range(4))
+    torch._foreach_lerp_(m, g, 0.1)
+    torch._foreach_mul_(v, 0.999)
+    torch._foreach_addcmul_(v, g, g, 0.001)
+    root = torch._foreach_sqrt(v)
+    torch._foreach_add_(root, 1e-8)
+    torch._foreach_addcdiv_(p, m, root, -1e-3)
+
+
+def adam_tensors() -> list[torch.Tensor]:
+    return [torch.rand(n, device="cuda") for _ in range(4) for n in ADAM_SIZES]
 
 
 def embedding_backward(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
@@ -137,6 +170,8 @@ ROWS: tuple[Row, ...] = (
     sized("softmax", softmax, (8, 131072), 24),
     Row("cross entropy 8192x50304", cross_entropy, lambda: [rand(8192, 50304), tokens(8192, 50304)], 824, 106),
     Row("cross entropy 8192x50257", cross_entropy, lambda: [rand(8192, 50257), tokens(8192, 50257)], 823, 106),
+    cross_entropy_backward_row(50304, 91),
+    cross_entropy_backward_row(50257, 82),
     norm_row((16384, 4096), 99),
     norm_row((8192, 8192), 98),
     norm_row((4096, 16384), 95),
@@ -171,6 +206,7 @@ ROWS: tuple[Row, ...] = (
     sized("argmax", lambda x: x.argmax(-1), (16384, 4096), 102, moves=1),
     sized("argmax", lambda x: x.argmax(-1), (2048, 32768), 94, moves=1),
     sized("cumsum", lambda x: x.cumsum(1), (16384, 4096), 97),
+    Row("adam, 500 tensors fp32", adam, adam_tensors, 28 * sum(ADAM_SIZES) / 1e6, 99),
     Row(
         "embedding backward 16384 of 50257x768",
         embedding_backward,
