@@ -83,7 +83,7 @@ class Body:
         return at
 
     def let(self, text: str, lines: Lines, node: Expr | None = None) -> str:
-        for name in re.findall(r"\b([a-z_0-9]+)\(", text):
+        for name in re.findall(r"(?<![.\w])([a-z_0-9]+)\(", text):
             if name in HELPERS:
                 self.helpers[name] = None
         if node is not None:
