@@ -126,3 +126,20 @@ def test_nodes_of_a_backward_graph_are_of_the_backward(tmp_path: Path, is_backwa
         found = ladder.first_failure([one], "aot")
 
     assert (found is not None) is is_backward
+
+
+def test_graphs_are_tried_again_where_none_fails(tmp_path: Path) -> None:
+    asked = []
+
+    def judged_later(question: bytes) -> Outcome:
+        asked.append(question)
+        return judged(question) if len(asked) > 9 else Outcome(Verdict.BORING)
+
+    graphs = [Recorded("1/0", "inductor", False, recorded(waves, tmp_path), name="1/0", state=State())]
+    ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged_later))
+    with faults.planted("lower-error:op=sin"):
+        found = ladder.first_failure(graphs, "dynamo")
+
+    assert found is not None
+    assert found.stage == "codegen"
+    assert len(ladder.asked) == len(set(ladder.asked))
