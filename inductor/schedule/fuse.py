@@ -20,6 +20,9 @@ from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, s
 from inductor.schedule.group import Group
 from inductor.schedule.limits import Limits
 from inductor.schedule.order import in_order, may_refuse
+from inductor.schedule.persistent import staying
+
+BESIDE = 1 << 20  # points of a step that takes less time than starting it
 
 
 @dataclass
@@ -139,6 +142,10 @@ class Fuser:
             for reader in self.readers.get(buffer, ())[-4:]:
                 if reader.alive and reader is not group and self.program.buffers[buffer].size * 2 >= group.points:
                     found.setdefault(id(reader), reader)
+        if self.limits.programs and group.has_reduction and group.points <= BESIDE:
+            made = [b for p in producers if isinstance(p, Group) for b in sorted(p.writes())]
+            beside = [r for b in made for r in self.readers.get(b, ()) if r.alive and r is not group and r.has_reduction]
+            found.update({id(r): r for r in beside if id(r) not in found and r.points <= BESIDE})
         return list(found.values())
 
     def attempt(self, first: Group, second: Group) -> Group:
@@ -170,12 +177,42 @@ class Fuser:
         shared = (first.writes() | second.writes()) & self.many_writers
         if shared & (first.reads() | second.reads()):
             raise Refused("a buffer written piece by piece is read")
+        special = self.staying(first, second) or self.beside(first, second)
+        if special is not None:
+            return special
         base, other = (second, first) if second.has_reduction and not first.has_reduction else (first, second)
         merged = Fitter(base, other, self.mutated).run()
         check_write_back(merged, self.mutated, self.memory)
         self.check_refusals(merged)
         check_profit(merged, self.limits)
         return merged
+
+    def staying(self, first: Group, second: Group) -> Group | None:
+        """The groups over parts of rows, where one sums the columns of the rows that the other reduces."""
+        is_begun = first.walk is not None or second.walk is not None
+        if not is_begun and not (self.limits.staying and first.has_reduction and second.has_reduction):
+            return None
+        both = staying(first, second, self.limits)
+        if both is None and is_begun:
+            raise Refused("one walks rows and sums their columns, the other has other loops")
+        if both is None:
+            return None
+        if both.writes() & self.mutated:
+            raise Refused("an input is overwritten where rows are walked")
+        members = order_members(both.members, self.mutated)
+        check_local(both.outer, members, self.mutated)
+        return Group(both.outer, members, walk=both.walk)
+
+    def beside(self, first: Group, second: Group) -> Group | None:
+        """Two groups that read what one step made, but nothing in common: their loops side by side, where starting a kernel costs."""
+        if not self.limits.programs or (first.reads() | first.writes()) & (second.reads() | second.writes()):
+            return None
+        if [a.extent for a in first.outer] != [a.extent for a in second.outer]:
+            raise Refused("they have nothing in common")
+        names = dict(zip(second.outer, first.outer, strict=True))
+        mapping = {old: of_atom(new) for old, new in names.items()}
+        moved = [m.substitute(mapping, tuple(names.get(a, a) for a in m.axes)) for m in second.members]
+        return Group(first.outer, [*first.members, *moved])
 
     def check_refusals(self, merged: Group) -> None:
         if merged.writes() & self.mutated and may_refuse(merged):
@@ -368,6 +405,8 @@ def filled_where_scattered(first: Group, second: Group, mutated: set[str], limit
 def check_profit(merged: Group, limits: Limits) -> None:
     """Refuse fusions that cost more parallelism or locality than they save."""
     iterations = volume(a.extent for a in merged.outer)
+    if any(e.attr[1].coef(merged.outer[-1]) == 1 for m in merged.members if m.reduced for e in m.loads() if merged.outer):
+        iterations //= limits.columns
     if iterations < limits.few_iterations and merged.has_reduction and merged.points > limits.small_work:
         pointwise_inner = any(m.is_pointwise and m.points > limits.small_work for m in merged.members)
         if pointwise_inner:

@@ -12,11 +12,12 @@ from inductor.schedule.domain import simplify
 
 @dataclass
 class Group:
-    """Nests that share the loops `outer`. Members keep their remaining axes as inner loops."""
+    """Nests that share the loops `outer`. Members keep their remaining axes as inner loops. `walk`: see `persistent.py`."""
 
     outer: tuple[Axis, ...]
     members: list[Nest]
     alive: bool = True
+    walk: Axis | None = None
 
     @property
     def has_reduction(self) -> bool:
@@ -35,7 +36,7 @@ class Group:
 
     def take(self, merged: Group) -> None:
         """Become the merged group, so that references to this one stay good."""
-        self.outer, self.members = merged.outer, merged.members
+        self.outer, self.members, self.walk = merged.outer, merged.members, merged.walk
         self.__post_init__()
 
     def reads(self) -> frozenset[str]:
@@ -51,6 +52,8 @@ class Group:
 
 def with_fewer_loops(kernel_group: Group) -> Group:
     """Merge inner loops of every member once the shared loops are fixed."""
+    if kernel_group.walk is not None:
+        return kernel_group
     fixed = set(kernel_group.outer)
     return replace(kernel_group, members=[simplify_inner(m, fixed) for m in kernel_group.members])
 

@@ -18,3 +18,5 @@ class Limits:
     large: int  # bytes of a temporary that is allocated alone
     large_program: int  # bytes of all temporaries from which on each is allocated alone
     align: int  # bytes that temporaries in one arena begin at multiples of
+    staying: int = 0  # iterations that run beside each other from begin to end, where that pays (0: nowhere)
+    staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run

@@ -5,17 +5,37 @@ In: nests after inlining. Out: a long reduction over few outputs becomes two nes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim, at_least, contiguous_strides, divides, hint, quotient, volume
-from inductor.ir.expr import Expr, cast, kept, load, reduce
+from inductor.ir.expr import Expr, call, cast, const, kept, load, reduce
 from inductor.ir.nest import Buffer, Nest, Program, Step, Store
+from inductor.ir.ops import REDUCTIONS
 from inductor.ir.types import TYPES
 from inductor.schedule.domain import simplify
 from inductor.schedule.limits import Limits
+from inductor.schedule.moments import in_one_pass
+from inductor.schedule.persistent import parts_to_stay
 
-FEWEST = 4  # parts that pay for a second kernel on devices with thousands of lanes
-ASSOCIATIVE = frozenset({"sum", "prod", "max", "min", "any", "all"})
+FEWEST = 4  # parts of a row that pay for a second kernel on devices with thousands of lanes
+
+
+def again(kind: str, parts: Sequence[Expr], part: Axis, items: int) -> list[Expr]:
+    """The same reduction once more."""
+    return [reduce(kind, parts[0], (part,))]
+
+
+def of_moments(kind: str, parts: Sequence[Expr], part: Axis, items: int) -> list[Expr]:
+    """Mean and sum of squared deviations of everything, from those of parts of so many values each (Chan, Golub, LeVeque 1983)."""
+    means, squares = parts
+    between = call("mul", reduce(kind, means, (part,), 1), const(items, means.type))
+    return [reduce(kind, means, (part,), 0), call("add", reduce("sum", squares, (part,)), between)]
+
+
+SPLIT = dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), again) | {"welford": of_moments}  # how results of parts are put together
+EXACT = frozenset({"sum", "prod", "welford"})
 
 
 def parts_of(extent: Dim) -> Dim | None:
@@ -27,14 +47,16 @@ def parts_of(extent: Dim) -> Dim | None:
 
 
 def parts_near(extent: Dim, wanted: int) -> Dim | None:
-    """Into how many equal parts to cut a loop for a device that wants so many: None where it wants few, or has to take far fewer."""
-    if wanted < FEWEST:
+    """Into how many equal parts to cut a loop for a device that wants so many: None where it wants one, or has to take far fewer."""
+    if wanted < 2:
         return None
     candidates = sorted(range(wanted // 2, 2 * wanted + 1), key=lambda n: abs(n - wanted))
-    return next((n for n in candidates if divides(n, extent) and at_least(extent, 8 * n)), None)
+    return next((n for n in candidates if n > 1 and divides(n, extent) and at_least(extent, 8 * n)), None)
 
 
 def split_reductions(program: Program, limits: Limits) -> None:
+    if limits.programs:
+        in_one_pass(program, lambda nest: is_cut(simplify(nest), limits))
     steps: list[Step] = []
     for step in program.steps:
         steps.extend(split(program, step, limits) if isinstance(step, Nest) else [step])
@@ -42,29 +64,53 @@ def split_reductions(program: Program, limits: Limits) -> None:
 
 
 def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
-    reduces = [e for e in original.exprs() if e.op == "reduce"]
-    if len(reduces) != 1 or reduces[0].attr[0] not in ASSOCIATIVE:
+    if not is_one_reduction(original):
         return [original]
     nest = simplify(original)
-    node = next((e for e in nest.exprs() if e.op == "reduce"), None)
-    if node is None:  # it ran over axes of size 1 only
+    nodes = [e for e in nest.exprs() if e.op == "reduce"]
+    if not nodes:  # it ran over axes of size 1 only
         return [original]
-    kind, axes, _ = node.attr
+    stays = parts_to_stay(program, nest, nodes[0], limits) if limits.staying and is_column(nest, nodes[0]) else None
+    cut = (nodes[0].attr[1][0], stays) if stays is not None else cut_of(nest, nodes[0], limits)
+    if cut is None:
+        return [original]
+    axis, parts = cut
+    what = f"{original.name}: {nodes[0].attr[0]} of {volume(a.extent for a in nodes[0].attr[1])} into {parts} parts"
+    if not decide("split", what, f"only {volume(a.extent for a in nest.axes)} results"):
+        return [original]
+    return list(in_two(program, nest, nodes, axis, parts))
+
+
+def is_one_reduction(nest: Nest) -> bool:
+    """All reductions of the nest are results of one, which can be put together from parts."""
+    found = {(e.attr[0], e.attr[1], e.args[0]) for e in nest.exprs() if e.op == "reduce"}
+    return len(found) == 1 and next(iter(found))[0] in SPLIT
+
+
+def is_cut(nest: Nest, limits: Limits) -> bool:
+    return any(cut_of(nest, e, limits) is not None for e in nest.exprs() if e.op == "reduce")
+
+
+def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
+    """Which loop of a reduction to cut, and into how many parts: None where enough of it runs at once."""
+    axes = node.attr[1]
     results = volume(a.extent for a in nest.axes)
-    length = volume(a.extent for a in axes)
-    if length < limits.long_reduction:
-        return [original]
+    if volume(a.extent for a in axes) < limits.long_reduction:
+        return None
     axis = max(axes, key=lambda a: hint(a.extent))
     if limits.programs:
-        iterations = -(-results // limits.columns) if is_column(nest, node) else results
-        parts = parts_near(axis.extent, limits.programs // iterations)
+        parts = parts_near(axis.extent, wanted_parts(results, limits, is_column=is_column(nest, node)))
     elif results > limits.few_results and not (is_column(nest, node) and results <= 256):
-        return [original]
+        return None
     else:
         parts = parts_of(axis.extent)
-    if parts is None or not decide("split", f"{original.name}: {kind} of {length} into {parts} parts", f"only {results} results"):
-        return [original]
-    return list(in_two(program, nest, node, axis, parts))
+    return None if parts is None else (axis, parts)
+
+
+def wanted_parts(results: int, limits: Limits, *, is_column: bool) -> int:
+    if is_column:
+        return limits.programs // -(-results // limits.columns)
+    return max(limits.programs // results, FEWEST) if results < limits.programs else 1
 
 
 def is_column(nest: Nest, node: Expr) -> bool:
@@ -73,21 +119,28 @@ def is_column(nest: Nest, node: Expr) -> bool:
     return any(index.coef(a) == 1 for index in walked for a in nest.axes)
 
 
-def in_two(program: Program, nest: Nest, node: Expr, axis: Axis, parts: Dim) -> tuple[Nest, Nest]:
-    kind, axes, _ = node.attr
+def in_two(program: Program, nest: Nest, nodes: Sequence[Expr], axis: Axis, parts: Dim) -> tuple[Nest, Nest]:
+    """The reduction of each part, then that of the parts. `nodes` are the results of one reduction."""
+    kind, axes, _ = nodes[0].attr
+    (operand,) = nodes[0].args
     part, rest = Axis(f"part{nest.name}", parts), Axis(f"rest{nest.name}", quotient(axis.extent, parts))
-    name = f"{nest.stores[0].buffer}_part"
     shape = (parts, *(a.extent for a in nest.axes))
     strides = contiguous_strides(shape)
-    program.buffers[name] = Buffer(name, TYPES[node.type].torch, shape, strides, "temp", program.device)
     where = Index(0)
     for a, stride in zip((part, *nest.axes), strides, strict=True):
         where = where + of_atom(a) * stride
     whole = of_atom(part) * rest.extent + of_atom(rest)
-    partial = Nest(f"{nest.name}_part", (*nest.axes, axis), (Store(name, Index(0), node.args[0]),), nest.origins)
+    scratch = nest.stores[0].buffer
+    partial = Nest(f"{nest.name}_part", (*nest.axes, axis), (Store(scratch, Index(0), operand),), nest.origins)
     body = partial.substitute({axis: whole}, nest.axes).stores[0].value
     inner = tuple(rest if a is axis else a for a in axes)
-    first = Nest(f"{nest.name}_part", (part, *nest.axes), (Store(name, where, reduce(kind, body, inner)),), nest.origins)
-    total = "f64" if kind in ("sum", "prod") and node.type == "f32" else node.type  # few values: exact sums cost nothing
-    final = cast(reduce(kind, cast(load(name, node.type, where), total), (part,)), node.type)
-    return first, nest.rewrite(kept, {node: final})
+    names = [f"{scratch}_part{k or ''}" for k in range(REDUCTIONS[kind])]
+    for name in names:
+        program.buffers[name] = Buffer(name, TYPES[nodes[0].type].torch, shape, strides, "temp", program.device)
+    stores = tuple(Store(name, where, reduce(kind, body, inner, k)) for k, name in enumerate(names))
+    first = Nest(f"{nest.name}_part", (part, *nest.axes), stores, nest.origins)
+    total = "f64" if kind in EXACT and operand.type == "f32" else nodes[0].type  # few values: exact sums cost nothing
+    parted = [cast(load(name, nodes[0].type, where), total) for name in names]
+    items = volume(a.extent for a in inner)
+    final = {node: cast(SPLIT[kind](kind, parted, part, items)[node.attr[2]], node.type) for node in nodes}
+    return first, nest.rewrite(kept, dict(final))

@@ -67,6 +67,20 @@ def norm_backward(g: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, rstd: to
     return torch.ops.aten.native_layer_norm_backward(g, x, [x.shape[-1]], mean, rstd, w, w, [True, True, True])
 
 
+def rms_norm_backward(g: torch.Tensor, x: torch.Tensor, rstd: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.ops.aten._fused_rms_norm_backward(g, x, [x.shape[-1]], rstd, w, [True, True])
+
+
+def batch_statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.var_mean(x.float(), (0, 2, 3))
+
+
+def batch_norm_backward(
+    g: torch.Tensor, x: torch.Tensor, w: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    return torch.ops.aten.native_batch_norm_backward(g, x, w, None, None, mean, rstd, True, 1e-5, [True, True, True])
+
+
 def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(x.float(), t)
 
@@ -137,15 +151,36 @@ def norm_row(shape: tuple[int, int], rule: float, dtype: torch.dtype = HALF) -> 
     )
 
 
-def norm_backward_row(shape: tuple[int, int], rule: float) -> Row:
+def norm_backward_row(name: str, shape: tuple[int, int], rule: float) -> Row:
     rows, n = shape
 
     def make() -> list[torch.Tensor]:
         x = rand(rows, n)
         mean, rstd = x.float().mean(-1, keepdim=True), x.float().var(-1, keepdim=True).rsqrt()
-        return [rand(rows, n), x, mean, rstd, rand(n)]
+        return [rand(rows, n), x, *([mean] if name == "layer_norm" else []), rstd, rand(n)]
 
-    return Row(f"layer_norm backward {rows}x{n}", norm_backward, make, 3 * rows * n * 2 / 1e6, rule)
+    fn = norm_backward if name == "layer_norm" else rms_norm_backward
+    return Row(f"{name} backward {rows}x{n}", fn, make, 3 * rows * n * 2 / 1e6, rule)
+
+
+def images(shape: tuple[int, int, int, int], layout: torch.memory_format = torch.contiguous_format) -> torch.Tensor:
+    n, c, h, w = shape
+    return rand(n, h, w, c).permute(0, 3, 1, 2) if layout is torch.channels_last else rand(*shape)
+
+
+def batch_row(name: str, shape: tuple[int, int, int, int], rule: float, layout: torch.memory_format = torch.contiguous_format) -> Row:
+    n = shape[1]
+
+    def make() -> list[torch.Tensor]:
+        x = images(shape, layout)
+        if name == "stats":
+            return [x]
+        return [images(shape, layout), x, *(rand(n, dtype=torch.float32) for _ in range(3))]
+
+    size = 2 * shape[0] * n * shape[2] * shape[3] / 1e6
+    kind = " channels last" if layout is torch.channels_last else ""
+    fn = batch_statistics if name == "stats" else batch_norm_backward
+    return Row(f"batch norm {name} {'x'.join(map(str, shape))}{kind}", fn, make, size if name == "stats" else 3 * size, rule)
 
 
 ROWS: tuple[Row, ...] = (
@@ -181,8 +216,12 @@ ROWS: tuple[Row, ...] = (
     norm_row((2048, 768), 41),
     norm_row((8192, 4096), 97, torch.float32),
     Row("rms_norm(x+r) 16384x4096", rms_norm, lambda: [rand(16384, 4096), rand(16384, 4096), rand(4096)], 537, 103),
-    norm_backward_row((16384, 4096), 96),
-    norm_backward_row((32768, 1024), 92),
+    norm_backward_row("layer_norm", (16384, 4096), 96),
+    norm_backward_row("layer_norm", (8192, 8192), 96),
+    norm_backward_row("layer_norm", (32768, 1024), 92),
+    norm_backward_row("layer_norm", (16384, 768), 74),
+    norm_backward_row("rms_norm", (16384, 4096), 97),
+    norm_backward_row("rms_norm", (8192, 8192), 96),
     sized("row sum", lambda x: x.sum(-1), (16384, 4096), 104, moves=1),
     sized("row sum", lambda x: x.sum(-1), (65536, 256), 84, moves=1),
     sized("row sum", lambda x: x.sum(-1), (2048, 32768), 104, moves=1),
@@ -191,13 +230,14 @@ ROWS: tuple[Row, ...] = (
     sized("column sum", lambda x: x.sum(0), (4096, 16384), 90, moves=1),
     sized("full sum", lambda x: x.sum(), (16384, 4096), 99, moves=1),
     Row("mean dim 1 640x256x64 fp32", lambda x: x.mean(1), lambda: [rand(640, 256, 64, dtype=torch.float32)], 42, 86),
-    Row(
-        "batch norm stats 64x256x56x56",
-        lambda x: torch.var_mean(x.float(), (0, 2, 3)),
-        lambda: [rand(64, 256, 56, 56)],
-        103,
-        92,
-    ),
+    batch_row("stats", (64, 256, 56, 56), 92),
+    batch_row("stats", (64, 64, 112, 112), 92),
+    batch_row("stats", (64, 512, 14, 14), 46),
+    batch_row("stats", (64, 256, 56, 56), 82, torch.channels_last),
+    batch_row("stats", (64, 64, 112, 112), 79, torch.channels_last),
+    batch_row("stats", (64, 512, 14, 14), 35, torch.channels_last),
+    batch_row("backward", (64, 256, 56, 56), 0),
+    batch_row("backward", (64, 256, 56, 56), 0, torch.channels_last),
     sized("dropout", lambda x: F.dropout(x, 0.1), (16384, 4096), 93),
     sized("transpose", transposed, (4096, 4096), 86),
     sized("transpose", transposed, (8192, 8192), 94),

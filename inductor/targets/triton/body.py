@@ -262,7 +262,7 @@ class Body:
         kind, axes, output = node.attr
         state = (kind, axes, node.args[0])
         if state not in self.reduced:
-            if self.at.outer is not None:
+            if self.at.outer is not None and (self.at.column is not self.space.rows or self.space.rows in axes):
                 raise Unprintable("a reduction is wanted before its loop")
             row, texts = self.states_of(node, mask)
             if kind in FIRST:

@@ -15,7 +15,8 @@ from inductor.schedule.stages import Stager, contiguity
 from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.granules import Granule, granule_of
 from inductor.targets.triton.machine import Device, Facts, Shape, choose, granular
-from inductor.targets.triton.space import Space, Unprintable, space_of, with_online_sums
+from inductor.targets.triton.reductions import reduction
+from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums
 
 LEAST_CROSSING = 32  # iterations of a loop that is worth a side of a tile
 
@@ -43,6 +44,8 @@ class TritonKernel(Kernel):
         if self.shape is None:
             return [f"as ATen calls: {self.refusal}"]
         columns = f" x {self.shape.columns}" if self.shape.columns else ""
+        if self.shape.stages:
+            columns += f", {self.shape.stages} stages"
         return [f"{self.shape.kind}, {self.shape.rows}{columns}{' looped' if self.shape.is_looped else ''}, {self.shape.warps} warps"]
 
 
@@ -64,14 +67,14 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
         check_printable(group)
         crossing = crossing_axis(group)
         inner = Group(tuple(a for a in group.outer if a is not crossing), group.members)
-        space = space_of(inner, program, needed)
+        space = space_of(inner, program, needed) if group.walk is None else walking_space(group, program, needed)
         shape = choose(facts_of(space, program, crossing is not None), device)
         if shape.kind == "looped row":
             online = with_online_sums(space)
             shape = choose(facts_of(online, program, crosses=False), device)
             space = online if shape.kind == "looped row" else space
         if shape.kind in ("row", "looped row"):
-            kernel.granule = granule_of(space, program)
+            kernel.granule = granule_of(space, program) if space.part is None else None
             shape = granular(shape, kernel.granule.length) if kernel.granule else shape
     except Unprintable as why:
         kernel.refusal = str(why)
@@ -134,7 +137,16 @@ def facts_of(space: Space, program: Program, crosses: bool) -> Facts:
         has_scan=any(e.op == "scan" for e in nodes),
         rows_contiguous=walks_rows(space),
         crosses=crosses,
+        stays=space.part is not None,
+        streamed=streamed(space, program),
+        states=sum(len(reduction(kind, e.type).carried) for kind, e in {(e.attr[0], e.args[0]) for e in nodes if e.op == "reduce"}),
     )
+
+
+def streamed(space: Space, program: Program) -> int:
+    """Bytes of memory that are read at every point of rows and columns."""
+    found = {e for e in space.exprs() if e.op == "load" and space.rows in e.attr[1].axes and e.attr[1].axes & set(space.columns)}
+    return sum(TYPES[program.buffers[e.attr[0]].type].size for e in found)
 
 
 def walks_rows(space: Space) -> bool:
@@ -145,8 +157,9 @@ def walks_rows(space: Space) -> bool:
     for index in [e.attr[1] for e in space.exprs() if e.op == "load"] + [r.store.index for r in space.roots]:
         column = next((c for c in space.columns if c in index.axes), None)
         if column is not None and space.rows in index.axes:
-            across += contiguous_steps(index, space.rows)
-            along += contiguous_steps(index, column)
+            low, high = index.bounds
+            across += contiguous_steps(index, space.rows) * hint(high - low + 1)
+            along += contiguous_steps(index, column) * hint(high - low + 1)
     return across > along
 
 

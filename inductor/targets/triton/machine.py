@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["flat", "transpose", "row", "looped row", "column", "short reduction", "scan"]
+Kind = Literal["flat", "transpose", "row", "looped row", "column", "short reduction", "scan", "walk"]
 
 VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
@@ -19,6 +19,10 @@ READ_ONCE = 32768  # the same where there is one pass
 FINDING = 4096  # the same where a position is looked for
 SEVERAL = 8192  # the same where a pass reads several rows
 SHORT = 16  # elements of a reduction that one thread does alone
+AHEAD = 65536  # bytes that programs of one processor have on their way
+HELD = 8192  # elements of a tile of which a program keeps sums per element
+MANY = 2048  # programs from which on each of them needs less in flight
+STREAM = 8192  # elements that a program has in flight while it reads what it needs once
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,17 @@ class Device:
 
 @dataclass(frozen=True)
 class Shape:
-    """A tile of `rows` x `columns` elements and the warps that work on it. `is_looped`: columns are walked, not held."""
+    """A tile of `rows` x `columns` elements and the warps that work on it. `is_looped`: columns are walked, not held.
+
+    `stages`: of how many steps a program that stays has memory in flight or in use.
+    """
 
     kind: Kind
     rows: int
     columns: int
     warps: int
     is_looped: bool = False
+    stages: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,9 @@ class Facts:
     has_scan: bool
     rows_contiguous: bool  # neighbouring elements of memory are in neighbouring rows
     crosses: bool  # pointwise, and memory is walked both ways
+    states: int = 1  # values that a lane keeps for all reductions together
+    stays: bool = False  # programs walk rows
+    streamed: int = 0  # bytes that are read at every point
 
 
 def power(n: int) -> int:
@@ -64,12 +75,17 @@ def choose(facts: Facts, device: Device = Device()) -> Shape:
     """The shape of a kernel."""
     if facts.crosses:
         return transpose(facts)
+    if facts.stays:
+        return walk(facts)
     if not facts.columns:
         return flat(facts, device)
     if facts.columns <= SHORT and not facts.has_scan and facts.rows >= 4 * facts.columns:
-        return Shape("short reduction", min(power(facts.rows), 256), 1, 4, is_looped=True)
+        block = 256
+        while block > 32 and facts.rows <= block * device.processors:
+            block //= 2
+        return Shape("short reduction", min(power(facts.rows), block), 1, max(1, block // 64), is_looped=True)
     if facts.rows_contiguous and facts.rows > 1 and not facts.has_scan:
-        return column(facts)
+        return column(facts, device)
     return row(facts)
 
 
@@ -92,10 +108,29 @@ def transpose(facts: Facts) -> Shape:
     return Shape("transpose", 32, 128, 4)
 
 
-def column(facts: Facts) -> Shape:
-    rows = min(64, power(facts.rows))
-    columns = min(64, power(facts.columns))
-    return Shape("column", rows, columns, 8 if rows * columns >= 4096 else 4, is_looped=facts.columns > columns)
+def column(facts: Facts, device: Device) -> Shape:
+    """Results side by side, each the sum of what lies below. Few steps of wide elements are unrolled: all are in flight at once."""
+    side, steps, warps = 64, 64, 8
+    if facts.rows < side * device.processors:
+        side, steps, warps = 16, 128, 4
+    elif facts.states > 1:
+        side, steps, warps = 32, 64, 4
+    elif facts.itemsize >= 4 and facts.columns <= SHORT * SHORT:
+        steps, warps = SHORT, 4
+    rows, columns = min(side, power(facts.rows)), min(steps, power(facts.columns))
+    return Shape("column", rows, columns, warps if rows * columns >= 128 * warps else 4, is_looped=facts.columns > columns)
+
+
+def walk(facts: Facts) -> Shape:
+    """Programs that stay, one or two for each processor: what is on its way while they work is what counts."""
+    wide = power(facts.columns)
+    beside = 1 if facts.columns >= 4096 else 2
+    rows = max(1, min(HELD, AHEAD // 2 // facts.streamed) // (beside * wide) // (1 if wide == facts.columns else 2))
+    rows = min(power(rows + 1) // 2, power(facts.rows))
+    while facts.rows % rows and not facts.rows % (rows // 2):
+        rows //= 2
+    ahead = AHEAD // (beside * rows * facts.columns * facts.streamed)
+    return Shape("walk", rows, wide, 8 if rows * wide > 4096 else 4, stages=min(max(ahead, 2), 5) + 1)
 
 
 def row(facts: Facts) -> Shape:
@@ -115,6 +150,8 @@ def row(facts: Facts) -> Shape:
         warps = 8 if facts.columns < 8192 and facts.itemsize <= 2 else 16 if facts.columns <= 16384 else 32
     if facts.has_scan:
         return Shape("scan", 1, 4096, 8, is_looped=True)
+    if facts.passes < 2 and not facts.finds and facts.rows <= MANY:
+        return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 2, 8, is_looped=True)
     return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)
 
 

@@ -277,6 +277,15 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
 """,
         (),
     ),
+    "next_moments": (
+        """def next_moments(mean, squares, x, n):
+    # x is the n-th value of every lane
+    d = x - mean
+    mean += d * (1.0 / n)
+    return mean, squares + d * (x - mean)
+""",
+        (),
+    ),
     "take_in_sums": (
         """def take_in_sums(m, s, t):
     # eight more values of every lane: one comparison with the maximum so far, one power per value

@@ -16,7 +16,7 @@ from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.machine import SHORT, power
-from inductor.targets.triton.reductions import reduction
+from inductor.targets.triton.reductions import Reduction, reduction
 from inductor.targets.triton.space import Root, Space
 
 WIDE = 1 << 31
@@ -46,7 +46,10 @@ class Printer:
         parameters = list(self.names.values())
         if self.kernel.is_batch:
             parameters.append("n")
-        body = self.two_ways() if self.splits_ends() else [*self.indices(), *self.content()]
+        if self.space.part is not None:
+            body = self.walking()
+        else:
+            body = self.two_ways() if self.splits_ends() else [*self.indices(), *self.content()]
         if self.body.uses_bad:
             parameters.append("bad")
         return [f"def {self.function}({', '.join(dict.fromkeys(parameters))}):", *(f"    {line}" for line in body)]
@@ -85,6 +88,8 @@ class Printer:
 
     @property
     def grid(self) -> Dim:
+        if self.space.part is not None:
+            return self.space.part.extent
         return self.row_programs * self.column_programs
 
     @property
@@ -185,6 +190,43 @@ class Printer:
                 self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
         self.edges(self.space.roots)  # names of the tile have other values behind it
 
+    def walking(self) -> list[str]:
+        """A program that stays does what is to be done for each of its rows, keeps sums of columns, and stores them at the end."""
+        body, rows, part = self.body, self.space.rows, self.space.part
+        assert rows is not None and part is not None
+        outer, place = body.at, body.places[rows]
+        sums = list(dict.fromkeys((e.attr[0], e.attr[1], e.args[0]) for e in self.space.exprs() if e.op == "reduce" and rows in e.attr[1]))
+        late = [r for r in self.space.roots if any(e.op == "reduce" and rows in e.attr[1] for e in walk(*r.store.roots()))]
+        (column,) = self.space.columns
+        outer.lines.append(f"{part.name} = tl.program_id(0){'.to(tl.int64)' if self.is_wide else ''}")
+        outer.lines.append(f"{column.name} = tl.arange(0, {body.places[column].block})[None, :]")
+        if body.places[column].is_padded:
+            outer.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+        kept = {s: body.fresh("acc") for s in sums}
+        for state, name in kept.items():
+            kind = reduction(state[0], state[2].type).state[0][0]
+            outer.lines.append(f"{name} = tl.full([{place.block}, {body.places[column].block}], 0, {kind})")
+        body.at = Lines(outer, rows)
+        for roots in self.by_level().values():
+            for root in roots:
+                if root not in late:
+                    body.store(root.store, self.axes_of(root), is_late=False)
+        for state, name in kept.items():
+            body.remark(body.at, self.space.owner.get(state[2], ()))
+            value = body.tensor(state[2])
+            body.at.lines.append(f"{name} += tl.where({rows.name}_in, {value}, 0)" if place.is_padded else f"{name} += {value}")
+        inside, body.at = body.at.lines, outer
+        outer.lines.append(f"for at in tl.range(0, {text(rows.extent)}, {place.block}, num_stages={self.shape.stages}):")
+        outer.lines.append(f"    {rows.name} = at + tl.arange(0, {place.block})[:, None]")
+        if place.is_padded:
+            outer.lines.append(f"    {rows.name}_in = {rows.name} < {text(rows.extent)}")
+        outer.lines += [f"    {line}" for line in inside]
+        for state, name in kept.items():
+            body.reduced[state] = (body.let(f"tl.reduce({name}, 0, {body.use('add')}, keep_dims=True)", outer),)
+        for root in late:
+            body.store(root.store, frozenset({column}), is_late=False)
+        return outer.lines
+
     def looped(self) -> None:
         """Columns are walked: a loop per level makes what reductions of that level need, and stores what can be stored."""
         roots = self.by_level()
@@ -229,6 +271,8 @@ class Printer:
                 body.at.lines += granule.lanes(f"{start} + {lane}", part)
             elif is_padded:
                 body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+            if any(reduction(s[0], s[2].type).step and not takes_in(s, place) for s in states):
+                body.at.lines.append(f"{column.name}_step = {start} // {block} + 1")
             for state in states:
                 self.accumulate(state, accumulators[state], start)
             for root in stores:
@@ -250,7 +294,7 @@ class Printer:
         else:
             main = content(bool(ragged) and not peels, "at")
             end = whole * block if peels else length
-            loop = "tl.static_range" if length <= SHORT else "range"
+            loop = "tl.static_range" if block <= SHORT and length <= SHORT * block else "range"
             outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
             if peels:
                 outer.lines += [f"{column.name} = {end} + {lane}", *content(True, str(end))]
@@ -279,7 +323,7 @@ class Printer:
         takes = takes_in(state, place)
         lanes = place.block // LANE if takes else place.block
         names = []
-        for k, (type_text, neutral) in enumerate(row.state):
+        for k, (type_text, neutral) in enumerate(row.state if takes else row.carried):
             neutral = "0" if takes and k and state[0] in FIRST else neutral
             names.append(self.body.fresh("acc"))
             self.body.at.lines.append(f"{names[-1]} = tl.full([{self.body.row_block}, {lanes}], {neutral}, {type_text})")
@@ -298,11 +342,26 @@ class Printer:
             parts = [f"tl.reshape({t}, [{self.body.row_block}, {place.block // LANE}, {LANE}])" for t in given]
             parts += [start] if state[0] in FIRST else []
             self.body.at.lines.append(f"{', '.join(names)} = {self.body.use(helper)}({', '.join([*names, *parts])})")
+        elif row.step:
+            self.step(state, row, names)
         elif row.combine in ("add", "mul"):
             self.body.at.lines.append(f"{names[0]} {'+' if row.combine == 'add' else '*'}= {texts[0]}")
         else:
             helper = self.body.use(row.combine)
             self.body.at.lines.append(f"{', '.join(names)} = {helper}({', '.join([*names, *texts])})")
+
+    def step(self, state: State, row: Reduction, names: Sequence[str]) -> None:
+        """One more value for every lane, of which the loop knows the number."""
+        place, body = self.body.places[state[1][0]], self.body
+        value = body.tensor(state[2])
+        number = f"tl.full([1, 1], {place.axis.name}_step, {row.state[-1][0]})"
+        call = f"{body.use(row.step)}({', '.join([*names, value, number])})"
+        if not place.is_padded:
+            body.at.lines.append(f"{', '.join(names)} = {call}")
+            return
+        new = [body.fresh() for _ in names]
+        body.at.lines.append(f"{', '.join(new)} = {call}")
+        body.at.lines += [f"{old} = tl.where({place.axis.name}_in, {v}, {old})" for old, v in zip(names, new, strict=True)]
 
     def finish(self, state: State, names: Sequence[str], place: Place) -> None:
         """One state per row."""
@@ -311,10 +370,16 @@ class Printer:
             return
         row = reduction(state[0], state[2].type)
         ends = list(names)
+        if row.step and not takes_in(state, place):
+            length = number(place.axis.extent)
+            whole, ragged = divmod(length, place.block)
+            lanes = f"tl.arange(0, {place.block})[None, :]"
+            count = f"tl.where({lanes} < {ragged}, {whole + 1}, {whole})" if ragged else f"tl.full([1, {place.block}], {whole}, tl.int32)"
+            ends.append(f"tl.broadcast_to({count}, [{self.body.row_block}, {place.block}]).to({row.state[-1][0]})")
         if place.block > 1:
+            given = ends[0] if len(ends) == 1 else f"({', '.join(ends)})"
             end = END.get(state[0]) if takes_in(state, place) else None
-            ends = [self.body.fresh() for _ in (row.results if end else names)]
-            given = names[0] if len(names) == 1 else f"({', '.join(names)})"
+            ends = [self.body.fresh() for _ in (row.results if end else ends)]
             call = (
                 f"{self.body.use(end)}({', '.join(names)})"
                 if end

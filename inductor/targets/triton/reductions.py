@@ -10,12 +10,21 @@ from inductor.targets.triton.ops import TRITON_TYPES
 
 @dataclass(frozen=True)
 class Reduction:
-    """`state`: (type, neutral value) of every part. `lift` makes a state of value {x} at position {p}; results are made of {0}, {1}, ..."""
+    """`state`: (type, neutral value) of every part. `lift` makes a state of value {x} at position {p}; results are made of {0}, {1}, ...
+
+    `step` takes one more value into all of the state but its last part, the number of values. A loop knows that number.
+    """
 
     state: tuple[tuple[str, str], ...]
     lift: tuple[str, ...]
     combine: str
     results: tuple[str, ...]
+    step: str = ""
+
+    @property
+    def carried(self) -> tuple[tuple[str, str], ...]:
+        """The parts that a lane keeps in a loop."""
+        return self.state[:-1] if self.step else self.state
 
 
 _BITS = {"i64": 63, "i32": 31, "i16": 15, "i8": 7}
@@ -55,7 +64,9 @@ def reduction(kind: str, type_name: str) -> Reduction:
         "argmin": lambda: Reduction(
             ((t, highest(type_name)), ("tl.int32", "2147483647")), ("{x}", "{p}"), "first_least", ("{1}.to(tl.int64)",)
         ),
-        "welford": lambda: Reduction(((t, "0"), (t, "0"), (t, "0")), ("{x}", "{z}", "{o}"), "merge_moments", ("{0}", "{1}")),
+        "welford": lambda: Reduction(
+            ((t, "0"), (t, "0"), (t, "0")), ("{x}", "{z}", "{o}"), "merge_moments", ("{0}", "{1}"), step="next_moments"
+        ),
         "online_softmax": lambda: Reduction(
             ((t, 'float("-inf")'), (t, "0")),
             ("{x}", "{o}"),

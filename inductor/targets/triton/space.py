@@ -36,7 +36,10 @@ class Root:
 
 @dataclass
 class Space:
-    """`rows` is the axis over all iterations of the shared loops (None: there is one); `columns` are those of the loops inside."""
+    """`rows` is the axis over all iterations of the shared loops (None: there is one); `columns` are those of the loops inside.
+
+    Where programs stay (`schedule/persistent.py`), `part` is the axis over programs and `rows` are those that one of them walks.
+    """
 
     rows: Axis | None
     columns: tuple[Axis, ...]
@@ -44,6 +47,7 @@ class Space:
     stages: list[Stage]  # as the verifier of schedules sees the group
     through: frozenset[str] = frozenset()  # buffers that are read back from memory
     owner: Mapping[Expr, tuple[Origin, ...]] = field(default_factory=dict)  # user lines of a value
+    part: Axis | None = None
 
     @property
     def n_rows(self) -> Dim:
@@ -85,6 +89,29 @@ def space_of(group: Group, program: Program, needed: frozenset[str]) -> Space:
             memo: dict[Expr, Expr] = {}
             stores += [(s.substitute({**mapping, **inside}, memo), nest.origins) for s in nest.stores]
     return Inliner(rows, tuple(columns.values()), stages, program, needed).run(stores)
+
+
+def walking_space(group: Group, program: Program, needed: frozenset[str]) -> Space:
+    """A group whose programs stay, over the rows of one program and their columns."""
+    (outer,), walk = group.outer, group.walk
+    assert walk is not None
+    part, rows = Axis("p", outer.extent), Axis("x", walk.extent)
+    columns: dict[Dim, Axis] = {}
+    stores: list[tuple[Store, tuple[Origin, ...]]] = []
+    for nest in group.members:
+        column, inside = flattened("r0", ordered([a for a in (*nest.axes, *nest.reduced) if a not in (outer, walk)], [nest]))
+        if column is not None:
+            columns[column.extent] = column
+        mapping = {**inside, outer: of_atom(part), walk: of_atom(rows)}
+        memo: dict[Expr, Expr] = {}
+        stores += [(s.substitute(mapping, memo), nest.origins) for s in nest.stores]
+    if len(columns) > 1:
+        raise Unprintable("rows of several lengths are walked together")
+    stages = Stager(group, program.mutated).run()
+    space = Inliner(rows, tuple(columns.values()), stages, program, needed).run(stores)
+    if space.through:
+        raise Unprintable("walked rows are read back from memory")
+    return replace(space, part=part)
 
 
 def flattened(name: str, axes: Sequence[Axis]) -> tuple[Axis | None, dict[Axis, Index]]:

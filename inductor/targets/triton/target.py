@@ -22,13 +22,15 @@ REFUSED = "DI020"
 
 LIMITS = Limits(
     members=48,
-    few_iterations=16,
+    few_iterations=132,  # processors
     small_work=16384,
     piece=0,  # what fills a buffer ends before the kernel that scatters to it begins
     few_results=256,
     long_reduction=4096,
-    programs=1024,  # eight for each of 132 processors
+    programs=512,  # four for each of 132 processors
     columns=64,
+    staying=132,
+    staying_columns=8192,
     large=0,  # torch's allocator takes a microsecond and gives memory back at once
     large_program=0,
     align=512,

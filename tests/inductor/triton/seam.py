@@ -20,13 +20,14 @@ from dynamo.trace.events import Note
 from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
 from inductor.runtime import devices
+from inductor.schedule.limits import Limits
 from inductor.schedule.plan import schedule
 from inductor.targets import registry
 from inductor.targets.triton.bundle import parted
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.library import FAILED
 from inductor.targets.triton.runtime import TritonRuntime
-from inductor.targets.triton.target import REFUSED, TritonTarget
+from inductor.targets.triton.target import LIMITS, REFUSED, TritonTarget
 from tests.inductor.helpers import trace
 
 SIGNATURES = {
@@ -44,9 +45,10 @@ SIGNATURES = {
 
 
 @contextlib.contextmanager
-def interpreted() -> Iterator[None]:
-    """Graphs on the processor run in Triton's interpreter."""
+def interpreted(limits: Limits = LIMITS) -> Iterator[None]:
+    """Graphs on the processor run in Triton's interpreter. Lower limits show with small tensors what is meant for large ones."""
     target, runtime = TritonTarget("cpu"), TritonRuntime(interpreted=True)
+    target.limits = limits
     with pytest.MonkeyPatch.context() as patch, config.patch(graph_cache=False):
         patch.setattr(registry, "target", lambda device: target)
         patch.setattr(devices, "runtime", lambda device: runtime)
