@@ -18,6 +18,7 @@ setup(
             sources=sorted(glob("inductor/csrc/*.c")),
             depends=sorted(glob("inductor/csrc/*.h")),
             extra_compile_args=["-std=gnu11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden"],
+            extra_link_args=["-ldl"],
         ),
     ]
 )

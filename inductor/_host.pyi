@@ -9,7 +9,11 @@ from typing import Any, final
 #   (EMPTY, slot, sizes, strides, dtype number[, huge])         a new tensor; `huge` are bytes worth huge pages, or 0
 #   (VIEW, slot, slot of the base, sizes, strides, offset)
 #   (DROP, slot)                                                nothing reads it again
+#   (LAUNCH, name, function, bytes of shared memory, grid, threads, slots of the buffers, numbers, maker)   a kernel on a GPU
+#       `maker` gives (function, bytes of shared memory) of the form for a mask of the buffers that begin at no multiple of 16 bytes
 #   (CHECK,)                                                    fail here if something was refused: what follows is seen by others
+# A device is (type, index) as torch numbers them, and on a GPU also (context, address of the flag for indices or 0, function from an
+# index to torch's current stream there).
 # A layout is (sizes, strides, dtype number, bytes of an element, number of elements or 0 where there are gaps between them).
 
 @final
@@ -32,10 +36,11 @@ class Program:
         arena_slots: tuple[int, ...],
         expected: tuple[tuple[Any, ...] | None, ...],
         arena_bytes: int,
-        make_base: Callable[[int], Any],
-        make_views: Callable[[Any], tuple[Any, ...]],
+        make_base: Callable[[int], Any] | None,
+        make_views: Callable[[Any], tuple[Any, ...]] | None,
         restride: Callable[[int, Any], Any],
         owns_inputs: bool,
+        device: tuple[Any, ...],
         keep: object,
         /,
     ) -> None: ...
@@ -81,3 +86,17 @@ def keep_freed_memory() -> None:
 
 def object_word(obj: object, offset: int, /) -> int:
     """Eight bytes of an object at an offset."""
+
+# the CUDA driver (driver.c)
+
+def open_driver(path: str, /) -> int:
+    """Find the CUDA driver; its version, 13010 for 13.1. Raises OSError where there is none and RuntimeError where it has no device."""
+
+def device_context(index: int, /) -> int:
+    """The context that torch uses on a device."""
+
+def load_kernel(image: bytes, name: str, shared: int, context: int, device: int, /) -> tuple[int, int, int, int]:
+    """(function, registers, bytes of spills, most threads of a block) of a compiled kernel. Raises RuntimeError."""
+
+def launch_graph(executable: int, stream: int, context: int, /) -> None:
+    """Replay a captured graph. Raises RuntimeError."""

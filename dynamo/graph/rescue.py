@@ -27,6 +27,9 @@ from dynamo.skipped import user_place
 
 # Attribute of what a backend returns: it has written to none of its inputs when it raises.
 KEEPS_INPUTS = "keeps_inputs_on_error"
+# Attribute of an error: the program is not run again for it. A device notes an index out of range when it gets there, maybe in a later
+# call, and eager's kernels would answer the same index by making the device unusable.
+IS_FINAL = "is_final"
 # Message of the checks that stand for branches whose other side raises: see dynamo/symbolic/interp/refusals.py.
 TAKES_OTHER_SIDE = "a branch that raises is taken"
 
@@ -52,6 +55,8 @@ class Rescue:
         self.code, self.globals, self.compile_id, self.generators = code, globals, compile_id, generators
 
     def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
+        if hasattr(error, IS_FINAL):
+            raise error
         if random_states is not None:
             self.generators.put_back(random_states)
         fn, args, kwargs = plain_call(self.code, self.globals, inputs)

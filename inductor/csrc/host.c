@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "driver.h"
 #include "fingerprint.h"
 #include "program.h"
 
@@ -137,7 +138,7 @@ static PyObject *laid_out(Program *p, int slot, PyObject *value)
     }
     if (has_strides(layout, strides))
         return value;
-    int is_one_value = layout->numel > 1;
+    int is_one_value = layout->numel > 1 && !p->device_type;
     for (int i = 0; i < layout->ndim; i++)
         is_one_value &= strides[i] == 0 || layout->sizes[i] == 1;
     PyObject *fixed = NULL;
@@ -209,7 +210,43 @@ static void ask_for_huge_pages(char *data, int64_t nbytes)
 enum { LARGEST_TEAM = 256 };
 static int64_t team_work[LARGEST_TEAM + 1];
 
-static int run_steps(Program *p, PyObject **objects, char **pointers, int threads)
+/* Another form of a kernel, for buffers of which some do not begin at 16 bytes. Python compiles and keeps them. */
+static int take_form(Step *s, uint64_t misaligned)
+{
+    unsigned long long function;
+    PyObject *form = PyObject_CallFunction(s->callable, "K", (unsigned long long)misaligned);
+    if (!form)
+        return -1;
+    int ok = PyArg_ParseTuple(form, "KI", &function, &s->launch->other.shared);
+    Py_DECREF(form);
+    if (!ok)
+        return -1;
+    s->launch->other.function = (void *)(uintptr_t)function;
+    s->launch->misaligned = misaligned;
+    return 0;
+}
+
+static int run_launch(Step *s, char **pointers, void *stream)
+{
+    Launch *l = s->launch;
+    void *cells[l->n_buffers + l->n_numbers + 2], *scratch = NULL; /* Triton appends two pointers, of which it uses none here */
+    uint64_t misaligned = 0;
+    int n = 0;
+    for (; n < l->n_buffers; n++) {
+        char **cell = &pointers[l->slots[n]];
+        cells[n] = cell;
+        misaligned |= (uint64_t)(((uintptr_t)*cell & 15) != 0) << (n < 63 ? n : 63);
+    }
+    for (int k = 0; k < l->n_numbers; k++)
+        cells[n++] = &l->numbers[k];
+    cells[n] = cells[n + 1] = &scratch;
+    if (misaligned && misaligned != l->misaligned && take_form(s, misaligned))
+        return -1;
+    Form *form = misaligned ? &l->other : &l->aligned;
+    return driver_launch(form->function, l->grid, l->threads, form->shared, stream, cells, l->name);
+}
+
+static int run_steps(Program *p, PyObject **objects, char **pointers, int threads, void *stream)
 {
     int64_t least = team_work[threads < LARGEST_TEAM ? threads : LARGEST_TEAM];
     for (int i = 0; i < p->n_steps; i++) {
@@ -226,12 +263,16 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
                 s->kernel(pointers, s->work < least ? 1 : threads);
             }
             break;
+        case LAUNCH:
+            if (run_launch(s, pointers, stream))
+                return -1;
+            break;
         case CALL:
             if (run_call(p, s, objects, pointers))
                 return -1;
             break;
         case EMPTY:
-            if (torch.empty_strided(s->ndim, s->sizes, s->strides, s->dtype, 0, 0, &handle))
+            if (torch.empty_strided(s->ndim, s->sizes, s->strides, s->dtype, p->device_type, p->device_index, &handle))
                 return shim_error("allocate a result");
             tensor = wrap(handle);
             if (!tensor || set_object(objects, pointers, s->slot, tensor))
@@ -346,11 +387,37 @@ static void leave_guard(PyObject *guard)
     Py_DECREF(guard);
 }
 
+/* Kernels of a GPU note an index out of range when they get there: in this call, or in an earlier one. Eager has the device fail then
+ * and with it the process; nobody should run the program again to see that. */
+static int refuse_index(Program *p)
+{
+    PyObject *error = PyObject_CallFunction(PyExc_IndexError, "s", "index out of range in a compiled graph");
+    *p->flag = 0;
+    if (error && !PyObject_SetAttrString(error, "is_final", Py_True)) /* see dynamo/graph/rescue.py */
+        PyErr_SetObject(PyExc_IndexError, error);
+    Py_XDECREF(error);
+    return -1;
+}
+
+/* The stream that torch uses now on the program's device, whose context becomes current. */
+static int enter_device(Program *p, void **stream, void **before)
+{
+    if (p->flag && *p->flag)
+        return refuse_index(p);
+    PyObject *number = PyObject_CallOneArg(p->stream_of, p->device_number);
+    if (!number)
+        return -1;
+    *stream = PyLong_AsVoidPtr(number);
+    Py_DECREF(number);
+    return PyErr_Occurred() ? -1 : driver_enter(p->context, before);
+}
+
 static PyObject *run(Program *p, PyObject **inputs, int take)
 {
     enum { SMALL = 128 };
     PyObject *small_objects[SMALL], **objects = small_objects, *arena = NULL, *guard = NULL, *result = NULL;
     char *small_pointers[SMALL], **pointers = small_pointers;
+    void *stream = NULL, *context_before = NULL;
     int bad = 0, threads = after_fork ? 1 : torch.threads();
     if (p->n_slots + 1 > SMALL) {
         objects = PyMem_Malloc(sizeof(PyObject *) * (size_t)(p->n_slots + 1));
@@ -362,7 +429,9 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
         }
     }
     memset(objects, 0, sizeof(PyObject *) * (size_t)(p->n_slots + 1));
-    pointers[0] = (char *)&bad; /* kernels set it when they meet an index out of range */
+    pointers[0] = p->flag ? (char *)p->flag : (char *)&bad; /* kernels set it when they meet an index out of range */
+    if (p->n_launches && enter_device(p, &stream, &context_before))
+        goto done;
     for (int i = 0; i < p->n_inputs; i++) {
         PyObject *input = Py_NewRef(inputs[i]);
         if (take)
@@ -382,7 +451,9 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
     }
     if (p->has_torch_steps && !(guard = enter_guard()))
         goto done;
-    if (run_steps(p, objects, pointers, threads))
+    if (run_steps(p, objects, pointers, threads, stream))
+        goto done;
+    if (p->flag && *p->flag && refuse_index(p))
         goto done;
     if (bad) {
         PyErr_SetString(PyExc_IndexError, "index out of range in a compiled graph");
@@ -393,6 +464,7 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
 done:
     if (guard)
         leave_guard(guard);
+    driver_leave(context_before);
     for (int i = 0; i < p->n_slots; i++)
         Py_XDECREF(objects[i]);
     if (arena) {
@@ -555,7 +627,7 @@ PyMODINIT_FUNC PyInit__host(void)
     if (!free_arenas && !(free_arenas = PyList_New(0)))
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
-    if (!module || PyModule_AddObjectRef(module, "Program", (PyObject *)&host_ProgramType) ||
+    if (!module || PyModule_AddFunctions(module, driver_methods) || PyModule_AddObjectRef(module, "Program", (PyObject *)&host_ProgramType) ||
         PyModule_AddObjectRef(module, "Ref", (PyObject *)&host_RefType) ||
         PyModule_AddObjectRef(module, "Build", (PyObject *)&host_BuildType)) {
         Py_XDECREF(module);

@@ -20,6 +20,31 @@ static int64_t *longs_of(PyObject *tuple)
     return out;
 }
 
+/* (LAUNCH, name, function, shared, grid, threads, slots of the buffers, numbers, maker of other forms) */
+static int read_launch(Step *s, PyObject *spec)
+{
+    PyObject *slots, *numbers;
+    unsigned long long function;
+    Launch *l = s->launch = PyMem_Calloc(1, sizeof(Launch));
+    if (!l)
+        return PyErr_NoMemory(), -1;
+    if (!PyArg_ParseTuple(spec, "iUKI(III)IO!O!O", &s->kind, &l->name, &function, &l->aligned.shared, &l->grid[0], &l->grid[1], &l->grid[2],
+                          &l->threads, &PyTuple_Type, &slots, &PyTuple_Type, &numbers, &s->callable)) {
+        l->name = s->callable = NULL; /* borrowed */
+        return -1;
+    }
+    Py_INCREF(l->name);
+    Py_INCREF(s->callable);
+    l->aligned.function = (void *)(uintptr_t)function;
+    l->slots = ints_of(slots);
+    l->numbers = longs_of(numbers);
+    l->n_buffers = (int)PyTuple_GET_SIZE(slots);
+    l->n_numbers = (int)PyTuple_GET_SIZE(numbers);
+    if (l->n_buffers > MAX_BUFFERS || l->n_numbers > MAX_NUMBERS)
+        return PyErr_SetString(PyExc_ValueError, "a kernel has too many parameters"), -1;
+    return l->slots && l->numbers ? 0 : -1;
+}
+
 static int read_step(Step *s, PyObject *spec)
 {
     PyObject *a = NULL, *b = NULL;
@@ -49,6 +74,8 @@ static int read_step(Step *s, PyObject *spec)
         break;
     case CHECK:
         return 0;
+    case LAUNCH:
+        return read_launch(s, spec);
     case DROP:
         return PyArg_ParseTuple(spec, "ii", &s->kind, &s->slot) ? 0 : -1;
     default:
@@ -75,17 +102,30 @@ static int read_layout(Layout *layout, PyObject *spec)
     return layout->sizes && layout->strides ? 0 : -1;
 }
 
+/* (type, index), and on a GPU the driver's context, the address of the flag or 0, and torch's function from an index to a stream */
+static int read_device(Program *p, PyObject *spec)
+{
+    unsigned long long context = 0, flag = 0;
+    if (!PyArg_ParseTuple(spec, "ii|KKO", &p->device_type, &p->device_index, &context, &flag, &p->stream_of))
+        return -1;
+    Py_XINCREF(p->stream_of);
+    p->context = (void *)(uintptr_t)context;
+    p->flag = (int32_t *)(uintptr_t)flag;
+    p->device_number = PyLong_FromLong(p->device_index);
+    return p->device_number ? 0 : -1;
+}
+
 static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static long long tokens;
     PyObject *inputs, *steps, *outputs, *values, *constants, *constant_slots, *temps, *offsets, *arena_slots, *expected;
-    PyObject *base, *views, *restride, *keep;
+    PyObject *base, *views, *restride, *keep, *device;
     long long arena_bytes;
     int n_slots, owns_inputs;
-    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!LOOOpO", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
+    if (!PyArg_ParseTuple(args, "iO!O!O!O!O!O!O!O!O!O!LOOOpO!O", &n_slots, &PyTuple_Type, &inputs, &PyTuple_Type, &steps, &PyTuple_Type, &outputs,
                           &PyTuple_Type, &values, &PyTuple_Type, &constants, &PyTuple_Type, &constant_slots, &PyTuple_Type, &temps,
                           &PyTuple_Type, &offsets, &PyTuple_Type, &arena_slots, &PyTuple_Type, &expected, &arena_bytes,
-                          &base, &views, &restride, &owns_inputs, &keep))
+                          &base, &views, &restride, &owns_inputs, &PyTuple_Type, &device, &keep))
         return NULL;
     Program *p = (Program *)type->tp_alloc(type, 0);
     if (!p)
@@ -111,6 +151,8 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->make_views = Py_NewRef(views);
     p->restride = Py_NewRef(restride);
     p->keep = Py_NewRef(keep);
+    if (read_device(p, device))
+        goto fail;
     p->token = PyLong_FromLongLong(tokens++);
     p->layouts = PyMem_Calloc((size_t)n_slots + 1, sizeof(Layout));
     p->steps = PyMem_Calloc((size_t)PyTuple_GET_SIZE(steps) + 1, sizeof(Step));
@@ -125,6 +167,7 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         p->n_steps++;
         if (read_step(&p->steps[i], PyTuple_GET_ITEM(steps, i)))
             goto fail;
+        p->n_launches += p->steps[i].kind == LAUNCH;
         p->has_torch_steps |= p->steps[i].kind == CALL || p->steps[i].kind == VIEW;
     }
     (void)kwargs;
@@ -146,6 +189,7 @@ static int Program_traverse(Program *p, visitproc visit, void *arg)
     Py_VISIT(p->make_base);
     Py_VISIT(p->make_views);
     Py_VISIT(p->restride);
+    Py_VISIT(p->stream_of);
     Py_VISIT(p->keep);
     return 0;
 }
@@ -161,6 +205,7 @@ static int Program_clear(Program *p)
     Py_CLEAR(p->make_base);
     Py_CLEAR(p->make_views);
     Py_CLEAR(p->restride);
+    Py_CLEAR(p->stream_of);
     Py_CLEAR(p->keep);
     return 0;
 }
@@ -171,10 +216,17 @@ static void Program_dealloc(Program *p)
     host_forget_views(p);
     Program_clear(p);
     Py_CLEAR(p->token);
+    Py_CLEAR(p->device_number);
     for (int i = 0; i < p->n_steps; i++) {
         PyMem_Free(p->steps[i].outs);
         PyMem_Free(p->steps[i].sizes);
         PyMem_Free(p->steps[i].strides);
+        if (p->steps[i].launch) {
+            Py_XDECREF(p->steps[i].launch->name);
+            PyMem_Free(p->steps[i].launch->slots);
+            PyMem_Free(p->steps[i].launch->numbers);
+            PyMem_Free(p->steps[i].launch);
+        }
     }
     for (int i = 0; p->layouts && i < p->n_slots; i++) {
         PyMem_Free(p->layouts[i].sizes);
@@ -214,7 +266,7 @@ PyTypeObject host_ProgramType = {
     .tp_basicsize = sizeof(Program),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "Program(n_slots, inputs, steps, outputs, output_values, constants, constant_slots, temp_slots, temp_offsets, arena_slots,\n"
-              "        expected, arena_bytes, make_base, make_views, restride, owns_inputs, keep, /)\n--\n\n"
+              "        expected, arena_bytes, make_base, make_views, restride, owns_inputs, device, keep, /)\n--\n\n"
               "A host program; call it with the list of inputs.",
     .tp_new = Program_new,
     .tp_dealloc = (destructor)Program_dealloc,

@@ -6,7 +6,14 @@
 
 typedef void (*Kernel)(char *const *, int);
 
-enum { KERNEL, CALL, EMPTY, VIEW, DROP, CHECK };
+enum { KERNEL, CALL, EMPTY, VIEW, DROP, CHECK, LAUNCH };
+
+enum { MAX_BUFFERS = 512, MAX_NUMBERS = 8 }; /* parameters of a kernel on a GPU */
+
+typedef struct {
+    void *function;
+    unsigned shared; /* bytes */
+} Form;
 
 typedef struct {
     int kind, slot, from, ndim, dtype, n_out, single, release;
@@ -15,7 +22,19 @@ typedef struct {
     PyObject *callable, *args; /* templates: Ref stands for the tensor of a slot, Build for a list with Refs inside */
     int *outs;
     int64_t *sizes, *strides, offset, huge; /* huge: bytes that are worth huge pages, or 0 */
+    struct Launch *launch;
 } Step;
+
+/* A kernel on a GPU. Buffers that begin at 16 bytes go to the first form; `callable` of the step makes others, by which do not. */
+typedef struct Launch {
+    Form aligned, other;
+    uint64_t misaligned; /* bit k: buffer k of `other` */
+    unsigned grid[3], threads;
+    int n_buffers, n_numbers;
+    int *slots;
+    int64_t *numbers; /* parameters after the buffers */
+    PyObject *name;
+} Launch;
 
 typedef struct {
     PyObject_HEAD
@@ -38,7 +57,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects;
+    int n_slots, n_inputs, n_steps, n_outputs, n_temps, n_constants, n_arena_objects, n_launches;
     int has_torch_steps; /* some step runs an operator or makes a view */
     int owns_inputs;     /* the list of inputs is emptied, so that DROP frees them */
     int has_run;         /* The first run takes small pages: free blocks of 2 MB are those that nobody has used for longest, which a
@@ -52,6 +71,10 @@ typedef struct {
     Layout *layouts; /* per slot: what results of calls, and the inputs of a backward, must look like */
     int64_t arena_bytes;
     PyObject *make_base, *make_views, *restride, *token; /* token: this program's key in the arenas */
+    int device_type, device_index; /* as torch counts them: where results and temporaries are */
+    void *context;                 /* of the driver, on a GPU */
+    volatile int32_t *flag;        /* on a GPU: where kernels note an index out of range, in memory of the host; NULL when none does */
+    PyObject *stream_of, *device_number; /* on a GPU: torch's function from a device's index to its current stream */
     PyObject *keep; /* the loaded library and whatever else must outlive the program */
 } Program;
 

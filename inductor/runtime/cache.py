@@ -1,6 +1,7 @@
 """The cache on disk: content-addressed, shared by processes, never trusted blindly.
 
     DIR/kernels/ab/<key>.so, .c, .sum   a built library, its source, and size and SHA-256 of the library
+    DIR/kernels/ab/<key>.cubin          a kernel of a GPU and how it is launched; its first line is as that of a graph
     DIR/graphs/ab/<key>.graph           a compiled graph; its first line holds sizes and SHA-256 of the parts
     DIR/hits                            one byte per graph found
     DIR/grown                           one byte per PAGE bytes written since the cache was last held to its limit
@@ -166,9 +167,12 @@ def graph_path(key: str) -> Path:
     return graphs() / key[:2] / f"{key}.graph"
 
 
-def find_graph(key: str) -> list[bytes] | None:
+def image_path(key: str) -> Path:
+    return directory() / key[:2] / f"{key}.cubin"
+
+
+def find_parts(path: Path) -> list[bytes] | None:
     """The parts of an entry, None where there is none. Raises Damaged."""
-    path = graph_path(key)
     try:
         content = path.read_bytes()
     except OSError:
@@ -190,9 +194,8 @@ def find_graph(key: str) -> list[bytes] | None:
     return parts
 
 
-def put_graph(key: str, parts: Sequence[bytes]) -> bool:
+def put_parts(path: Path, parts: Sequence[bytes]) -> bool:
     """Keep an entry. False when the disk does not take it."""
-    path = graph_path(key)
     content = b"".join(parts)
     head = " ".join((MAGIC, *(str(len(p)) for p in parts), hashlib.sha256(content).hexdigest()))
     try:
@@ -260,7 +263,7 @@ def info() -> Info:
     hits = 0
     with contextlib.suppress(OSError):
         hits = (root() / "hits").stat().st_size
-    kept, built = _count(entries, ".graph"), _count(entries, ".so")
+    kept, built = _count(entries, ".graph"), _count(entries, ".so") + _count(entries, ".cubin")
     used = [e.used for e in entries] or [0.0]
     total = sum(e.bytes for e in entries)
     return Info(str(root()), kept + built, total, limit(), kept, built, min(used), max(used), hits, refusal())

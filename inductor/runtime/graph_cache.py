@@ -67,7 +67,7 @@ class Question:
     def read(self) -> str:
         """Take the answer from the disk. Returns why there is none."""
         try:
-            parts = cache.find_graph(self.key)
+            parts = cache.find_parts(cache.graph_path(self.key))
             if parts is None:
                 return "not seen before"
             plan, record = parts
@@ -119,7 +119,8 @@ class Question:
             emit(Note(NOT_KEPT, f"graph {self.compile_id} is not kept in the cache: {why}", "info"))
             return
         record = list(self.recorded()) if self.watched else []
-        cache.put_graph(self.key, [json.dumps(part, separators=(",", ":")).encode("utf-8", "surrogatepass") for part in (entry, record)])
+        parts = [json.dumps(part, separators=(",", ":")).encode("utf-8", "surrogatepass") for part in (entry, record)]
+        cache.put_parts(cache.graph_path(self.key), parts)
 
     def numbers(self, facts: Facts) -> tuple[str, ...]:
         """The held tensors by number: names of attributes are no part of the key."""

@@ -198,6 +198,13 @@ def run(command: list[str], timeout: float) -> tuple[int, str]:
     return child.returncode, errors
 
 
+def watch(child: subprocess.Popen[str]) -> None:
+    """A compiler that stays between jobs ends with us. It leads a group of processes."""
+    with _pool.lock:
+        _pool.running.add(child)
+        _pool.started += 1
+
+
 def kill(child: subprocess.Popen[str]) -> None:
     if child.returncode is None:
         with contextlib.suppress(OSError):

@@ -400,12 +400,12 @@ def test_a_new_entry_does_not_look_through_the_others(monkeypatch, cache_dir):
     looked = []
     monkeypatch.setattr(cache, "_entries", lambda: looked.append(1) or [])
     for i in range(20):
-        assert cache.put_graph(f"{i:02}" + "0" * 62, [b"x" * 1000])
+        assert cache.put_parts(cache.graph_path(f"{i:02}" + "0" * 62), [b"x" * 1000])
     assert not looked
     monkeypatch.setattr(cache, "limit", lambda: 100_000)
-    assert cache.put_graph("f" * 64, [b"x" * 1000])
+    assert cache.put_parts(cache.graph_path("f" * 64), [b"x" * 1000])
     assert len(looked) == 1  # 20 pages are more than a share of the limit
-    assert cache.put_graph("e" * 64, [b"x" * 1000])
+    assert cache.put_parts(cache.graph_path("e" * 64), [b"x" * 1000])
     assert len(looked) == 2
 
 

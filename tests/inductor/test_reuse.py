@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from dynamo import decisions
 from dynamo.trace import session
 from dynamo.trace.events import Decided
+from inductor.runtime.python_host import PythonHost
 from inductor.targets.cpu import host
-from inductor.targets.cpu.python_host import PythonHost
 from inductor.targets.cpu.target import LIMITS, CpuTarget
 from tests.inductor.helpers import assert_same, check, compiled
 

@@ -1,83 +1,40 @@
-"""The host program in Python: what the C one does, one step at a time. Used where the C extension cannot read tensors."""
+"""C kernels for the host program in Python."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
-from inductor.ir.nest import Extern, View
 from inductor.runtime.recipe import KernelCall, Recipe
 from inductor.targets.cpu import machine
 
 
-class PythonHost:
-    """Runs a recipe step by step."""
+class CalledKernel:
+    """Calls one kernel with a table of addresses."""
 
-    def __init__(self, recipe: Recipe, library: ctypes.CDLL | None) -> None:
-        self.recipe, self.library = recipe, library
-        count = recipe.kernels
-        kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int)
-        self.kernels = list((kind * max(count, 1)).in_dll(library, "dd_kernels")) if library is not None and count else []
+    notes_indices = True
 
-    def __call__(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        recipe = self.recipe
-        tensors: dict[str, Any] = dict(zip(recipe.inputs, inputs, strict=True)) | dict(recipe.constants)
-        for name, buffer in recipe.buffers.items():
-            if buffer.kind == "temp" and name in recipe.slots and name not in recipe.over:
-                tensors[name] = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype)
-        table = (ctypes.c_void_p * (len(recipe.slots) + 1))()
-        bad = ctypes.c_int(0)
-        table[0] = ctypes.addressof(bad)
-
-        def fill(name: str) -> None:
-            if isinstance(tensors.get(name), torch.Tensor) and name in recipe.slots:
-                table[recipe.slots[name]] = tensors[name].data_ptr()
-
-        for name in tensors:
-            fill(name)
-        kernels = iter(self.kernels)
+    def __init__(self, kernel: ctypes._CFunctionType, step: KernelCall, recipe: Recipe) -> None:
+        self.kernel = kernel
+        self.slots = [recipe.slots[name] for name in (*step.reads, *step.writes)]
+        self.table = ctypes.c_void_p * (len(recipe.slots) + 1)
         threads = torch.get_num_threads()
-        least = machine.team_work(threads, machine.assumed_region_us(threads))
-        with torch._C._AutoDispatchBelowAutograd():
-            for step in recipe.steps:
-                if isinstance(step, KernelCall):
-                    if bad.value and any(recipe.buffers[name].kind == "input" for name in step.writes):
-                        break
-                    for name in step.writes:
-                        if name in recipe.over:
-                            buffer, old = recipe.buffers[name], tensors[recipe.over[name]]
-                            tensors[name] = old.as_strided(buffer.shape, buffer.strides, old.storage_offset())
-                            fill(name)
-                    next(kernels)(table, threads if step.work >= least else 1)
-                else:
-                    self.extern(step, tensors)
-                    for out in step.outs:
-                        if out is not None:
-                            fill(out)
-            if bad.value:
-                raise IndexError("index out of range in a compiled graph")
-            return tuple(self.resolve(o, tensors) for o in recipe.outputs)
+        self.threads = threads if step.work >= machine.team_work(threads, machine.assumed_region_us(threads)) else 1
 
-    def resolve(self, tree: Any, tensors: dict[str, Any]) -> Any:
-        if isinstance(tree, View):
-            base = tensors[tree.buffer]
-            buffer = self.recipe.buffers[tree.buffer]
-            if tree.offset == 0 and tree.shape == buffer.shape and tree.strides == buffer.strides:
-                return base
-            return base.as_strided(tree.shape, tree.strides, base.storage_offset() + tree.offset)
-        if isinstance(tree, (list, tuple)):
-            return type(tree)(self.resolve(t, tensors) for t in tree)
-        return tree
+    def __call__(self, tensors: Sequence[torch.Tensor], bad: torch.Tensor | None) -> None:
+        table = self.table()
+        table[0] = bad.data_ptr() if bad is not None else None
+        for slot, tensor in zip(self.slots, tensors, strict=True):
+            table[slot] = tensor.data_ptr()
+        self.kernel(table, self.threads)
 
-    def extern(self, step: Extern, tensors: dict[str, Any]) -> None:
-        args = self.resolve(step.args, tensors)
-        result = step.target(*args, **{k: self.resolve(v, tensors) for k, v in step.kwargs.items()})
-        for name, value in zip(step.outs, [result] if step.single else result, strict=True):
-            if name is not None:
-                buffer = self.recipe.buffers[name]
-                if value.stride() != buffer.strides and value.numel():
-                    value = torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype).copy_(value)
-                tensors[name] = value
+
+def kernels_of(recipe: Recipe, library: ctypes.CDLL | None) -> list[CalledKernel]:
+    """The kernels of a library, in the recipe's order."""
+    steps = [s for s in recipe.steps if isinstance(s, KernelCall)]
+    if library is None or not steps:
+        return []
+    kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int)
+    return [CalledKernel(f, s, recipe) for f, s in zip((kind * len(steps)).in_dll(library, "dd_kernels"), steps, strict=True)]

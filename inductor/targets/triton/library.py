@@ -1,52 +1,62 @@
-"""From texts to kernels: the files of a graph, each imported once per process, and how each is launched.
+"""From texts to kernels: the files of a graph, what Triton makes of them, and the same as ATen calls where it makes nothing.
 
-`Launch` is the seam for other ways to start a kernel: it is called with the tensors of a step, and everything else is prepared.
+Compiled kernels are kept in the cache on disk with what a launch has to know, so a second process needs neither Triton nor the files.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
+import json
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
+from dynamo.surroundings.locks import cached_property
 from dynamo.trace import emit
 from dynamo.trace.events import Note
 from inductor.errors import BuildError
 from inductor.runtime import cache
+from inductor.targets.triton import worker
 from inductor.targets.triton.bundle import parted
 from inductor.targets.triton.comments import without_comments
+from inductor.targets.triton.worker import Image, Refused
 
 FAILED = "DI021"
 
 
-class Launch(Protocol):
-    """Starts one kernel."""
-
-    notes_indices: bool
-
-    def __call__(self, tensors: Sequence[torch.Tensor], bad: torch.Tensor | None) -> None:
-        """Run it on the buffers of a step. `bad` is where indices out of range are noted, which kernels with `notes_indices` do."""
-
-
-def library_of(source: str, *, interpreted: bool = False) -> list[Launch]:
-    """The kernels of a graph, in order. Raises BuildError where Triton is missing."""
+def check_triton() -> None:
+    """Raises BuildError where Triton is missing."""
     try:
         import triton  # noqa: F401, PLC0415  # the files import it; here the message is ours
     except ImportError as error:
-        raise BuildError(f"triton cannot be imported: {error}") from error
-    return [Started(module_of(text, interpreted)) for text in parted(source)]
+        raise BuildError(f"triton cannot be imported: {error}; install it with pip install triton [{BuildError.id}]") from error
+
+
+@functools.cache
+def triton_version() -> str:
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return ""
+
+
+# files
 
 
 def module_of(text: str, interpreted: bool) -> ModuleType:
     """The module of a kernel's file. Equal kernels of other lines are one module."""
-    return imported(hashlib.sha256(without_comments(text).encode()).hexdigest()[:24], interpreted, Text(text))
+    return imported(file_key(text), interpreted, Text(text))
+
+
+def file_key(text: str) -> str:
+    return hashlib.sha256(without_comments(text).encode()).hexdigest()[:24]
 
 
 class Text(str):
@@ -63,20 +73,24 @@ class Text(str):
 
 @functools.lru_cache(maxsize=4096)
 def imported(key: str, interpreted: bool, text: Text) -> ModuleType:
+    path = path_of(key, text)
+    name = f"dynamo_debug_triton_{key}"
+    if not interpreted:
+        return worker.load(str(path), name)
+    from inductor.targets.triton.interpret import load  # noqa: PLC0415  # triton is optional
+
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    load(module, str(text), str(path))
+    return module
+
+
+def path_of(key: str, text: str) -> Path:
+    """The file of a kernel, which is written when it is not there."""
     path = folder() / f"{key}.py"
     if not path.exists():
         cache.write(path, str(text).encode())
-    name = f"dynamo_debug_triton_{key}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    if interpreted:
-        from inductor.targets.triton.interpret import load  # noqa: PLC0415  # triton is optional
-
-        load(module, str(text), str(path))
-    else:
-        spec.loader.exec_module(module)
-    return module
+    return path
 
 
 @functools.cache
@@ -87,24 +101,114 @@ def folder() -> Path:
     return path
 
 
+# compiled kernels
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How a kernel is launched. `rows`: its launches as positions among its buffers and a length; without them it is one launch."""
+
+    grid: tuple[int, ...]
+    takes_bad: bool
+    rows: tuple[tuple[tuple[int, ...], int], ...]
+    block: int
+
+    def launches(self, count: int) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+        """(positions of the buffers, numbers after them, grid) of each launch of a kernel with `count` buffers."""
+        if not self.rows:
+            return [(tuple(range(count)), (), self.grid)]
+        return [(positions, (length,), (-(-length // self.block),)) for positions, length in self.rows if length]
+
+
+def facts_of(module: ModuleType) -> Facts:
+    rows = tuple((tuple(positions), length) for positions, length in module.ROWS)
+    return Facts(tuple(module.GRID), bool(module.TAKES_BAD), rows, module.BLOCK)
+
+
+class Kernel:
+    """One kernel of a graph, by its file."""
+
+    def __init__(self, text: str, *, interpreted: bool = False) -> None:
+        self.text, self.interpreted = text, interpreted
+        self.images: dict[tuple[int, int], Image] = {}
+        self.refused: dict[tuple[int, int], str] = {}  # why there is none
+
+    @cached_property
+    def module(self) -> ModuleType:
+        return module_of(self.text, self.interpreted)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return facts_of(self.module)
+
+    def key(self, capability: int, misaligned: int) -> str:
+        return cache.key_of(without_comments(self.text), str(capability), str(misaligned), triton_version())
+
+    def find(self, capability: int, misaligned: int = 0) -> Image | None:
+        """The compiled form for GPUs of a capability (90 for 9.0), of this process or the cache."""
+        image = self.images.get((capability, misaligned))
+        if image is None and not cache.refusal():
+            image = self.read(cache.image_path(self.key(capability, misaligned)))
+            if image is not None:
+                self.images[capability, misaligned] = image
+        return image
+
+    def read(self, path: Path) -> Image | None:
+        try:
+            parts = cache.find_parts(path)
+            if parts is None:
+                return None
+            about = json.loads(parts[0])
+            rows = tuple((tuple(positions), length) for positions, length in about["rows"])
+            facts = Facts(tuple(about["grid"]), about["takes_bad"], rows, about["block"])
+            image = Image(about["name"], about["threads"], about["shared"], parts[1])
+        except (cache.Damaged, ValueError, KeyError, IndexError):
+            return None  # it is made again
+        self.facts = facts
+        return image
+
+    def compile(self, capability: int, misaligned: int = 0) -> Image:
+        """The form, made where it is not there yet. Raises Refused."""
+        image = self.find(capability, misaligned)
+        if image is None:
+            if (capability, misaligned) in self.refused:
+                raise Refused(self.refused[capability, misaligned])
+            if self.module.KERNEL is None:
+                raise Refused("it has no Triton form")
+            image = worker.image_of(self.module, capability, misaligned)
+            self.keep(image, capability, misaligned)
+        return image
+
+    def keep(self, image: Image, capability: int, misaligned: int = 0) -> None:
+        self.images[capability, misaligned] = image
+        if not cache.refusal():
+            facts = self.facts
+            about = {"name": image.name, "threads": image.threads, "shared": image.shared, "grid": facts.grid}
+            about |= {"takes_bad": facts.takes_bad, "rows": facts.rows, "block": facts.block}
+            cache.put_parts(cache.image_path(self.key(capability, misaligned)), [json.dumps(about).encode(), image.code])
+
+
+def library_of(source: str, *, interpreted: bool = False) -> list[Kernel]:
+    """The kernels of a graph, in order."""
+    return [Kernel(text, interpreted=interpreted) for text in parted(source)]
+
+
+# other ways to run one
+
+
 class Started:
     """A kernel launched by Triton's own launcher. When Triton fails on it, its ATen form runs from then on."""
 
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-        self.run = module.KERNEL
-        self.has_failed = module.KERNEL is None
-        self.notes_indices: bool = module.TAKES_BAD
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.module = kernel, kernel.module
+        self.run = self.module.KERNEL
+        self.has_failed = self.run is None
+        self.notes_indices: bool = self.module.TAKES_BAD
 
     def __call__(self, tensors: Sequence[torch.Tensor], bad: torch.Tensor | None) -> None:
-        module = self.module
-        extra = (bad,) if module.TAKES_BAD else ()
-        if not module.ROWS:
-            self.start(tensors, extra, module.GRID)
-            return
-        for positions, length in module.ROWS:
-            if length:
-                self.start([tensors[k] for k in positions], (*extra, length), (-(-length // module.BLOCK),))
+        extra = (bad,) if self.notes_indices else ()
+        for positions, numbers, grid in self.kernel.facts.launches(len(tensors)):
+            self.start([tensors[k] for k in positions], (*extra, *numbers), grid)
 
     def start(self, tensors: Sequence[torch.Tensor], extra: tuple[Any, ...], grid: tuple[int, ...]) -> None:
         if not self.has_failed:
@@ -113,8 +217,7 @@ class Started:
                 return
             except self.failures() as error:
                 self.has_failed = True
-                first = str(error).splitlines()[0] if str(error) else type(error).__name__
-                emit(Note(FAILED, f"{getattr(self.run, '__name__', 'a kernel')} runs as ATen calls: Triton refused it: {first}"))
+                note_refused(self.module, worker.first_line(error))
         self.module.reference(*map(flat, tensors), *extra)
 
     def failures(self) -> tuple[type[BaseException], ...]:
@@ -122,6 +225,24 @@ class Started:
         from triton import compiler, runtime  # noqa: PLC0415  # triton is optional
 
         return compiler.CompilationError, runtime.errors.OutOfResources, runtime.errors.PTXASError
+
+
+class Reference:
+    """A kernel as its ATen calls, for the C program."""
+
+    def __init__(self, kernel: Kernel, bad: torch.Tensor | None) -> None:
+        self.kernel, self.bad = kernel, bad
+        self.__name__ = getattr(kernel.module.KERNEL, "__name__", "kernel")
+
+    def __call__(self, *tensors: torch.Tensor) -> None:
+        extra = (self.bad,) if self.kernel.facts.takes_bad else ()
+        for positions, numbers, _ in self.kernel.facts.launches(len(tensors)):
+            self.kernel.module.reference(*(flat(tensors[k]) for k in positions), *extra, *numbers)
+
+
+def note_refused(module: ModuleType, why: str) -> None:
+    name = getattr(module.KERNEL, "__name__", "a kernel")
+    emit(Note(FAILED, f"{name} runs as ATen calls: Triton refused it: {why}"))
 
 
 def flat(t: torch.Tensor) -> torch.Tensor:

@@ -1,21 +1,31 @@
-"""The host program: runs a recipe step by step, with torch's allocator and streams."""
+"""The host program in Python: what the C one does, one step at a time. Used where the C extension cannot read tensors, for kernels in an
+interpreter, and on a GPU whose driver cannot be reached."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from inductor.ir.dims import numel
-from inductor.ir.nest import Buffer, Extern, View
+from inductor.ir.nest import Extern, View
 from inductor.runtime.recipe import KernelCall, Recipe
-from inductor.targets.triton.library import Launch
+from inductor.runtime.writer import empty
 
 OUT_OF_RANGE = "index out of range in a compiled graph"
 
 
-class Host:
+class Launch(Protocol):
+    """Starts one kernel."""
+
+    notes_indices: bool
+
+    def __call__(self, tensors: Sequence[torch.Tensor], bad: torch.Tensor | None) -> None:
+        """Run it on the buffers of a step. `bad` is where indices out of range are noted, which kernels with `notes_indices` do."""
+
+
+class PythonHost:
     """Allocates, launches kernels and calls operators, in the recipe's order. What nothing needs any more is freed at once."""
 
     def __init__(self, recipe: Recipe, kernels: Sequence[Launch]) -> None:
@@ -88,7 +98,10 @@ class Host:
         """Raise for what is known by now. A GPU may still be at work: then the next call of this graph raises."""
         if bad is not None and bad.item():
             bad.zero_()
-            raise IndexError(OUT_OF_RANGE)
+            error = IndexError(OUT_OF_RANGE)
+            if self.recipe.device == "cuda":
+                error.is_final = True  # type: ignore[attr-defined]  # see dynamo/graph/rescue.py
+            raise error
 
     # memory
 
@@ -121,7 +134,3 @@ class Host:
                 if value.stride() != buffer.strides and value.numel():
                     value = empty(buffer).copy_(value)
                 tensors[name] = value
-
-
-def empty(buffer: Buffer) -> torch.Tensor:
-    return torch.empty_strided(buffer.shape, buffer.strides, dtype=buffer.dtype, device=buffer.device)
