@@ -135,7 +135,7 @@ def test_graphs_are_tried_again_where_none_fails(tmp_path: Path) -> None:
         asked.append(question)
         return judged(question) if len(asked) > 9 else Outcome(Verdict.BORING)
 
-    graphs = [Recorded("1/0", "inductor", False, recorded(waves, tmp_path), name="1/0", state=State())]
+    graphs = [Recorded(1, "inductor", False, recorded(waves, tmp_path), name="1/0", state=State())]
     ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged_later))
     with faults.planted("lower-error:op=sin"):
         found = ladder.first_failure(graphs, "dynamo")
