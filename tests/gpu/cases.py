@@ -69,7 +69,11 @@ row("integers", lambda x: (x * 3 + 1, x % 7, x.sum(), x.amax(0)), lambda: [torch
 row("booleans", lambda x: ((x > 0).any(1), (x > 0).all(), (x > 0) ^ (x < 1), torch.where(x > 0, x, -x)), lambda: [rand(200, 300)])
 row("float64", lambda x: torch.softmax(x.sin() + x.cos(), -1), lambda: [rand(64, 300).double()])
 row("functions", lambda x: (x.erf(), x.lgamma(), x.abs().log1p(), x.atan2(x + 1), x.abs() ** 2.5), lambda: [rand(5000)])
-row("remainders", lambda x: (x.remainder(0.7), x.fmod(0.7), x.div(0.7, rounding_mode="floor"), x.detach().nextafter(x.detach() + 1)), lambda: [rand(5000)])
+row(
+    "remainders",
+    lambda x: (x.remainder(0.7), x.fmod(0.7), x.div(0.7, rounding_mode="floor"), x.detach().nextafter(x.detach() + 1)),
+    lambda: [rand(5000)],
+)
 row("matmul in between", lambda x, w: torch.softmax((x @ w).relu() + 1, -1) @ w.t(), lambda: [rand(64, 64), rand(64, 64)])
 row("foreach", lambda x, y, z: torch._foreach_add([x, y], [z, x]), lambda: [rand(3000), rand(3000), rand(3000)])
 row("a size of zero", lambda x: (x.exp(), x.sum(0)), lambda: [rand(0, 4)])
