@@ -91,11 +91,17 @@ class Names(types.ModuleType):
 
 @contextlib.contextmanager
 def without_torch() -> Iterator[None]:
+    import triton.language  # noqa: F401, PLC0415  # before the names are there: it may ask whether torch is
+
+    before = sys.modules.get("torch")
     sys.modules["torch"] = Names("torch")
     try:
         yield
     finally:
-        del sys.modules["torch"]
+        if before is None:
+            del sys.modules["torch"]
+        else:
+            sys.modules["torch"] = before
 
 
 def load(path: str, name: str) -> types.ModuleType:
