@@ -87,8 +87,8 @@ def cross_entropy(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 def cross_entropy_backward(x: torch.Tensor, lse: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
     """The gradient of logits, from the logarithm of their sum of powers."""
-    hit = torch.arange(x.shape[1], device=x.device) == t[:, None]
-    return (((x.float() - lse[:, None]).exp() - hit.float()) * 0.5).to(x.dtype)
+    hit = torch.arange(x.shape[1], device=x.device) == t.unsqueeze(1)
+    return (((x.float() - lse.unsqueeze(1)).exp() - hit.float()) * 0.5).to(x.dtype)
 
 
 def cross_entropy_backward_row(words: int, rule: float) -> Row:
