@@ -145,7 +145,7 @@ def is_pointwise(op: Any) -> bool:
 
 def is_view(op: Any) -> bool:
     """May its result share memory with its first argument?"""
-    return isinstance(op, OpOverload) and facts_of(op).views
+    return isinstance(op, OpOverload) and (facts_of(op).views or facts_of(op).shares)
 
 
 def acts(op: Any) -> bool:

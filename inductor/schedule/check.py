@@ -1,4 +1,4 @@
-"""The verifier of schedules: no kernel reads what it, or an earlier step, has overwritten.
+"""The verifier of schedules: no kernel reads what it, or an earlier step, has overwritten, and none shares out what is walked in order.
 
 Memory is written over in two ways: an input gets its new value, and a result takes the memory of a value that dies (`Kernel.over`).
 Either way, old values are read before, in steps and stages that come earlier, or at the very point that stores over them.
@@ -36,6 +36,9 @@ def verify_plan(plan: Plan) -> None:
 
 
 def _check_kernel(kernel: Kernel, program: Program, memory: Memory) -> None:
+    for _, nest, _ in _stores(kernel):
+        for axis in nest.scanned.intersection(kernel.outer):
+            raise VerifyError(f"after schedule: {kernel.name} shares out {axis.name}, along which {nest.name} scans")
     for at, nest, store in _stores(kernel):
         for old in _old_values(kernel, store.buffer, program):
             for k, reader, load in _loads(kernel):

@@ -112,7 +112,7 @@ class Fuser:
             self.before.add(step, self.producers(step))
             return
         nest = through("group", renamed(simplify(step)), step)
-        group = Group(tuple(a for a in nest.axes if a not in nest.scanned), [nest])
+        group = Group.alone(nest)
         self.order.append(group)
         self.own(group)
         self.before.add(group, self.producers(group))

@@ -19,6 +19,11 @@ class Group:
     alive: bool = True
     walk: Axis | None = None
 
+    @classmethod
+    def alone(cls, nest: Nest) -> Group:
+        """One nest. An axis that it scans is walked in order, so never shared out."""
+        return cls(tuple(a for a in nest.axes if a not in nest.scanned), [nest])
+
     @property
     def has_reduction(self) -> bool:
         return any(not m.is_pointwise for m in self.members)

@@ -86,7 +86,7 @@ def schedule(program: Program, target: Maker) -> Plan:
 def _empty(group: Group, name: str, program: Program, needed: frozenset[str], target: Maker) -> list[Kernel]:
     """Members without points do nothing, but a reduction over nothing still stores its start value."""
     live = [m for m in group.members if not any(is_empty(a.extent) for a in m.axes)]
-    return [target.kernel(f"{name}_{j}", with_fewer_loops(Group(m.axes, [m])), program, needed | m.writes()) for j, m in enumerate(live)]
+    return [target.kernel(f"{name}_{j}", with_fewer_loops(Group.alone(m)), program, needed | m.writes()) for j, m in enumerate(live)]
 
 
 def place(plan: Plan, limits: Limits) -> None:

@@ -24,6 +24,7 @@ def check(inputs: dict[str, str], body: str, outputs: str, grads: str = "") -> N
         "v0 = x.exp().t()\nv1 = x.exp().t()",  # two views: each of a tensor of its own
         "v0 = torch.aminmax(x, dim=-1)[1]\nv1 = torch.aminmax(x, dim=-1)[1]",  # items of tuples
         "v0 = x.t().clone().t()\nv1 = x + 1",  # a copy that only a view of it shows
+        "v0 = x.t().reshape(-1)\nv1 = x.t().contiguous()",  # `_unsafe_view`, whose schema hides that it is a view
     ],
 )
 def test_results_that_eager_makes_twice_do_not_share_memory(body):
@@ -41,6 +42,14 @@ def test_powers_of_a_number_are_row_major():
 
 def test_a_scan_keeps_its_columns_apart_beside_a_sum():
     check({"c": "make((8, 16), torch.float64, 'positive', 'transposed')"}, "v0 = c[:-7].var()\nv1 = c.cumsum(-2)", "v0 v1")
+
+
+@pytest.mark.parametrize("scan", ["x.cumprod(0)", "x.cumsum(0)", "x.logcumsumexp(0)", "y.cumsum(1)", "y.cumprod(0)"])
+def test_a_scan_beside_a_sum_over_nothing_is_walked_in_order(scan):
+    """A group with a member without points is split, and each of the others becomes a kernel of its own."""
+    inputs = {"x": "make((4,), torch.float32)", "y": "make((4, 5), torch.float32)"}
+    body = f"v0 = x[:0].sum()\nv1 = {scan}\nv2 = x.std(0, correction=0)\nv3 = y[:0].sum()\nv4 = y.std()"
+    check(inputs, body, "v0 v1 v2 v3 v4")
 
 
 def test_a_reduction_over_nothing_reads_nothing():
