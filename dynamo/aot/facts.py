@@ -15,14 +15,24 @@ from torch.utils._pytree import TreeSpec
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One view op, everything but its first argument fixed."""
+    """One view op, everything but its first argument fixed.
+
+    `among`: the program made the view as one of several (`unbind`, `split`), and autograd refuses writes to those.
+    """
 
     op: Any
     args: tuple[Any, ...] = ()
     kwargs: tuple[tuple[str, Any], ...] = ()
+    among: bool = False
 
     def __call__(self, x: Any) -> Any:
-        return self.op(x, *self.args, **dict(self.kwargs))
+        if not self.among:
+            return self.op(x, *self.args, **dict(self.kwargs))
+        dim, at = self.args[:2]
+        if self.op is torch.ops.aten.select.int:
+            return x.narrow(dim, at, 1).unbind(dim)[0]
+        part = self.op(x, *self.args)
+        return part.split(part.shape[dim], dim)[0]
 
 
 @dataclass(frozen=True, slots=True)

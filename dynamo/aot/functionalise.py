@@ -148,12 +148,12 @@ def part_steps(op: Any, args: tuple[Any, ...], outs: list[Any]) -> list[Step]:
     shape = args[0].shape
     if op is aten.unbind.int:
         dim = args[1] if len(args) > 1 else 0
-        return [Step(aten.select.int, (dim, i)) for i in range(len(outs))]
+        return [Step(aten.select.int, (dim, i), among=True) for i in range(len(outs))]
     dim = args[2] if len(args) > 2 else 0
     steps, at = [], 0
     for out in outs:
         size = out.shape[dim]
-        steps.append(Step(aten.slice.Tensor, (dim, at, at + size)))
+        steps.append(Step(aten.slice.Tensor, (dim, at, at + size), among=True))
         at += size
     assert at <= shape[dim]
     return steps
