@@ -64,6 +64,7 @@ from dynamo.symbolic.values.kinds import (
     SliceValue,
     SuperValue,
     TensorValue,
+    TracebackValue,
     TupleValue,
     Value,
 )
@@ -537,6 +538,10 @@ def _dict_view(w: EntryWriter, v: DictViewValue) -> str:
     return w.assign("k", f"{w.value(v.base)}.{v.what}()", v)
 
 
+def _traceback(w: EntryWriter, v: TracebackValue) -> str:
+    raise CannotRebuild("a traceback", v.born)
+
+
 def _generator(w: EntryWriter, v: GeneratorValue) -> str:
     raise CannotRebuild("a generator in use", v.born)
 
@@ -617,4 +622,5 @@ fill(SliceValue, rebuild=_slice)
 fill(SuperValue, rebuild=_super)
 fill(DictViewValue, rebuild=_dict_view)
 fill(GeneratorValue, rebuild=_generator)
+fill(TracebackValue, rebuild=_traceback)
 fill(IterValue, rebuild=_iterator)

@@ -11,7 +11,7 @@ from dynamo.symbolic.interp.generators import discard, not_stop_iteration
 from dynamo.symbolic.interp.loop import OPS, Return, StopHere, Yield, is_root, op
 from dynamo.symbolic.interp.opcodes import target_of, truth
 from dynamo.symbolic.protocols import containers, operators
-from dynamo.symbolic.protocols.attributes import MISSING, bind_descriptor, find_attr
+from dynamo.symbolic.protocols.attributes import MISSING, bind_descriptor, find_attr, getattr_
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.python import exception_groups
 from dynamo.symbolic.values.errors import Raised
@@ -208,7 +208,7 @@ def _raise_varargs(tx: Tracer, f: Frame, ins: Instr) -> None:
         exc.slots["__cause__"] = cause if none else _as_exception(tx, cause, "exception causes")
         exc.slots["__suppress_context__"] = TRUE
     if isinstance(exc, ExceptionGroupValue):
-        exc.traceback = object()
+        exc.like = object()
     raise Raised(exc)
 
 
@@ -287,7 +287,7 @@ def _special(tx: Tracer, manager: Value, name: str, what: str = "") -> Value:
 @op("WITH_EXCEPT_START")
 def _with_except_start(tx: Tracer, f: Frame, ins: Instr) -> None:
     exc, leave = f.stack[-1], f.stack[-4]
-    f.push(call(tx, leave, [tx.wrap(exc.cls, None), exc, NONE], {}))
+    f.push(call(tx, leave, [tx.wrap(exc.cls, None), exc, getattr_(tx, exc, "__traceback__")], {}))
 
 
 # STOPITERATION_ERROR (3.12+, CALL_INTRINSIC_1): a StopIteration that leaves a generator becomes a RuntimeError.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.values.errors import BreakError, Raised
-from dynamo.symbolic.values.kinds import Const, ExceptionGroupValue, ExceptionValue, Value
+from dynamo.symbolic.values.kinds import Const, ExceptionGroupValue, ExceptionValue, TracebackValue, Value
 
 if TYPE_CHECKING:
     from dynamo.bytecode.decode import Instr
@@ -89,6 +89,8 @@ def is_root(tx: Tracer, f: Frame) -> bool:
 
 def unwind(tx: Tracer, f: Frame, e: Raised, root: bool) -> None:
     """Go to the handler of an exception, or let it leave the frame."""
+    if isinstance(e.value, ExceptionValue) and e.value.traceback is None:
+        e.value.traceback = TracebackValue(tx.root_step)
     if f.handled and isinstance(e.value, ExceptionValue) and "__context__" not in e.value.slots and e.value is not f.handled[-1]:
         e.value.slots["__context__"] = f.handled[-1]
     for r in f.program.normal_ranges:
@@ -102,5 +104,5 @@ def unwind(tx: Tracer, f: Frame, e: Raised, root: bool) -> None:
                 tx.step_of_handler = tx.root_step - 1
             return
     if isinstance(e.value, ExceptionGroupValue):
-        e.value.traceback = object()
+        e.value.like = object()
     raise e

@@ -28,6 +28,7 @@ from dynamo.symbolic.values.kinds import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    ListValue,
     MethodValue,
     ModuleValue,
     ObjectValue,
@@ -546,7 +547,12 @@ def generic_setattr(tx: Tracer, v: Value, name: str, value: Value | None) -> Non
                 if value is None and isinstance(raw, types.MemberDescriptorType) and find_attr(tx, v, name) is None:
                     raise tx.throw(AttributeError, name)
                 tx.touch(v)
-                v.slots[name] = value
+                if isinstance(v, ExceptionValue) and name == "args":
+                    if not isinstance(value, TupleValue | ListValue):
+                        raise tx.break_("DD015", f"{v.describe()}.args")
+                    v.set_args(tx.items(value.items))
+                else:
+                    v.slots[name] = value
                 return
         hook = tx.lookup(type(raw), "__set__" if value is not None else "__delete__")
         if isinstance(hook, types.FunctionType):

@@ -111,7 +111,7 @@ def _of_one_raise(tx: Tracer, group: ExceptionGroupValue, parts: TupleValue) -> 
     """Parts get the traceback of the whole."""
     for part in tx.items(parts.items):
         if isinstance(part, ExceptionGroupValue):
-            part.traceback = group.traceback
+            part.like = group.like
     return parts
 
 
@@ -149,7 +149,7 @@ def reraise(tx: Tracer, original: Value, outcomes: Value) -> Value:
     excs = [v for v in tx.items(outcomes.items) if isinstance(v, ExceptionValue)]
     if not isinstance(original, ExceptionGroupValue):  # it was wrapped for the one clause that took it
         return excs[0] if excs else NONE
-    again = [v for v in excs if isinstance(v, ExceptionGroupValue) and v.traceback is original.traceback]
+    again = [v for v in excs if isinstance(v, ExceptionGroupValue) and v.like is original.like]
     raised: list[Value] = [v for v in excs if v not in again]
     if again:
         parts = inlined(tx, polyfills.project_group, [original, tx.make_list(list(again))])

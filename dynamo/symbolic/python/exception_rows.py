@@ -30,7 +30,8 @@ def _init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) 
         raise tx.break_("DD005", f"exception constructor on {self.describe()}")
     if kwargs and not (set(kwargs) <= _KEYWORDS and issubclass(self.cls, ImportError | AttributeError | NameError)):
         raise tx.throw(TypeError, f"{self.cls.__name__}() takes no keyword arguments")
-    self.args = list(args)
+    tx.touch(self)
+    self.set_args(list(args))
     for name, v in kwargs.items():
         self.slots[name] = v
     return NONE
@@ -66,7 +67,14 @@ def _default(raw: Any, default: Value) -> None:
         return default
 
 
-for _name in ("__cause__", "__context__", "__traceback__"):
+@getset(BaseException.__traceback__)
+def _traceback(tx: Tracer, self: ExceptionValue) -> Value:
+    if self.traceback is None and self.obj is not None and self.source is not None:
+        return tx.wrap(self.obj.__traceback__, self.source.attr("__traceback__"))
+    return self.traceback or NONE
+
+
+for _name in ("__cause__", "__context__"):
     _default(BaseException.__dict__[_name], NONE)
 _default(BaseException.__dict__["__suppress_context__"], FALSE)
 for _owner, _names in ((ImportError, ("name", "path", "name_from", "msg")), (AttributeError, ("name", "obj")), (NameError, ("name",))):

@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.symbolic.protocols.attributes import instance_dict, tx_call
+from dynamo.symbolic.protocols.attributes import getattr_, instance_dict, tx_call
 from dynamo.symbolic.protocols.calls import fold, inline
 from dynamo.symbolic.protocols.containers import bool_, pairs_of
 from dynamo.symbolic.protocols.operators import compare, special
@@ -259,7 +259,7 @@ def handled_exception(tx: Tracer) -> Value:
 @on_function(sys.exc_info)
 def _exc_info(tx: Tracer) -> Value:
     exc = handled_exception(tx)
-    return tx.make_tuple([NONE, NONE, NONE] if exc is NONE else [tx.wrap(exc.cls, None), exc, NONE])
+    return tx.make_tuple([NONE, NONE, NONE] if exc is NONE else [tx.wrap(exc.cls, None), exc, getattr_(tx, exc, "__traceback__")])
 
 
 @on_function(sys.exception)

@@ -213,11 +213,26 @@ class DictViewValue(Value):
 
 
 class ExceptionValue(ObjectValue):
-    """An exception instance. `args` as given; __cause__, __context__, __traceback__ in `slots`."""
+    """An exception instance. `args` as given; __cause__, __context__ and what was set as __traceback__ in `slots`."""
 
     def __init__(self, cls: type, args: list[Value], obj: Any = None, source: Source | None = None) -> None:
         super().__init__(cls, obj, source)
         self.args = args
+        self.traceback: TracebackValue | None = None  # since it was raised
+
+    def set_args(self, args: list[Value]) -> None:
+        self.args = args
+        if self.obj is not None or self.source is not None:
+            self.slots["args"] = TupleValue([*args])
+
+
+class TracebackValue(Value):
+    """The traceback of an exception that the trace raised: known to be there, and its own. `born` is the root step that raised."""
+
+    cls = types.TracebackType
+
+    def __init__(self, born: int) -> None:
+        self.born = born
 
 
 class ExceptionGroupValue(ExceptionValue):
@@ -229,7 +244,7 @@ class ExceptionGroupValue(ExceptionValue):
         super().__init__(cls, args, obj, source)
         self.message = message
         self.members = members
-        self.traceback = object()  # the same for groups that would have the same traceback
+        self.like: object = object()  # the same for groups that would have the same traceback
 
 
 class FunctionValue(Value):
