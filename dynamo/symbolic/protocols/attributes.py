@@ -160,10 +160,11 @@ def instance_dict(tx: Tracer, v: Value) -> DictValue | None:
     if isinstance(v, FunctionValue):
         if v.attrs is None:
             v.attrs = DictValue()
-            if v.obj is not None and v.obj.__dict__:
+            if v.obj is not None:
                 v.attrs.obj = v.obj.__dict__
                 source = v.source.step("inst_dict") if v.source is not None else const_source(v.obj, v.qualname).step("inst_dict")
                 v.attrs.source = source
+                v.attrs.keys_guarded = False
                 fill_dict(tx, v.attrs, v.obj.__dict__, source)
         return v.attrs
     if not isinstance(v, ObjectValue) or isinstance(v, OpaqueValue):
