@@ -53,15 +53,18 @@ class Effects:
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.context_writes: dict[ContextVar[Any], Value] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
+        self.changes = 0  # made so far, those of one object again included
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes when the attempt ends, last first
 
     def touch(self, v: Value) -> None:
         """See `Tracer.touch`."""
-        if (getattr(v, "obj", None) is not None or v.source is not None) and id(v) not in self.mutated:
-            self.mutated[id(v)] = v
+        if getattr(v, "obj", None) is not None or v.source is not None:
+            self.changes += 1
+            self.mutated.setdefault(id(v), v)
 
     def set_global(self, globals_: dict[str, Any], name: str, v: Value | None) -> None:
         """None deletes."""
+        self.changes += 1
         self.global_writes[(id(globals_), name)] = (globals_, name, v)
 
     def replayed(self) -> bool:

@@ -73,7 +73,7 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
     if isinstance(cls, _UNIONS):
         return any(_instance_of(tx, v, type(None) if c is None else c) for c in typing.get_args(cls))
     if not isinstance(cls, type):
-        origin = getattr(cls, "__origin__", None)
+        origin = inspect.getattr_static(cls, "__origin__", None)
         if isinstance(origin, type) and not isinstance(cls, types.GenericAlias) and not typing.get_args(cls):
             return issubclass(v.cls, origin)
         if isinstance(cls, types.GenericAlias):
@@ -84,13 +84,13 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
     check = tx.lookup(type(cls), "__instancecheck__")
     if check is type.__instancecheck__:
         return issubclass(v.cls, cls)
-    if getattr(cls, "_is_protocol", False):
+    if tx.lookup(cls, "_is_protocol") is True:
         return _protocol(tx, v, cls)
     if check is abc.ABCMeta.__instancecheck__:
         return issubclass(v.cls, cls)
     if isinstance(check, types.FunctionType):
         return truth(tx, tx_call(tx, tx.wrap(check, None), [tx.wrap(cls, None), v]))
-    if isinstance(v, TensorValue) and hasattr(cls, "dtype"):
+    if isinstance(v, TensorValue) and type(cls) is type(torch.FloatTensor):
         legacy: Any = cls  # torch.FloatTensor and its kin
         return bool(legacy.dtype == v.fake.dtype and legacy.is_cuda == v.fake.is_cuda and not legacy.is_sparse)
     return issubclass(v.cls, cls)
@@ -100,7 +100,7 @@ def _protocol(tx: Tracer, v: Value, cls: Any) -> bool:
     """typing.runtime_checkable: nominal, or all members present."""
     if cls in v.cls.__mro__:
         return True
-    if not getattr(cls, "_is_runtime_protocol", False):
+    if tx.lookup(cls, "_is_runtime_protocol") is not True:
         raise tx.throw(TypeError, "Instance and class checks can only be used with @runtime_checkable protocols")
     members = getattr(cls, "__protocol_attrs__", None)
     if members is None:

@@ -59,12 +59,19 @@ _CACHED: Any = functools._lru_cache_wrapper
 
 @on_method(_CACHED, "__call__", "*args **")
 def _call_cached(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The function behind the cache: a cache of a pure function makes no difference, and filling it is not an effect to replay."""
+    """The function behind the cache: a cache of a pure function makes no difference, and filling it is not an effect to replay.
+
+    A function that changes something does so once per key: only the real cache knows which keys it has.
+    """
     obj = getattr(self, "obj", None)
     inner = getattr(obj, "__wrapped__", None)
     if inner is None:
         raise tx.break_("DD005", self.describe())
-    return tx_call(tx, tx.wrap(inner, const_source(inner, getattr(inner, "__qualname__", "cached"))), args, kwargs)
+    before = tx.effects.changes
+    result = tx_call(tx, tx.wrap(inner, const_source(inner, getattr(inner, "__qualname__", "cached"))), args, kwargs)
+    if tx.effects.changes != before:
+        raise tx.break_("DD005", f"{self.describe()}, a cache of a function with effects")
+    return result
 
 
 @on_method(_CACHED, "__get__", "instance owner?")
