@@ -212,6 +212,12 @@ _ROWS: tuple[Reason, ...] = (
         "warm up with calls of this kind first, or make the value that changed a tensor.",
     ),
     Reason(
+        "DD031",
+        "object with a finalizer",
+        "the class has `__del__`, which CPython runs when the last reference goes; an object that only the trace had is never dropped.",
+        "make the object outside of the compiled function, or give the class a method that is called to end it.",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

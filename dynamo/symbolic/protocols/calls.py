@@ -310,6 +310,8 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
 
 def make_instance(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """cls.__new__(cls, *args, **kwargs)."""
+    if tx.lookup(fn.obj, "__del__") is not MISSING:
+        raise tx.break_("DD031", fn.obj.__qualname__)
     new = tx.lookup(fn.obj, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
