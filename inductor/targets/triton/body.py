@@ -128,7 +128,7 @@ class Body:
     def compute(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         if node.op == "const":
             text = const_text(node, self.rank)
-            return text if node.type == "f32" else self.let(text, lines)
+            return self.let(text, lines) if text.startswith("tl.") else text
         if node.op == "index":
             return self.let(f"({self.index(node.attr)}).to(tl.int64)", lines)
         if node.op == "load":
@@ -220,7 +220,7 @@ class Body:
     def tensor(self, node: Expr, mask: Mask | None = None) -> str:
         """A value where a bare number will not do."""
         text = self.value(node, mask)
-        return f"tl.full({self.ones}, {text}, tl.float32)" if node.op == "const" and node.type == "f32" else text
+        return f"tl.full({self.ones}, {text}, tl.float32)" if node.op == "const" and not text.isidentifier() else text
 
     @property
     def ones(self) -> list[int]:

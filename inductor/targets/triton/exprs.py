@@ -11,6 +11,9 @@ from inductor.ir.expr import Expr, const_value, walk
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.triton.ops import TRITON_OPS, TRITON_TYPES
 
+# Between these a bare number is a float32 for Triton, and beyond them a float64.
+SMALLEST, LARGEST = 2.0**-126, (2.0 - 2.0**-23) * 2.0**127
+
 
 def index_text(index: Index, name: Callable[[Axis], str]) -> str:
     """An index as an expression of integers. Triton's `//` and `%` round towards zero, so what may be negative is made positive first."""
@@ -48,7 +51,7 @@ def float_text(value: float) -> str:
         return 'float("inf")' if value > 0 else 'float("-inf")'
     for digits in range(1, 10):
         text = f"{single:.{digits}g}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == single:
+        if abs(float(text)) <= LARGEST and struct.unpack("f", struct.pack("f", float(text)))[0] == single:
             return repr(float(text))
     return repr(single)
 
@@ -57,7 +60,7 @@ def const_text(node: Expr, rank: int) -> str:
     """Only float32 and int32 are what Triton makes of a bare number."""
     value = const_value(node)
     assert value is not None
-    if node.type == "f32":
+    if node.type == "f32" and not 0 < abs(value) < SMALLEST:
         return float_text(float(value))
     ones = f"[{', '.join('1' * rank)}]"
     if node.type == "bool":

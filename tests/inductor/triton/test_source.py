@@ -86,6 +86,15 @@ def test_names_keep_their_types_in_loops(name: str, tmp_path: Path) -> None:
         assert compiled_for(text, 90, tmp_path) is not None
 
 
+@pytest.mark.parametrize("number", [torch.finfo(torch.float32).min, 1e-40, float("inf")])
+def test_a_choice_of_two_numbers_is_a_float32(number: float, tmp_path: Path) -> None:
+    def fn(c: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(c, 0.0, number) / x
+
+    for _, text in kernels_of(fn, [torch.ones(64, dtype=torch.bool), torch.ones(64)]):
+        compiled_for(text, 90, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_all_graphs_compile(tmp_path: Path) -> None:
