@@ -64,7 +64,14 @@ def staying(first: Group, second: Group, limits: Limits) -> Group | None:
     sums = [m for m in members if walk in m.reduced]
     if not sums or any(lengths[m] == 1 for m in sums) or not reads_alike(members, walk):
         return None
+    if not all(reduces_whole_rows(m, lengths[m]) for m in members if walk not in m.reduced):
+        return None
     return Group((part,), members, walk=walk)
+
+
+def reduces_whole_rows(nest: Nest, length: Dim) -> bool:
+    """Whether no reduction leaves a loop over elements of the row out: a program has one result for each of its rows."""
+    return all(known_equal(volume(a.extent for a in e.attr[1]), length) for e in nest.exprs() if e.op == "reduce")
 
 
 def loops_of(group: Group) -> tuple[Axis, Axis] | None:

@@ -210,12 +210,13 @@ class Printer:
         for roots in self.by_level().values():
             for root in roots:
                 if root not in late:
-                    body.store(root.store, self.axes_of(root), is_late=False)
+                    body.store(root.store, self.axes_of(root), is_late=self.is_late)
         for state, name in kept.items():
             body.remark(body.at, self.space.owner.get(state[2], ()))
             value = body.tensor(state[2])
             body.at.lines.append(f"{name} += tl.where({rows.name}_in, {value}, 0)" if place.is_padded else f"{name} += {value}")
-        inside, body.at = body.at.lines, outer
+        inside, body.at = [*body.at.lines, *body.late], outer
+        body.late = []
         outer.lines.append(f"for at in tl.range(0, {text(rows.extent)}, {place.block}, num_stages={self.shape.stages}):")
         outer.lines.append(f"    {rows.name} = at + tl.arange(0, {place.block})[:, None]")
         if place.is_padded:

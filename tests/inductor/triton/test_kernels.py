@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -83,6 +85,34 @@ def test_an_index_out_of_range_is_refused() -> None:
         with pytest.raises(IndexError, match="out of range"):
             run(*given)
         torch.testing.assert_close(run(given[0], torch.tensor([1, 3]))[0], given[0][[1, 3]] + 1)
+
+
+def over_values(x: torch.Tensor, y: torch.Tensor, m: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    a, b = x @ y, m @ m.t()
+    scale, weights = b / 0.5, torch.softmax(a + c, -1)
+    return weights * scale, scale, weights, (weights * scale).view(4, 8, -1).sum(1)
+
+
+def of_parts(x: torch.Tensor, y: torch.Tensor, c: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    weights = torch.softmax(x @ y + c, -1) * x[:, :, :1]
+    return weights, weights.view(2, 2, 3, 4).mean(1)
+
+
+def kernels_beside_eager(fn: Callable[..., Any], given: list[torch.Tensor]) -> str:
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given), rtol=1e-4, atol=1e-4)
+    return "".join(e.code for e in store.of(CodeGenerated) if e.stage == "kernels")
+
+
+def test_rows_that_are_walked_are_read_before_results_are_stored_over_them() -> None:
+    text = kernels_beside_eager(over_values, [torch.randn(32, 4), torch.randn(4, 32), torch.randn(32, 4), torch.randn(32, 32)])
+    assert ": walk, " in text
+    assert ", over b" in text
+
+
+def test_reductions_over_parts_of_rows_are_not_walked() -> None:
+    assert ": walk, " not in kernels_beside_eager(of_parts, [torch.randn(4, 3, 2), torch.randn(4, 2, 4), torch.randn(3, 4)])
 
 
 def test_gradients_come_in_strides_of_their_own() -> None:
