@@ -49,6 +49,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._PreserveDispatchKeyGuard": "a fake is made under its own dispatch keys, which are put back",
     "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a meta kernel or is composite",
     "torch._C._parse_dispatch_key": "a key by its name",
+    "torch._C._cuda_getCurrentRawStream": "the stream that kernels are launched on: `current_stream()` takes 5 us",
     "torch._C._dispatch_tls_is_dispatch_key_included": "whether a key is active here",
     "torch._C._dispatch_tls_local_exclude_set": "surroundings: what a call must leave as it was",
     "torch._C._dispatch_tls_local_include_set": "the same",
@@ -109,8 +110,10 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.fx.graph": "code generation of graphs with pytree signatures",
 }
 
-# Names of PRIVATE that not every version has; code that uses them asks first.
-OPTIONAL: Final = frozenset({"torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter"})
+# Names of PRIVATE that not every version has, or only one with CUDA; code that uses them asks first.
+OPTIONAL: Final = frozenset(
+    {"torch._C._cuda_getCurrentRawStream", "torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter"}
+)
 
 
 def missing() -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import number
+from inductor.ir.dims import at_least, divides, is_known, number, numel
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
 from inductor.targets.triton.space import Space
@@ -82,9 +82,10 @@ def granule_of(space: Space, program: Program) -> Granule | None:
     if space.rows is None or len(space.columns) != 1 or space.through:
         return None
     rows, (column,) = space.rows, space.columns
-    if not isinstance(column.extent, int) or not isinstance(rows.extent, int) or column.extent < SHORTEST:
+    if not is_known(column.extent) or not is_known(rows.extent) or not at_least(column.extent, SHORTEST):
         return None
-    index = of_atom(rows) * number(column.extent) + of_atom(column)
+    length = number(column.extent)
+    index = of_atom(rows) * length + of_atom(column)
     nodes = space.exprs()
     accesses = [(e.attr[0], e.attr[1]) for e in nodes if e.op == "load"] + [(r.store.buffer, r.store.index) for r in space.roots]
     walked = {b: i for b, i in accesses if rows in i.axes and column in i.axes}
@@ -95,5 +96,5 @@ def granule_of(space: Space, program: Program) -> Granule | None:
     if any(r.is_update or r.store.indirect or r.store.mode != "set" for r in space.roots):
         return None
     size = PIECE // min(TYPES[program.buffers[b].type].size for b in walked)
-    whole = rows.extent * column.extent % size == 0  # the last piece ends where the buffer does
-    return Granule(column, index, column.extent, size) if whole and column.extent % size else None
+    whole = divides(size, numel([rows.extent, length]))  # the last piece ends where the buffer does
+    return Granule(column, index, length, size) if whole and not divides(size, length) else None
