@@ -52,20 +52,24 @@ class Refused(RuntimeError):
     """Triton has no code for a kernel, or code that needs more than a launch gives it."""
 
 
+def the_compiler() -> Any:
+    """Triton. Raises ImportError."""
+    import triton.language  # noqa: PLC0415  # triton is optional
+
+    return triton
+
+
 def image_of(module: types.ModuleType, capability: int, misaligned: int = 0) -> Image:
     """A kernel for GPUs of a capability (90 for 9.0). Bit k of `misaligned`: buffer k begins at no multiple of 16 bytes. Raises Refused."""
-    from triton.backends.compiler import GPUTarget  # noqa: PLC0415  # triton is optional
-    from triton.compiler import ASTSource, compile  # noqa: PLC0415  # triton is optional
-
-    kernel = module.KERNEL
+    triton, kernel = the_compiler(), module.KERNEL
     names = kernel.arg_names
     pointers = [SIGNATURES[str(dtype).removeprefix("torch.")] for _, dtype in module.BUFFERS] + ["*i32"] * bool(module.TAKES_BAD)
     signature = dict(zip(names, [*pointers, *["i32"] * (len(names) - len(pointers))], strict=True))
     attrs = {(k,): ALIGNED for k in range(len(pointers)) if not misaligned >> min(k, LAST_BIT) & 1}
     try:
-        made = compile(
-            ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs),
-            target=GPUTarget("cuda", capability, WARP),
+        made = triton.compile(
+            triton.compiler.ASTSource(fn=kernel, signature=signature, constexprs={}, attrs=attrs),
+            target=triton.backends.compiler.GPUTarget("cuda", capability, WARP),
             options=dict(module.OPTIONS),
         )
     except Exception as error:  # its passes raise errors of any kind
@@ -91,8 +95,7 @@ class Names(types.ModuleType):
 
 @contextlib.contextmanager
 def without_torch() -> Iterator[None]:
-    import triton.language  # noqa: F401, PLC0415  # before the names are there: it may ask whether torch is
-
+    the_compiler()  # before the names are there: it may ask whether torch is
     before = sys.modules.get("torch")
     sys.modules["torch"] = Names("torch")
     try:
