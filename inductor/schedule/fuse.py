@@ -405,7 +405,8 @@ def filled_where_scattered(first: Group, second: Group, mutated: set[str], limit
 def check_profit(merged: Group, limits: Limits) -> None:
     """Refuse fusions that cost more parallelism or locality than they save."""
     iterations = volume(a.extent for a in merged.outer)
-    if any(e.attr[1].coef(merged.outer[-1]) == 1 for m in merged.members if m.reduced for e in m.loads() if merged.outer):
+    walked = [(e.attr[1], m.reduced) for m in merged.members if m.reduced for e in m.loads()]
+    if any(i.coef(merged.outer[-1]) == 1 and i.axes & frozenset(reduced) for i, reduced in walked if merged.outer):
         iterations //= limits.columns
     if iterations < limits.few_iterations and merged.has_reduction and merged.points > limits.small_work:
         pointwise_inner = any(m.is_pointwise and m.points > limits.small_work for m in merged.members)

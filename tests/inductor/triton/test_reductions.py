@@ -22,6 +22,7 @@ from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
 from inductor.schedule.check import verify_plan
 from inductor.schedule.inline import inline
+from inductor.schedule.limits import Limits
 from inductor.schedule.plan import Plan, schedule
 from inductor.schedule.split import split_reductions
 from inductor.targets.triton.kernel import TritonKernel
@@ -89,10 +90,10 @@ def images_of(name: str, shape: tuple[int, ...], layout: torch.memory_format) ->
     }[name]
 
 
-def plan_of(fn: Fn, given: Sequence[torch.Tensor]) -> Plan:
+def plan_of(fn: Fn, given: Sequence[torch.Tensor], limits: Limits = SMALL) -> Plan:
     """The checked schedule for a GPU."""
     target = TritonTarget()
-    target.limits = SMALL
+    target.limits = limits
     with compiling("test", "test.fw"):
         program, _ = lower_graph(rewrite(trace(fn, given)))
         plan = schedule(program, target)
@@ -138,6 +139,12 @@ def test_rows_and_columns_of_one_tile_are_one_kernel_and_what_it_leaves(name: st
 )
 def test_rows_and_columns_of_any_size(name: str, rows: int, columns: int) -> None:
     assert_right(*rows_of(name, rows, columns))
+
+
+def test_few_rows_are_normalised_by_the_kernel_that_reads_them() -> None:
+    plan = plan_of(lambda x, w: torch.nn.functional.layer_norm(x, (1024,), w), [torch.randn(2048, 1024), torch.randn(1024)], LIMITS)
+
+    assert len(plan.kernels) == 1
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
