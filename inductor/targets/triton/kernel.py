@@ -14,7 +14,7 @@ from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stager, contiguity
 from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.granules import Granule, granule_of
-from inductor.targets.triton.machine import Device, Facts, Shape, choose, granular
+from inductor.targets.triton.machine import Device, Facts, Shape, choose
 from inductor.targets.triton.reductions import reduction
 from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums
 
@@ -73,9 +73,8 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
             online = with_online_sums(space)
             shape = choose(facts_of(online, program, crosses=False), device)
             space = online if shape.kind == "looped row" else space
-        if shape.kind in ("row", "looped row"):
-            kernel.granule = granule_of(space, program) if space.part is None else None
-            shape = granular(shape, kernel.granule.length) if kernel.granule else shape
+        if shape.kind == "looped row" and space.part is None:
+            kernel.granule = granule_of(space, program)
     except Unprintable as why:
         kernel.refusal = str(why)
         kernel.writes = tuple(sorted(writes))

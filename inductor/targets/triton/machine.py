@@ -18,6 +18,7 @@ WHOLE_ROW = 4095  # elements of a row that stay in registers between passes
 READ_ONCE = 32768  # the same where there is one pass
 FINDING = 4096  # the same where a position is looked for
 SEVERAL = 8192  # the same where a pass reads several rows
+COLUMN_STAGES = 3  # steps of a walk down columns whose loads are under way together
 SHORT = 16  # elements of a reduction that one thread does alone
 AHEAD = 65536  # bytes that programs of one processor have on their way
 HELD = 8192  # elements of a tile of which a program keeps sums per element
@@ -36,7 +37,7 @@ class Device:
 class Shape:
     """A tile of `rows` x `columns` elements and the warps that work on it. `is_looped`: columns are walked, not held.
 
-    `stages`: of how many steps a program that stays has memory in flight or in use.
+    `stages`: of how many steps a program that stays, or one that walks down columns, has memory in flight or in use.
     """
 
     kind: Kind
@@ -118,7 +119,8 @@ def column(facts: Facts, device: Device) -> Shape:
     elif facts.itemsize >= 4 and facts.columns <= SHORT * SHORT:
         steps, warps = SHORT, 4
     rows, columns = min(side, power(facts.rows)), min(steps, power(facts.columns))
-    return Shape("column", rows, columns, warps if rows * columns >= 128 * warps else 4, is_looped=facts.columns > columns)
+    warps = warps if rows * columns >= 128 * warps else 4
+    return Shape("column", rows, columns, warps, is_looped=facts.columns > columns, stages=COLUMN_STAGES if facts.columns > columns else 0)
 
 
 def walk(facts: Facts) -> Shape:
@@ -153,11 +155,3 @@ def row(facts: Facts) -> Shape:
     if facts.passes < 2 and not facts.finds and facts.rows <= MANY:
         return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 2, 8, is_looped=True)
     return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)
-
-
-def granular(shape: Shape, length: int) -> Shape:
-    """The shape for rows in pieces of 16 bytes: one row, with room for a piece at its end."""
-    if shape.is_looped:
-        return shape
-    wide = power(length + VECTOR - 1)
-    return Shape(shape.kind, 1, wide, max(1, min(wide // 1024, 16)))

@@ -188,7 +188,6 @@ class Printer:
             self.barrier(level)
             for root in roots:
                 self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
-        self.edges(self.space.roots)  # names of the tile have other values behind it
 
     def walking(self) -> list[str]:
         """A program that stays does what is to be done for each of its rows, keeps sums of columns, and stores them at the end."""
@@ -295,8 +294,14 @@ class Printer:
         else:
             main = content(bool(ragged) and not peels, "at")
             end = whole * block if peels else length
-            loop = "tl.static_range" if block <= SHORT and length <= SHORT * block else "range"
-            outer.lines += [f"for at in {loop}(0, {end}, {block}):", f"    {column.name} = at + {lane}", *(f"    {line}" for line in main)]
+            is_short = block <= SHORT and length <= SHORT * block
+            loop = "tl.static_range" if is_short else "tl.range" if self.shape.stages else "range"
+            ahead = f", num_stages={self.shape.stages}" if loop == "tl.range" else ""
+            outer.lines += [
+                f"for at in {loop}(0, {end}, {block}{ahead}):",
+                f"    {column.name} = at + {lane}",
+                *(f"    {line}" for line in main),
+            ]
             if peels:
                 outer.lines += [f"{column.name} = {end} + {lane}", *content(True, str(end))]
         for state in states:
