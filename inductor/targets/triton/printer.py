@@ -286,8 +286,10 @@ class Printer:
             names = [column.name, f"{column.name}_in", *([granule.at] if granule else [])]
             outer.lines += [f"{name} = {lane}{' < 0' if name.endswith('_in') else ''}" for name in names]
         if granule is not None:
-            first, inner = content(True, "0", FIRST_PART), content(False, "at")
-            outer.lines += [*first, f"for at in range({block}, {whole * block}, {block}):", *(f"    {line}" for line in inner)]
+            outer.lines += content(True, "0", FIRST_PART)
+            if whole > 1:
+                inner = content(False, "at")
+                outer.lines += [f"for at in range({block}, {whole * block}, {block}):", *(f"    {line}" for line in inner)]
             for start in range(whole * block, length + granule.size - 1, block):
                 outer.lines += content(True, str(start), LAST_PART)
             self.edges(stores)

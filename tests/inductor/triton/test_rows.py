@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 
 from dynamo.trace import session
 from tests.inductor.helpers import assert_same, compiled
-from tests.inductor.triton.seam import interpreted, refusals
+from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 
 SPECIAL = [math.inf, -math.inf, math.nan, 0.0, -0.0, 3e38, -3e38, 1e-30, -1e-30, 13.9, -13.9, 100.0, -100.0]
 
@@ -92,3 +93,10 @@ def test_long_rows(name: str) -> None:
         found = compiled(fn, given)(*given)
     assert_same(found, fn(*given))
     assert refusals(store) == []
+
+
+def test_a_row_of_two_tiles_has_no_loop_without_iterations() -> None:
+    ((_, text),) = kernels_of(lambda x: torch.softmax(x, -1), [torch.randn(264, 5027)])
+
+    assert "edge" in text
+    assert re.findall(r"range\((\d+), \1,", text) == []
