@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import torch
 
 from dynamo import config
 from dynamo.decisions import compiling
@@ -28,20 +27,8 @@ from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.library import FAILED
 from inductor.targets.triton.runtime import TritonRuntime
 from inductor.targets.triton.target import LIMITS, REFUSED, TritonTarget
+from inductor.targets.triton.worker import SIGNATURES
 from tests.inductor.helpers import trace
-
-SIGNATURES = {
-    torch.float64: "*fp64",
-    torch.float32: "*fp32",
-    torch.bfloat16: "*bf16",
-    torch.float16: "*fp16",
-    torch.int64: "*i64",
-    torch.int32: "*i32",
-    torch.int16: "*i16",
-    torch.int8: "*i8",
-    torch.uint8: "*u8",
-    torch.bool: "*i1",
-}
 
 
 @contextlib.contextmanager
@@ -85,7 +72,7 @@ def compiled_for(text: str, capability: int, folder: Path) -> Any:
     if module.KERNEL is None:
         return None
     names = module.KERNEL.arg_names
-    signature = {name: SIGNATURES[dtype] for name, (_, dtype) in zip(names, module.BUFFERS, strict=False)}
+    signature = {name: SIGNATURES[str(dtype).removeprefix("torch.")] for name, (_, dtype) in zip(names, module.BUFFERS, strict=False)}
     signature |= {name: "*i32" if name == "bad" else "i32" for name in names[len(module.BUFFERS) :]}
     attrs = {(k,): [["tt.divisibility", 16]] for k in range(len(module.BUFFERS))}
     source = ASTSource(fn=module.KERNEL, signature=signature, constexprs={}, attrs=attrs)
