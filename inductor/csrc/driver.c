@@ -32,14 +32,28 @@ static struct {
     FUNCTIONS(MEMBER)
 } cuda;
 
+/* Errors that a kernel leaves behind: whatever the process asks of the device from then on fails with the same one. */
+static int is_lost(int code)
+{
+    return code == 700 || code == 702 || code == 710 || (code >= 714 && code <= 719);
+}
+
 static int driver_error(int code, const char *what, const char *whose)
 {
+    static const char *const lost = "; a kernel before it has made the device unusable for this process, and `dynamo-debug sanitize "
+                                    "SCRIPT` finds which [DI023]";
     const char *name = "an unknown error", *text = "";
     if (cuda.GetErrorName(code, &name) || !name)
         name = "an unknown error";
     if (cuda.GetErrorString(code, &text) || !text)
         text = "";
-    PyErr_Format(PyExc_RuntimeError, "the CUDA driver could not %s %s: %s (%d) %s", what, whose, name, code, text);
+    PyObject *message = PyUnicode_FromFormat("the CUDA driver could not %s %s: %s (%d) %s%s", what, whose, name, code, text,
+                                             is_lost(code) ? lost : "");
+    PyObject *error = message ? PyObject_CallOneArg(PyExc_RuntimeError, message) : NULL;
+    Py_XDECREF(message);
+    if (error && (!is_lost(code) || !PyObject_SetAttrString(error, "is_final", Py_True))) /* see dynamo/graph/rescue.py */
+        PyErr_SetObject(PyExc_RuntimeError, error);
+    Py_XDECREF(error);
     return -1;
 }
 

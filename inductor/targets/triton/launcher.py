@@ -85,6 +85,8 @@ class Device:
                 try:
                     function, registers, spills, most = _host.load_kernel(image.code, image.name, image.shared, self.context, self.index)
                 except RuntimeError as error:
+                    if hasattr(error, "is_final"):  # the device is lost, and no other form of the kernel would run there
+                        raise
                     raise Refused(str(error)) from error
                 if image.threads > most:
                     raise Refused(f"it has {image.threads} threads, and with {registers} registers each there is room for {most}")

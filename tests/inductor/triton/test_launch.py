@@ -201,8 +201,31 @@ def test_a_failing_launch_says_which_kernel(driver: FakeDriver) -> None:
     x = torch.randn(1000)
     run = compiled(lambda x: (x + 1,), [x])
     driver.set(fail_launch=700)
-    with pytest.raises(RuntimeError, match=r"could not launch \w*add\w*: CUDA_ERROR_ILLEGAL_ADDRESS \(700\)"):
+    with pytest.raises(RuntimeError, match=r"could not launch \w*add\w*: CUDA_ERROR_ILLEGAL_ADDRESS \(700\).*sanitize.*DI023") as caught:
         run([x])
+    assert caught.value.is_final  # type: ignore[attr-defined]  # set in C
+
+
+def test_a_launch_that_may_succeed_again_leaves_the_device(driver: FakeDriver) -> None:
+    x = torch.randn(1000)
+    run = compiled(lambda x: (x + 1,), [x])
+    driver.set(fail_launch=2)
+    with pytest.raises(RuntimeError, match=r"could not launch \w*add\w*: CUDA_ERROR_OUT_OF_MEMORY \(2\)") as caught:
+        run([x])
+    assert "DI023" not in str(caught.value) and not hasattr(caught.value, "is_final")
+    driver.set(fail_launch=0)
+    run([x])
+
+
+def test_a_lost_device_is_no_reason_for_aten_calls(driver: FakeDriver) -> None:
+    x = torch.randn(1000)
+    driver.set(fail_load=700)
+    with session() as store, pytest.raises(RuntimeError, match=r"could not load \w*add\w*: CUDA_ERROR_ILLEGAL_ADDRESS \(700\).*DI023"):
+        compiled(lambda x: (x + 1,), [x])([x])
+    assert [n for n in store.of(Note) if n.id == FAILED] == []
+    driver.set(fail_load=0)
+    compiled(lambda x: (x + 1,), [x])([x])
+    assert len(driver.launches()) == 1
 
 
 def test_an_index_out_of_range_is_raised_once_and_not_run_again(driver: FakeDriver) -> None:
