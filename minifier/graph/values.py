@@ -90,7 +90,7 @@ def _flat(i: Input, dtype: torch.dtype, count: int, store: Path | None) -> torch
 def store_value(store: Path, value: torch.Tensor) -> str:
     """Write the memory of a tensor, once per content, and give its key."""
     span = 1 + sum((n - 1) * s for n, s in zip(value.shape, value.stride(), strict=True)) if value.numel() else 0
-    flat = value.detach().cpu().as_strided((span,), (1,), value.storage_offset() if value.device.type == "cpu" else 0).contiguous()
+    flat = value.detach().as_strided((span,), (1,), value.storage_offset()).cpu().contiguous()
     key = hashlib.sha256(flat.view(torch.uint8).numpy().tobytes() + str(flat.dtype).encode()).hexdigest()[:32]
     store.mkdir(parents=True, exist_ok=True)
     path = store / f"{key}.safetensors"
