@@ -14,7 +14,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 READS_GRAPHS_ONLY = "reads_graphs_only"  # set on backends that neither call what they are given nor hand it on
 
 
-def lazy_module(root: torch.nn.Module, graph: Graph) -> GraphModule:
+def lazy_module(root: torch.nn.Module | dict[str, Any], graph: Graph) -> GraphModule:
     return _LazyGraphModule(root, graph, class_name="GraphModule")
 
 

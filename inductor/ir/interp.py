@@ -35,17 +35,18 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 class Memory:
     """Flat storage of every buffer, and which elements have been written. `old` are inputs whose first content is gone."""
 
+    device: str = "cpu"
     data: dict[str, torch.Tensor] = field(default_factory=dict)
     written: dict[str, torch.Tensor] = field(default_factory=dict)
     old: set[str] = field(default_factory=set)
 
     def add(self, buffer: Buffer, content: torch.Tensor | None) -> None:
-        flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype)
-        written = torch.zeros(flat.numel(), dtype=torch.bool)
+        flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype, device=self.device)
+        written = torch.zeros(flat.numel(), dtype=torch.bool, device=self.device)
         if content is not None and buffer.size:
             # Elements may share memory (an expanded input) and leave gaps between them (every second column), which stay unwritten.
-            places = torch.arange(flat.numel()).as_strided(buffer.shape, buffer.strides).reshape(-1)
-            values, bits = content.detach().reshape(-1), _SIGNED.get(buffer.dtype)
+            places = torch.arange(flat.numel(), device=self.device).as_strided(buffer.shape, buffer.strides).reshape(-1)
+            values, bits = content.detach().to(self.device).reshape(-1), _SIGNED.get(buffer.dtype)
             if bits is None:
                 flat[places] = values
             else:
@@ -71,7 +72,7 @@ class _NestRun:
     """One nest over all points: values are tensors of the full iteration shape (axes, then reduced axes)."""
 
     def __init__(self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None]) -> None:
-        self.nest, self.memory, self.report = nest, memory, report
+        self.nest, self.memory, self.report, self.device = nest, memory, report, memory.device
         self.axes = nest.axes + nest.reduced
         self.shape = tuple(number(a.extent) for a in self.axes)
         self.ones = (1,) * len(self.axes)
@@ -81,7 +82,7 @@ class _NestRun:
         raise InterpError(f"{self.nest.name}: {what}\n{print_nest(self.nest)}")
 
     def index(self, index: Index, indirect: Sequence[torch.Tensor]) -> torch.Tensor:
-        total = torch.full(self.ones, index.const, dtype=torch.int64)
+        total = torch.full(self.ones, index.const, dtype=torch.int64, device=self.device)
         for atom, coef in index.terms:
             if isinstance(atom, Axis):
                 total = total + coef * self.axis(atom, indirect)
@@ -94,7 +95,7 @@ class _NestRun:
         if axis.name.startswith("$"):
             return indirect[int(axis.name[1:])]
         at = self.axes.index(axis)
-        return torch.arange(number(axis.extent)).view([-1 if i == at else 1 for i in range(len(self.axes))])
+        return torch.arange(number(axis.extent), device=self.device).view([-1 if i == at else 1 for i in range(len(self.axes))])
 
     def load(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
         name, index = node.attr
@@ -135,7 +136,7 @@ class _NestRun:
         if node.op == "const":
             value = const_value(node)
             assert value is not None
-            return torch.full(self.ones, value, dtype=dtype)
+            return torch.full(self.ones, value, dtype=dtype, device=self.device)
         if node.op == "index":
             return self.index(node.attr, ())
         if node.op == "load":
@@ -145,7 +146,8 @@ class _NestRun:
             inner = condition if mask is None else condition & mask
             return torch.where(condition, self.value(node.args[1], inner), self.value(node.args[2], mask))
         if node.op == "reduce" and any(is_empty(a.extent) for a in node.attr[1]):
-            mask = torch.zeros(self.ones, dtype=torch.bool)  # no point is met, so nothing may be said of what its loads find
+            # no point is met, so nothing may be said of what its loads find
+            mask = torch.zeros(self.ones, dtype=torch.bool, device=self.device)
         args = [self.value(a, mask) for a in node.args]
         if node.op == "check":
             return self.check(args[0], number(node.attr), mask)
@@ -234,7 +236,7 @@ _REDUCE: dict[tuple[str, int], Callable[[torch.Tensor], torch.Tensor]] = {
 
 def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], NanOrigin | None]:
     """Execute a program, its writes to inputs too. Returns the outputs and where the first NaN came from (None: nothing made one)."""
-    memory = Memory()
+    memory = Memory(program.device)
     found: list[NanOrigin] = []
     content = dict(zip(program.inputs, inputs, strict=True)) | program.constants
     for buffer in program.buffers.values():

@@ -9,13 +9,14 @@ from dynamo.backends import registry
 from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
 from minifier.bisect.bisecting import bisect_graph
+from minifier.bisect.elsewhere import moved
 
 
 class Checker:
-    """Stands between capture and backends: graphs run in eager, and each is checked when it is called first."""
+    """Stands between capture and backends: graphs run in eager, and each is checked, on `device` if one is named, at its first call."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None], backend: str, draws: int, graph: str) -> None:
-        self.tell, self.backend, self.draws, self.graph = tell, backend, draws, graph
+    def __init__(self, tell: Callable[[dict[str, Any]], None], backend: str, draws: int, graph: str, device: str = "") -> None:
+        self.tell, self.backend, self.draws, self.graph, self.device = tell, backend, draws, graph, device
 
     def between(self, name: str, backend: Callable[..., Any]) -> Callable[..., Any]:
         """What runs in the place of a backend."""
@@ -38,6 +39,8 @@ class Checker:
     def check(self, graph: str, gm: Any, values: Sequence[Any], name: str, backend: Callable[..., Any]) -> None:
         self.tell({"started": graph})
         try:
+            if self.device:
+                gm, values = moved(gm, values, self.device)
             report = bisect_graph(gm, values, name, backend, graph=graph, draws=self.draws)
         except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError) as e:
             self.tell({"graph": graph, "problem": f"{type(e).__name__}: {e}".splitlines()[0][:300]})

@@ -17,13 +17,15 @@ class ScriptFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Wish:
-    """What the user asks for. `backend` '' keeps the script's; `graph` '' checks all; `draws` is how many sets of inputs are tried."""
+    """What the user asks for. `backend` '' keeps the script's; `graph` '' checks all; `draws` is how many sets of inputs are tried;
+    `device` '' checks graphs where the script has them."""
 
     script: str
     args: tuple[str, ...] = ()
     backend: str = ""
     draws: int = 3
     graph: str = ""
+    device: str = ""
 
 
 @dataclass
@@ -58,7 +60,7 @@ def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
             found.reports.append(from_json(data["report"]))
             tell(f"graph {data['graph']}: {found.reports[-1].verdict}")
 
-    request = {"backend": wish.backend, "draws": wish.draws, "graph": wish.graph}
+    request = {"backend": wish.backend, "draws": wish.draws, "graph": wish.graph, "device": wish.device}
     code = run_script(wish.script, wish.args, request, {}, take)
     if code < 0 and started[0]:
         name = signal.Signals(-code).name

@@ -52,7 +52,8 @@ def lowered(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, is_backward: boo
 
 def scheduled(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, is_backward: bool = False) -> Callable[[list[Any]], Sequence[Any]]:
     """The loop IR after inlining, splits, fusion and ordering, in the interpreter."""
-    return _interpreted(gm, lambda program: in_order(program, schedule(program, registry.target("cpu"))))
+    target = registry.target(device_of(gm).type)
+    return _interpreted(gm, lambda program: in_order(program, schedule(program, target)))
 
 
 def printed(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, is_backward: bool = False) -> Callable[[list[Any]], Sequence[Any]]:

@@ -2,7 +2,8 @@
 
     python -m minifier.bisect.script REQUEST SCRIPT [ARGS]...
 
-REQUEST is JSON: `pipe` (a file descriptor for one report per line), `backend` ('' for what the script asks for), `draws`, `graph`.
+REQUEST is JSON: `pipe` (a file descriptor for one report per line), `backend` ('' for what the script asks for), `draws`, `graph`,
+`device` ('': where the script has them).
 Graphs run in eager, so the script takes the way that it takes without a compiler; compiled code only runs inside the check.
 
 With `captures` nothing is checked, and the one line told at the end has decisions, nodes and guards of all captured graphs.
@@ -37,7 +38,7 @@ def main() -> None:
 
         if is_watched:
             return checker.in_eager
-        return checker.Checker(tell, request["backend"], request["draws"], request["graph"]).between(name, backend)
+        return checker.Checker(tell, request["backend"], request["draws"], request["graph"], request["device"]).between(name, backend)
 
     stand_between(between)
     install_when_torch_loads()

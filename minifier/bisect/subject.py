@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynamo.graph.lazy import forward_of, lazy_module
 from inductor.targets.cpu.host import spoil_arenas
+from minifier.compare import generators
 from minifier.compare.modes import Draws, Exact, Noisy, NoReference, Recorded, widened
 from minifier.compare.verdict import Sample
 
@@ -39,7 +40,7 @@ class Drawn:
 
     number: int
     inputs: list[Any]
-    state: torch.Tensor
+    states: generators.States
     draws: Draws = field(default_factory=Draws)
     eager: Seen | None = None
     exact: list[Any] | None = None
@@ -60,7 +61,7 @@ class Subject:
         self.inputs = copied(inputs)
         self.grads = [isinstance(i, torch.Tensor) and i.requires_grad for i in inputs]
         self.placeholders = [str(n.target) for n in gm.graph.nodes if n.op == "placeholder"]
-        self.state = torch.get_rng_state()
+        self.states = generators.states()
         self.sizes = frozenset(_bytes(n.meta.get("val")) for n in gm.graph.nodes)
         self._drawn: dict[int, Drawn | None] = {}
         self._weights: dict[int, torch.Tensor] = {}
@@ -70,7 +71,7 @@ class Subject:
     def drawn(self, number: int) -> Drawn | None:
         """A draw with what eager gives on it, or None where eager refuses such inputs."""
         if number not in self._drawn:
-            one = Drawn(number, self._redrawn(number), self.state if number == 0 else _state_of(SEED + number))
+            one = Drawn(number, self._redrawn(number), self.states if number == 0 else generators.seeded(SEED + number))
             try:
                 self._eager(one)
             except (RuntimeError, ValueError, IndexError, TypeError):
@@ -87,8 +88,8 @@ class Subject:
         generator = torch.Generator().manual_seed(SEED + number)
         made = copied(self.inputs)
         for value in made:
-            if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1 and value.device.type == "cpu":
-                order = torch.randperm(value.numel(), generator=generator)
+            if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1:
+                order = torch.randperm(value.numel(), generator=generator).to(value.device)
                 with torch.no_grad():
                     value.copy_(value.reshape(-1)[order].view(value.shape))
         return made
@@ -109,7 +110,8 @@ class Subject:
 
         Memory that it gets holds no results of an earlier run, so that reading what was never written shows.
         """
-        spoil(self.sizes)
+        for device in generators.devices_of(self.inputs):
+            spoil(self.sizes, device)
         spoil_arenas()
         with self._unchanged():
             return self._run(call, one, None)
@@ -161,8 +163,8 @@ class Subject:
         for value, grad in zip(values, self.grads, strict=True):
             if grad:
                 value.requires_grad_()
-        before = torch.get_rng_state()
-        torch.set_rng_state(one.state)
+        before = generators.states()
+        generators.put_back(one.states)
         given = list(values)
         try:
             with self._swapped(own), warnings.catch_warnings():
@@ -178,7 +180,7 @@ class Subject:
                     names.append(name)
                     gave.append(kept(value))
         finally:
-            torch.set_rng_state(before)
+            generators.put_back(before)
         return Seen(tuple(names), tuple(gave))
 
     def _gradients(self, results: Sequence[Any], values: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -307,10 +309,10 @@ def kept(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-def spoil(sizes: Collection[int]) -> None:
+def spoil(sizes: Collection[int], device: torch.device) -> None:
     """Fill free memory with NaN: the blocks of such sizes (bytes) that the allocator hands out next are some of those freed last."""
     with _disable_current_modes():
-        blocks = [torch.full((n,), 255, dtype=torch.uint8) for n in sizes if 0 < n <= MOST_SPOILT for _ in range(SPOILT)]
+        blocks = [torch.full((n,), 255, dtype=torch.uint8, device=device) for n in sizes if 0 < n <= MOST_SPOILT for _ in range(SPOILT)]
     blocks.clear()
 
 
@@ -323,10 +325,6 @@ def _bytes(value: Any) -> int:
 
 def _needs(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
-
-
-def _state_of(seed: int) -> torch.Tensor:
-    return torch.Generator().manual_seed(seed).get_state()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from dynamo.ops.facts import Facts, facts_of
-from minifier.compare import rows
+from minifier.compare import generators, rows
 
 OpOverload = torch._ops.OpOverload
 _WIDER = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
@@ -43,9 +43,9 @@ def widened(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class State:
-    """Of the generator, before an operator that draws and computes at once."""
+    """Of the generators, before an operator that draws and computes at once."""
 
-    state: torch.Tensor
+    states: generators.States
 
 
 @dataclass
@@ -73,11 +73,11 @@ class Recorded(EagerMode):
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if not isinstance(op, OpOverload) or not facts_of(op).random:
             return op(*args, **(kwargs or {}))
-        before = torch.get_rng_state()
+        before = generators.states()
         result = op(*args, **(kwargs or {}))
         base = facts_of(op).base
         if base.startswith(rows.COMPUTES):
-            drawn: Any = NOTHING if torch.equal(before, torch.get_rng_state()) else State(before)
+            drawn: Any = NOTHING if generators.are_equal(before, generators.states()) else State(before)
         else:
             drawn = tree_map(_kept, result[1] if base == rows.DROPOUT else result)
         self.draws.values.append(drawn)
@@ -164,7 +164,7 @@ class Noisy(_Replaying):
         facts = facts_of(op)
         drawn = self.next_drawn(op)
         if isinstance(drawn, State):
-            torch.set_rng_state(drawn.state)
+            generators.put_back(drawn.states)
         elif drawn is not None:
             return self.drawn(op, drawn, args, kwargs)
         scale = 0.0 if facts.views or facts.shares else rows.roundings(facts.base, args)

@@ -184,3 +184,26 @@ def leaves_daemon() -> bool:
 
 def wrong_value() -> Outcome:
     return Outcome(Verdict.INTERESTING, Signature(Kind.ACCURACY, accuracy="value"))
+
+
+LOST: list[str] = []
+
+
+def uses_device() -> bool:
+    """As every call of CUDA in a process whose context is gone."""
+    if LOST:
+        _say_lost()
+    return False
+
+
+def loses_device() -> Outcome:
+    LOST.append("CUDA error: an illegal memory access was encountered")
+    try:
+        uses_device()
+    except RuntimeError as e:
+        return Outcome(Verdict.INTERESTING, failure(e, "run"))
+    return Outcome(Verdict.BORING)
+
+
+def _say_lost() -> None:
+    raise RuntimeError(LOST[0])

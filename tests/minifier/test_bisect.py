@@ -14,6 +14,7 @@ from dynamo.backends.registry import lookup_backend
 from dynamo.faults import planted
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.checking import check
+from minifier.bisect.elsewhere import moved
 from minifier.bisect.report import Report, as_text, from_json
 from minifier.compare.modes import Exact, Noisy, Recorded
 from minifier.compare.verdict import Kind
@@ -41,6 +42,20 @@ def captured(fn: Callable[..., Any], *inputs: Any) -> tuple[Any, list[Any]]:
     dynamo.reset()
     dynamo.compile(fn, backend=take, fullgraph=True)(*inputs)
     return taken[0]
+
+
+def test_a_graph_is_moved_with_all_that_it_holds() -> None:
+    layer = torch.nn.Linear(4, 4)
+
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return layer(x) + torch.ones(4, device="cpu"), x.cpu() + torch.zeros_like(x, device=x.device)
+
+    gm, inputs = captured(fn, torch.randn(2, 4, requires_grad=True))
+    module, given = moved(gm, inputs, "meta")
+    assert all(r.device.type == "meta" for r in module(*given))
+    assert given[0].requires_grad and all(p.requires_grad for p in module.parameters())
+    assert [p.shape for p in module.parameters()] == [p.shape for p in gm.parameters()]
+    assert all(p.device.type == "cpu" for p in gm.parameters()) and inputs[0].device.type == "cpu"
 
 
 def bisected(fault: str, fn: Callable[..., Any], *inputs: Any) -> Report:

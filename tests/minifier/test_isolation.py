@@ -124,6 +124,18 @@ def test_no_fork_after_use_of_a_gpu(tmp_path: Path) -> None:
     made.close()
 
 
+def test_a_lost_device_costs_one_process(tmp_path: Path) -> None:
+    made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:touch_gpu",)), tmp_path / "work")
+
+    lost = ask(made, "loses_device")
+    assert (lost.verdict, lost.signature and lost.signature.message) == (
+        Verdict.INTERESTING,
+        "CUDA error: an illegal memory access was encountered",
+    )
+    assert ask(made, "uses_device").verdict is Verdict.BORING
+    made.close()
+
+
 def test_no_files_outside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     made = LocalTransport(SPEC, tmp_path / "work")

@@ -13,6 +13,10 @@ from tui.exits import Exit
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
 Graph = Annotated[str, typer.Option(help="Check this graph only, by the id that `explain` shows, for example 0/0.", show_default=False)]
+Device = Annotated[
+    str,
+    typer.Option(help="Check graphs on this device (cpu, cuda), not the script's: is the fault that device's alone?", show_default=False),
+]
 
 _EXITS = {"within rounding": Exit.OK, "not reproduced": Exit.NOT_REPRODUCED, "flaky": Exit.FLAKY}
 
@@ -23,6 +27,7 @@ def bisect(
     backend: options.Backend = "",
     draws: Draws = 3,
     graph: Graph = "",
+    device: Device = "",
     as_json: options.AsJson = False,
 ) -> int:
     """Hold every graph of SCRIPT to eager and float64, and follow the first that is wrong to its stage, node and decision.
@@ -33,7 +38,7 @@ def bisect(
 
     check_script(script)
     try:
-        found = front.bisect(front.Wish(script, tuple(args or ()), backend, draws, graph), say)
+        found = front.bisect(front.Wish(script, tuple(args or ()), backend, draws, graph, device), say)
     except front.ScriptFailed as e:
         raise CliError("CL018", f"{script}: {e}") from e
     for problem in found.problems:
