@@ -214,8 +214,11 @@ def _vector_norm(ctx: Context, x: Tensor, p: float = 2, dim: Dims = None, keepdi
     kinds: dict[float, str] = {math.inf: "max", -math.inf: "min"}
     out = ctx.meta.dtype
     wide = accumulate_type(out)
+    dims = normal_dims(dim, x.ndim)
+    if p and all(x.shape[d] == 1 for d in dims):
+        p = 1  # of one element, whose square might not be finite
     pre, post = norm_steps(float(p))
-    return ctx.reduce(kinds.get(p, "sum"), x, normal_dims(dim, x.ndim), keepdim, out, wide, pre=pre, post=post)
+    return ctx.reduce(kinds.get(p, "sum"), x, dims, keepdim, out, wide, pre=pre, post=post)
 
 
 @lowers("_softmax", "decomposed")

@@ -165,3 +165,9 @@ def test_an_index_out_of_range_raises_as_in_eager(name):
 def test_negative_indices_count_from_the_end():
     x, i = torch.randn(5, 4), torch.tensor([-1, 2, -5])
     check_graph(lambda x, i: (x[i], x.take(i), x.index_fill(0, i, 2.0), x.index_put((i,), x[:3])), x, i)
+
+
+@pytest.mark.parametrize("p", [2.0, 3.0, 0.5, 0.0, -1.0])
+def test_the_norm_of_one_element_is_its_absolute_value(p):
+    x = torch.tensor([[1e30, -3.0, 0.0]])
+    check_graph(lambda x: (torch.linalg.vector_norm(x, p, [0]), torch.linalg.vector_norm(x[:, :1], p)), x)
