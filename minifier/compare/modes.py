@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -150,11 +151,13 @@ class Noisy(_Replaying):
     """Rounds every operation differently: results are off by up to `amplitude` roundings of their dtype, at random.
 
     Operators that round nothing (copies, comparisons, `relu`) stay exact. Sums get the noise that adding in any order could have.
+    Element-wise operators on NaN and infinities are computed by ATen's loop of vectors or by that of single elements, as the seed says.
     """
 
     def __init__(self, draws: Draws, seed: int, amplitude: float = 1.0) -> None:
         super().__init__(draws)
         self.amplitude = amplitude
+        self.by_vectors = seed % 2 == 0
         self.generator = torch.Generator().manual_seed(seed)
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -168,6 +171,8 @@ class Noisy(_Replaying):
         elif drawn is not None:
             return self.drawn(op, drawn, args, kwargs)
         scale = 0.0 if facts.views or facts.shares else rows.roundings(facts.base, args)
+        if (facts.pointwise or facts.base in rows.ELEMENT_WISE) and not facts.writes:
+            op = partial(_by_a_loop, op, self.by_vectors)
         if not scale:
             return op(*args, **kwargs)
         statistics = _statistics(facts, args)
@@ -205,6 +210,36 @@ class Noisy(_Replaying):
                 finite &= wide != exact
             value.copy_(torch.where(finite, wide * noise, wide))
         return value
+
+
+def _by_a_loop(op: OpOverload, by_vectors: bool, *args: Any, **kwargs: Any) -> Any:
+    """The result; with NaN or infinities among the operands its values are those of one of ATen's two loops, which may differ.
+
+    Which one ATen takes depends on sizes and strides: many elements in a row that of vectors, every second one that of single elements.
+    """
+    result = op(*args, **kwargs)
+    operands = [a for a in args if isinstance(a, torch.Tensor)]
+    if not isinstance(result, torch.Tensor) or not result.numel() or result.numel() > _MOST or not all(map(_is_plain, (result, *operands))):
+        return result
+    if all(bool(torch.isfinite(a).all()) for a in operands):
+        return result
+    with torch.no_grad():
+        given = [_repeated(a.expand(result.shape), by_vectors) if isinstance(a, torch.Tensor) else a for a in args]
+        return result.copy_(op(*given, **kwargs).select(0 if by_vectors else -1, 0))
+
+
+_ROWS = 256  # more elements than a vector loop leaves to the loop of single ones, whatever the dtype
+_MOST = 4096
+
+
+def _repeated(value: torch.Tensor, by_vectors: bool) -> torch.Tensor:
+    if by_vectors:
+        return torch.stack([value] * _ROWS)
+    return torch.stack([value, value], -1)[..., :1]
+
+
+def _is_plain(value: torch.Tensor) -> bool:
+    return value.is_floating_point() and value.device.type == "cpu" and value.layout is torch.strided and not _overlaps(value)
 
 
 def _may_be_exact(base: str, args: Sequence[Any]) -> bool:

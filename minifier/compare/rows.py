@@ -44,6 +44,11 @@ FUNCTIONS = words(
 SINGLE = words("add sub rsub mul div sqrt floor_divide true_divide square leaky_relu leaky_relu_backward hardsigmoid hardtanh_backward")
 
 
+# Element-wise operators that torch does not tag as such.
+ELEMENT_WISE = words(
+    "elu_backward hardswish_backward leaky_relu_backward softplus_backward hardtanh_backward hardsigmoid_backward mish_backward"
+)
+
 # Of the exact ones, those that sum where a flag or a word says so.
 SUMS_IF_TOLD = words("index_put _unsafe_index_put _index_put_impl put scatter")
 SUMMING = ("add", "multiply")

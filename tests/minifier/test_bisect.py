@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.checking import check
 from minifier.bisect.elsewhere import moved
 from minifier.bisect.report import Report, as_text, from_json
-from minifier.compare.modes import Exact, Noisy, Recorded
+from minifier.compare.modes import Draws, Exact, Noisy, Recorded
 from minifier.compare.verdict import Kind
 from tests.minifier.labelled.asking import Answer, ask, cases, score
 
@@ -197,6 +198,16 @@ def test_noise_has_the_size_of_rounding() -> None:
 
     relative = ((noisy - eager) / eager).abs().max()
     assert 0 < relative < 10 * torch.finfo(torch.float32).eps
+
+
+def test_noise_takes_both_loops_of_an_element_wise_operator_on_nan() -> None:
+    x, grad = torch.full((3,), math.nan), torch.ones(3)
+    found = []
+    for seed in (0, 1):
+        with Noisy(Draws(), seed):
+            found.append(torch.ops.aten.elu_backward(grad, 1.0, 1.0, 1.0, False, x))
+
+    assert [bool(f.isnan().all()) for f in found] == [True, False]
 
 
 def test_verdicts_have_the_kind_of_the_difference() -> None:
