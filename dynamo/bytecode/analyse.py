@@ -21,6 +21,9 @@ TERMINAL: Final = RETURNS | RAISES | {"INTERPRETER_EXIT"}
 JUMPS: Final = frozenset({"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"})
 CALLS: Final = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 
+# Jumps that take an exact bool where TO_BOOL is an instruction of its own.
+_TAKES_BOOL: Final = frozenset({"POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"})
+
 # One logical step of several instructions: the evaluation loop carries state from one to the next outside the frame.
 CALL_GROUP: Final = frozenset({"KW_NAMES", "PRECALL", "CALL"})
 
@@ -46,7 +49,9 @@ def successors(program: Program, index: int) -> tuple[int, ...]:
 
 
 def step_range(program: Program, index: int) -> tuple[int, int]:
-    """First and last instruction of the logical step that `index` belongs to: on 3.11 KW_NAMES, PRECALL, CALL can't be parted."""
+    """First and last instruction of the logical step that `index` belongs to: on 3.11 KW_NAMES, PRECALL, CALL can't be parted, from 3.13
+    on a truth test and the jump that it decides are one step, as the jump alone is before: each side goes on by itself, and no guard tells
+    them apart."""
     instrs = program.instrs
     first = last = index
     if instrs[index].op in CALL_GROUP:
@@ -54,13 +59,16 @@ def step_range(program: Program, index: int) -> tuple[int, int]:
             first -= 1
         while instrs[last].op != "CALL":
             last += 1
+    elif (instrs[index].op == "TO_BOOL" or instrs[index].to_bool) and instrs[index + 1].op in _TAKES_BOOL:
+        last = index + 1
     return first, last
 
 
 def step_instrs(program: Program, first: int, last: int, tested: bool) -> tuple[Instr, ...]:
     """The instructions of a step. With `tested`, what is left of a comparison whose result is on the stack but not yet tested: a capture
     can hold the comparison of two tensors, but not the test of its result."""
-    return (truth_test(program.instrs[first]),) if tested else program.instrs[first : last + 1]
+    steps = program.instrs[first : last + 1]
+    return (truth_test(steps[0]), *steps[1:]) if tested else steps
 
 
 # -- stack depth -----------------------------------------------------------------------------------------------------------------
