@@ -371,3 +371,65 @@ def refused_parameters(compile):
             except (ValueError, RuntimeError, TypeError, NotImplementedError, AttributeError, IndexError) as e:
                 out.append((type(e).__name__, str(e)))
     return out
+
+
+@program("", "helpers that return the truth of a tensor, of which a caller's other side raises")
+def returned_truths(compile):
+    def all_of(x, error_message=""):
+        return bool((x > 0).all())
+
+    class Checked(nn.Module):
+        def is_finite(self, x):
+            return bool(torch.isfinite(x).all())
+
+        def forward(self, x):
+            if not self.is_finite(x):
+                raise ValueError(f"not finite: {x}")
+            return x + 1
+
+    def f(x):
+        if not all_of(x, error_message="positive"):
+            raise ValueError(f"bad {x}")
+        if bool((x > 100).any()):
+            raise KeyError("large")
+        return x * 2
+
+    out = []
+    for fn in (compile(f, fullgraph=True), compile(Checked(), fullgraph=True)):
+        for x in (torch.ones(3), -torch.ones(3), torch.full((3,), 200.0), torch.full((3,), torch.inf)):
+            try:
+                out.append(fn(x))
+            except (ValueError, KeyError) as e:
+                out.append((type(e), str(e)))
+    return out
+
+
+@program("", "truths of tensors that are returned through something else than a call, or to no branch")
+def kept_truths(compile):
+    def positive(t):
+        return bool(t.sum() > 0)
+
+    class Has:
+        def __init__(self, x):
+            self.x = x
+
+        def __contains__(self, v):
+            return bool((self.x == v).any())
+
+    def f(x):
+        if v not in Has(x):
+            raise KeyError(v)
+        if not max([x, -x], key=positive).sum() > 0:
+            raise ValueError("no positive sum")
+        flag = positive(x)
+        return x + 1 if flag else x - 1, flag, [t for t in (x, -x) if positive(t)]
+
+    out = []
+    v = 1.0
+    g = compile(f)
+    for x in (torch.ones(3), -torch.ones(3), torch.tensor([1.0, -2.0])):
+        try:
+            out.append(g(x))
+        except (ValueError, KeyError) as e:
+            out.append((type(e), str(e)))
+    return out

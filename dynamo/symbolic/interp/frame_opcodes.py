@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.bytecode import facts
 from dynamo.symbolic.attempt.frame import Frame
+from dynamo.symbolic.interp import refusals
 from dynamo.symbolic.interp.foresight import certain_break
 from dynamo.symbolic.interp.generators import discard, not_stop_iteration
 from dynamo.symbolic.interp.loop import OPS, Return, StopHere, Yield, is_root, op
@@ -63,6 +64,10 @@ def _finish_call(tx: Tracer, f: Frame, nargs: int, names: tuple[Any, ...]) -> No
     fn, self_ = _callee(first, second)
     if self_ is not None:
         args.insert(0, self_)
+    f.calling = fn
+    if not names and isinstance(fn, ClassValue) and fn.obj is bool and len(args) == 1:
+        f.push(truth(refusals.decide_result(tx, args[0])))
+        return
     split = len(args) - len(names)
     f.push(call(tx, fn, args[:split], dict(zip(names, args[split:], strict=True))))
 

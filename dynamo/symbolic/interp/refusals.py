@@ -14,7 +14,7 @@ import torch
 from dynamo.bytecode.analyse import flow
 from dynamo.graph.rescue import TAKES_OTHER_SIDE, can_start_over
 from dynamo.symbolic.protocols import operators
-from dynamo.symbolic.values.kinds import Const, TensorValue, Value
+from dynamo.symbolic.values.kinds import Const, MethodValue, TensorValue, Value
 
 if TYPE_CHECKING:
     from dynamo.bytecode.decode import Instr
@@ -34,6 +34,21 @@ def decide(tx: Tracer, f: Frame, v: Value, jump: int) -> bool:
             tx.call_function(torch._assert_async, [cond, Const(TAKES_OTHER_SIDE)], {})
             tx.assumed = True
             return assumed
+    return operators.truth(tx, v)
+
+
+def decide_result(tx: Tracer, v: Value) -> bool:
+    """`bool(v)`, called by the innermost frame: the branch may stand right behind it, or behind the call of a function that returns it."""
+    for f in reversed(tx.frames):
+        code, after = f.program.normal, f.current + 1
+        if code[after].op != "RETURN_VALUE":
+            return decide(tx, f, v, after + (code[after].op == "TO_BOOL"))
+        caller = f.parent
+        callee = caller.calling if caller is not None else None
+        while isinstance(callee, MethodValue):
+            callee = callee.fn
+        if callee is not f.fn or caller.instr.op not in ("CALL", "CALL_KW"):
+            break
     return operators.truth(tx, v)
 
 
