@@ -502,7 +502,9 @@ class Tracer(FakeMode):
         fake = fake_mode.run(self, func, (real,), {})
         if type(real) is FakeTensor:
             return self._adopt(self.emit(aten.clone.default, real), fake)
-        if real.numel() == 1 and not real.is_complex():
+        if real.is_meta:  # under a default device of that kind, from torch 2.15 on
+            node = self.emit(aten.empty_strided.default, list(real.shape), list(real.stride()), dtype=real.dtype, device=real.device)
+        elif real.numel() == 1 and not real.is_complex():
             node = self.emit(aten.full.default, list(real.shape), real.item(), dtype=real.dtype, device=real.device, pin_memory=False)
         else:
             name = f"_tensor_constant{self._count('constant')}"
