@@ -14,7 +14,8 @@ def _raised(fn, *args):
     try:
         return fn(*args)
     except Exception as e:  # noqa: BLE001  # the program compares what is raised
-        return type(e), re.sub(r"\d+(_def\w+|\.default)", "", str(e).splitlines()[0]) if str(e) else ""  # numbers make names of operators unique
+        line = str(e).partition("\n")[0]
+        return type(e), re.sub(r"\d+(_def\w+|\.default)", "", line)  # numbers make names of operators unique
 
 
 _defined = set()

@@ -44,10 +44,12 @@ def decide_result(tx: Tracer, v: Value) -> bool:
         if code[after].op != "RETURN_VALUE":
             return decide(tx, f, v, after + (code[after].op == "TO_BOOL"))
         caller = f.parent
-        callee = caller.calling if caller is not None else None
+        if caller is None or caller.instr.op not in ("CALL", "CALL_KW"):
+            break
+        callee = caller.calling
         while isinstance(callee, MethodValue):
             callee = callee.fn
-        if callee is not f.fn or caller.instr.op not in ("CALL", "CALL_KW"):
+        if callee is not f.fn:
             break
     return operators.truth(tx, v)
 
