@@ -148,12 +148,17 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
 def _record(wish: Wish, level: str) -> tuple[Ended, list[Recorded]]:
     place = wish.folder / f"recorded-{level}"
     shutil.rmtree(place, ignore_errors=True)
-    return recorded_run(place, wish.script, wish.args, wish.engine, level, wish.backend, wish.plan.seconds)
+    return recorded_run(place, wish.script, wish.args, wish.engine, level, wish.backend, _patience(wish))
+
+
+def _patience(wish: Wish) -> float:
+    """Seconds that one run of the script may take; one that takes longer counts as a failure, as it may never end."""
+    return max((wish.plan.limits or Limits()).timeout, wish.plan.seconds or 0.0)
 
 
 def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report | None:
     """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
-    eager = run_in_eager(wish.script, wish.args, wish.engine, wish.plan.seconds)
+    eager = run_in_eager(wish.script, wish.args, wish.engine, _patience(wish))
     if eager.code:
         if graphs:
             return None
@@ -216,12 +221,12 @@ def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write
 
 def _script_failure(wish: Wish, tell: Tell, listener: Listener) -> Report | None:
     """No graph fails alone; the script as a whole may. None: it doesn't."""
-    ended = run_compiled(wish.script, wish.args, wish.engine, wish.backend, wish.plan.seconds)
-    if ended.code == 0 or run_in_eager(wish.script, wish.args, wish.engine, wish.plan.seconds).code:
+    ended = run_compiled(wish.script, wish.args, wish.engine, wish.backend, _patience(wish))
+    if ended.code == 0 or run_in_eager(wish.script, wish.args, wish.engine, _patience(wish)).code:
         return None
     tell(f"no graph fails alone, but the compiled script ends with {ended.code}")
     for stage, backend in SHORTER:
-        if run_compiled(wish.script, wish.args, wish.engine, backend, wish.plan.seconds).code == ended.code:
+        if run_compiled(wish.script, wish.args, wish.engine, backend, _patience(wish)).code == ended.code:
             report = _reduced_script(wish, stage, backend, tell, listener)
             if report.status != NOT_REPRODUCED:
                 return report

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +13,7 @@ from pathlib import Path
 
 from minifier.doors import is_door
 from minifier.engine import Kind, Signature
-from minifier.isolation.linux import below
+from minifier.isolation.linux import end
 
 SHOWN, WORKS, OTHERWISE = 1, 0, 4  # exit codes of a repro
 RUNS = 3
@@ -88,13 +86,7 @@ def once(path: Path, signature: Signature, bounds: Bounds) -> tuple[bool, str]:
         except subprocess.TimeoutExpired:
             return signature.kind is Kind.TIMEOUT, f"still running after {bounds.seconds:g} s"
         finally:
-            apart = below(process.pid)  # some may have left its group
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            for pid in apart:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            process.wait()
+            end(process)
         said.seek(max(0, said.tell() - 20_000))
         text = said.read().decode(errors="replace").strip()
     last = text.splitlines()[-1][:200] if text else ""

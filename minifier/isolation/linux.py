@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -39,6 +40,17 @@ def below(top: int) -> list[int]:
     for pid in found:
         found += [child for child, parent in parent_of.items() if parent == pid]
     return found[1:]
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads its group, the group, and what left that but is still below the process; reap it."""
+    apart = below(process.pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for pid in apart:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
 
 
 def resident(pids: list[int]) -> int:

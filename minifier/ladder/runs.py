@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from minifier.isolation.linux import end
 from minifier.record import END
 from minifier.recordings import Recorded, recorded
 from minifier.verify import environment
@@ -37,7 +39,7 @@ class Ended:
 
 
 def recorded_run(
-    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float | None = None
+    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float
 ) -> tuple[Ended, list[Recorded]]:
     """Run the script with its graphs in eager; how that ended and the graphs. Raises GraphError."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,16 +48,16 @@ def recorded_run(
     ended = _run([sys.executable, "-m", "minifier.record", str(folder), engine, after, backend, script, *args], seconds)
     with contextlib.suppress(OSError, ValueError):
         told = json.loads((folder / END).read_text())
-        ended = Ended(ended.code, ended.said, told["error"], tuple(told["internal_errors"]), ended.timed_out)
+        ended = Ended(ended.code, ended.said, ended.error or told["error"], tuple(told["internal_errors"]), ended.timed_out)
     return ended, recorded(folder)
 
 
-def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float | None = None) -> Ended:
+def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float) -> Ended:
     """Run the script with every compiler switched off."""
     return _run(_whole(script, args, engine, ""), seconds, {"TORCHDYNAMO_DISABLE": "1", "DYNAMO_DISABLE": "1"})
 
 
-def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float | None = None) -> Ended:
+def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float) -> Ended:
     """Run the script as it is, with failures of the compiler's own raised."""
     return _run(_whole(script, args, engine, backend), seconds)
 
@@ -64,20 +66,24 @@ def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> lis
     return [sys.executable, "-m", "minifier.scripts.whole", engine, backend, script, *args]
 
 
-def _run(command: list[str], seconds: float | None, more: dict[str, str] | None = None) -> Ended:
-    pipe = subprocess.PIPE
-    try:
-        done = subprocess.run(
+def _run(command: list[str], seconds: float, more: dict[str, str] | None = None) -> Ended:
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=pipe,
+            stdout=said,
             stderr=subprocess.STDOUT,
             env={**environment(), **(more or {})},
-            timeout=seconds,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired as e:
-        return Ended(1, _end_of(e.stdout or b""), timed_out=True)
-    return Ended(done.returncode, _end_of(done.stdout))
+        try:
+            code, error = process.wait(seconds), ""
+        except subprocess.TimeoutExpired:
+            code, error = 1, f"it does not end within {seconds:g} s"
+        finally:
+            end(process)
+        said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * KEPT))
+        return Ended(code, _end_of(said.read()), error, timed_out=bool(error))
 
 
 def _end_of(said: bytes) -> str:

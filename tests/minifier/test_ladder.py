@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dynamo import faults
 from minifier.engine import FunctionTransport, Outcome, Verdict
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import Graph
-from minifier.ladder import Found, Ladder
+from minifier.ladder import Found, Ladder, run_in_eager
 from minifier.ladder.probe import answer
 from minifier.recordings import Recorded
 from minifier.state import State
@@ -143,3 +144,13 @@ def test_graphs_are_tried_again_where_none_fails(tmp_path: Path) -> None:
     assert found is not None
     assert found.stage == "codegen"
     assert len(ladder.asked) == len(set(ladder.asked))
+
+
+def test_a_script_that_does_not_end_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint(child.pid, flush=True)\nchild.wait()\n")
+    ended = run_in_eager(str(script), (), "dynamo", 8.0)
+
+    assert (ended.timed_out, ended.error) == (True, "it does not end within 8 s")
+    with contextlib.suppress(FileNotFoundError):  # a process that was ended stays until its new parent looks
+        assert Path("/proc", ended.said.splitlines()[-1], "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
