@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -14,21 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from dynamo.trace.record import is_record
-from tui.commands.bisect import bisect
-from tui.commands.cache import cache
-from tui.commands.corpus import corpus
-from tui.commands.doctor import doctor
-from tui.commands.explain import explain
-from tui.commands.fuzz import fuzz
-from tui.commands.minify import minify
-from tui.commands.profile import profile
-from tui.commands.replay import record, replay
-from tui.commands.run import run
-from tui.commands.trace import export, trace
-from tui.commands.verify import verify
-from tui.commands.view import tui
-from tui.commands.views import COMMANDS as VIEW_COMMANDS
-from tui.commands.views import compare
+from tui.commands.unread import UNREAD
 from tui.console import PROGRAM, put, say
 from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
@@ -37,43 +24,52 @@ from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
 
 @dataclass(frozen=True)
 class Command:
-    """One row of `dynamo-debug --help`. The docstring of `run` is its help text, its parameters are its options."""
+    """One row of `dynamo-debug --help`: the function of that name in `tui/commands/MODULE.py`, a module of the same name by default.
+
+    Its docstring is its help text, its parameters are its options. A command loads its own module alone: what each costs before it
+    begins is part of what `explain` adds to a run.
+    """
 
     name: str
-    run: Callable[..., int]
     context: dict[str, Any] = field(default_factory=dict)
+    module: str = ""
+
+    @property
+    def run(self) -> Callable[..., int]:
+        found: Callable[..., int] = getattr(importlib.import_module(f"tui.commands.{self.module or self.name}"), self.name)
+        return found
 
 
 COMMANDS = (
-    Command("explain", explain, SCRIPT_LAST),
-    *(Command(name, run, SCRIPT_LAST) for name, run in VIEW_COMMANDS.items()),
-    Command("compare", compare),
-    Command("trace", trace, SCRIPT_LAST),
-    Command("tui", tui, SCRIPT_LAST),
-    Command("minify", minify, SCRIPT_CONTEXT),
-    Command("bisect", bisect, SCRIPT_CONTEXT),
-    Command("fuzz", fuzz),
-    Command("profile", profile, SCRIPT_CONTEXT),
-    Command("run", run),
-    Command("record", record, SCRIPT_CONTEXT),
-    Command("replay", replay),
-    Command("export", export),
-    Command("cache", cache),
-    Command("corpus", corpus),
-    Command("doctor", doctor),
-    Command("verify", verify),
+    Command("explain", SCRIPT_LAST),
+    *(Command(name, SCRIPT_LAST, "views") for name in UNREAD),
+    Command("compare", module="views"),
+    Command("trace", SCRIPT_LAST),
+    Command("tui", SCRIPT_LAST, "view"),
+    Command("minify", SCRIPT_CONTEXT),
+    Command("bisect", SCRIPT_CONTEXT),
+    Command("fuzz"),
+    Command("profile", SCRIPT_CONTEXT),
+    Command("run"),
+    Command("record", SCRIPT_CONTEXT, "replay"),
+    Command("replay"),
+    Command("export", module="trace"),
+    Command("cache"),
+    Command("corpus"),
+    Command("doctor"),
+    Command("verify"),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Always ends with SystemExit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    build()(args=_arranged(_with_code_value(arguments)), prog_name=PROGRAM)
+    build(arguments[0] if arguments else "")(args=_arranged(_with_code_value(arguments)), prog_name=PROGRAM)
     sys.exit(Exit.OK)
 
 
-def build() -> typer.Typer:
-    """The Typer application, one command per row of COMMANDS."""
+def build(asked: str = "") -> typer.Typer:
+    """The Typer application: the command that is asked for, or where none has that name one per row of COMMANDS."""
     app = typer.Typer(
         no_args_is_help=True,
         add_completion=True,
@@ -83,9 +79,10 @@ def build() -> typer.Typer:
         epilog=EXIT_HELP,
     )
     app.callback()(_options)
-    for command in COMMANDS:
-        text, line = _help(command.run), _line(command.run)
-        app.command(command.name, help=text, short_help=line, context_settings=command.context, epilog=EXIT_HELP)(_ending(command.run))
+    for command in [c for c in COMMANDS if c.name == asked] or COMMANDS:
+        run = command.run
+        text, line = _help(run), _line(run)
+        app.command(command.name, help=text, short_help=line, context_settings=command.context, epilog=EXIT_HELP)(_ending(run))
     return app
 
 

@@ -1,84 +1,127 @@
 """What `explain` costs beside the plain run, under our engine and under torch's own.
 
-    python -m tests.benchmarks.explaining [--rounds 5] [SCRIPT ...]
+    python -m tests.benchmarks.explaining [--rounds 5] [--jobs 1] [NAME ...]
 
-Every script is run in four ways, one after the other, `--rounds` times, each in a process of its own and with an empty cache: plain with
-`torch.compile` served by this compiler and no record, under `explain`, plain under torch's own compiler, under `explain --engine torch`.
-Prints medians of CPU seconds (user and system, of all processes of a way), which a busy machine changes little, and ratios. Exits with 1
-when `explain` takes more than 1.3 of the plain run under our engine, or longer than the plain run under torch's.
+Every script (those of `tests/scripts` that end by themselves and `repro_corpus/examples`, or those named) is run in four ways, one after
+the other, `--rounds` times, each in a process of its own and with an empty cache: plain with `torch.compile` served by this compiler and
+no record, under `explain`, plain under torch's own compiler, under `explain --engine torch`. Prints medians of CPU seconds (user and
+system, with all processes of a way), which a busy machine changes little, those on the clock in brackets, and ratios, as a Markdown table.
+Exits with 1 when `explain` takes more than 1.3 of the plain run under our engine, or longer than the plain run under torch's.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
+
+from tests.benchmarks.measuring import precompile
+from tests.scripts.script import COMMAND, FOLDER, ROOT, Script, scripts
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "repro_corpus" / "examples"
-SCRIPTS = ("graph_break", "module", "recompiles", "training")
-OURS = """
-import runpy, sys
-import torch, dynamo
-dynamo.install_as_torch_compile()
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-EXPLAIN = "from tui.main import main; main()"
+# Every process that the script starts begins with it.
+OURS = "from dynamo.peer.script_adapter import install_when_torch_loads\ninstall_when_torch_loads()\n"
+WAYS = ("plain", "explain", "torch plain", "torch explain")
 LIMIT = 1.3
 
 
-def ways(script: str) -> dict[str, list[str]]:
-    """What is compared, by name."""
-    return {
-        "plain": [sys.executable, "-c", OURS, script],
-        "explain": [sys.executable, "-c", EXPLAIN, "explain", script],
-        "torch plain": [sys.executable, script],
-        "torch explain": [sys.executable, "-c", EXPLAIN, "explain", "--engine", "torch", script],
-    }
+class Cost(NamedTuple):
+    """Seconds of CPU, and on the clock."""
+
+    cpu: float
+    clock: float
 
 
-def seconds(command: Sequence[str]) -> float:
-    """CPU seconds of a command and its children."""
+class Uncomparable(Exception):
+    """The script ends otherwise in this way. The text says how."""
+
+
+def examples() -> list[Script]:
+    return [Script(p.stem, (str(p),), 0, {}, "", "", (), (), False) for p in sorted(EXAMPLES.glob("*.py")) if p.stem != "__init__"]
+
+
+def command(way: str, script: Script) -> list[str]:
+    if way in ("plain", "torch plain"):
+        return [sys.executable, *script.arguments]
+    return [*COMMAND, "explain", *(("--engine", "torch") if way.startswith("torch") else ()), *script.arguments]
+
+
+def cost(way: str, script: Script) -> Cost:
+    """What one run of it costs, with its children. Uncomparable where the script does not end as it should."""
     with tempfile.TemporaryDirectory() as folder:
+        paths = [str(ROOT)]
+        if way == "plain":
+            (Path(folder) / "sitecustomize.py").write_text(OURS)
+            paths.insert(0, folder)
         caches = {"DYNAMO_CACHE_DIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
-        before = _spent()
-        subprocess.run(command, check=True, env={**os.environ, **caches}, stdin=subprocess.DEVNULL, capture_output=True)
-        return _spent() - before
+        env = {**os.environ, **caches, **script.env, "NO_COLOR": "1"}
+        if way != "torch plain":
+            env["PYTHONPATH"] = os.pathsep.join(paths)
+        given = (FOLDER / script.stdin).open("rb") if script.stdin else subprocess.DEVNULL
+        began = time.perf_counter()
+        with open(Path(folder) / "printed", "wb") as printed:
+            process = subprocess.Popen(command(way, script), cwd=FOLDER, env=env, stdin=given, stdout=printed, stderr=printed)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+        clock = time.perf_counter() - began
+    if code != script.exit:
+        raise Uncomparable(f"{script.name}: {way} ends with {code}, not {script.exit}")
+    return Cost(used.ru_utime + used.ru_stime, clock)
 
 
-def _spent() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def measure(script: str, rounds: int) -> dict[str, float]:
-    """Median seconds of every way; the ways take turns, so that a busy machine meets all of them."""
-    found: dict[str, list[float]] = {name: [] for name in ways(script)}
+def measure(script: Script, rounds: int) -> dict[str, Cost]:
+    """Medians of every way; the ways take turns, so that a busy machine meets all of them."""
+    found: dict[str, list[Cost]] = {way: [] for way in WAYS}
     for _ in range(rounds):
-        for name, command in ways(script).items():
-            found[name].append(seconds(command))
-    return {name: median(times) for name, times in found.items()}
+        for way, costs in found.items():
+            costs.append(cost(way, script))
+    return {way: Cost(median(c.cpu for c in costs), median(c.clock for c in costs)) for way, costs in found.items()}
+
+
+def row(name: str, costs: dict[str, Cost]) -> tuple[str, bool]:
+    """Its line of the table, and whether it is within the limits."""
+    cpu = {way: found.cpu for way, found in costs.items()}
+    ratio, beside = cpu["explain"] / cpu["plain"], cpu["explain"] / cpu["torch plain"]
+    cells = [f"{found.cpu:.2f} ({found.clock:.2f})" for found in costs.values()]
+    return f"| {name} | {' | '.join(cells)} | {ratio:.2f} | {beside:.2f} |", ratio <= LIMIT and beside <= 1.0
+
+
+def chosen(names: Sequence[str]) -> list[Script]:
+    known = {script.key: script for script in (*examples(), *scripts())}
+    return [known[name] for name in names] if names else list(known.values())
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scripts", nargs="*", metavar="SCRIPT")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
-    missed = False
-    for script in options.scripts or [str(EXAMPLES / f"{name}.py") for name in SCRIPTS]:
-        m = measure(script, options.rounds)
-        ratio, beside = m["explain"] / m["plain"], m["explain"] / m["torch plain"]
-        missed = missed or ratio > LIMIT or beside > 1.0
-        times = "  ".join(f"{name} {value:.2f} s" for name, value in m.items())
-        print(f"{Path(script).name:<16} {times}  explain/plain {ratio:.2f}  explain/torch plain {beside:.2f}", flush=True)
-    return int(missed)
+    precompile()
+    print(f"| script | {' | '.join(f'{way}, s' for way in WAYS)} | explain/plain | explain/torch plain |\n|{'---|' * (len(WAYS) + 3)}")
+    missed = []
+
+    def one(script: Script) -> None:
+        try:
+            line, met = row(script.key, measure(script, options.rounds))
+        except Uncomparable as e:
+            line, met = f"| {e} |", True
+        print(line, flush=True)
+        if not met:
+            missed.append(script.key)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(one, chosen(options.names)))
+    print(f"\nover the limits: {', '.join(missed) or 'none'}")
+    return int(bool(missed))
 
 
 if __name__ == "__main__":

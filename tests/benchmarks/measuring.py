@@ -13,8 +13,8 @@ from pathlib import Path
 
 
 def precompile() -> None:
-    """Write our modules' bytecode, as pip does for a package that it installs. The peer was installed; we run from a checkout."""
-    for package in ("dynamo", "inductor"):
+    """Write the bytecode of our modules, as pip does for a package that it installs. The peer was installed; we run from a checkout."""
+    for package in ("dynamo", "inductor", "minifier", "tui"):
         compileall.compile_dir(Path(__file__).parents[2] / package, quiet=1)
 
 

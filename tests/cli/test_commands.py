@@ -233,7 +233,14 @@ def test_help_and_version(tmp_path: Path) -> None:
 
 
 def test_command_line_starts_light() -> None:
-    code = "import sys; import tui.main; print([m for m in ('textual', 'graphviz', 'sympy', 'torch') if m in sys.modules])"
+    code = "import sys; from tui.main import build; build(); print({'textual', 'graphviz', 'sympy', 'torch'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[]\n"
+    assert done.stdout == "set()\n"
+
+
+def test_a_command_loads_what_it_needs() -> None:
+    code = "import sys; from tui.main import build; build('explain'); print({'minifier', 'tui.commands.trace'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

@@ -16,7 +16,8 @@ from dynamo.trace.record import LATER_NODES
 from tests.schemas import validate
 from tests.trace.sample import run_events, write_script
 from tests.views import runs
-from tui.commands.views import UNREAD, envelope
+from tui.commands.unread import UNREAD
+from tui.commands.views import envelope
 from tui.console import as_json
 from tui.views import compare
 from tui.views.table import VIEWS

@@ -8,7 +8,7 @@ import pytest
 
 from dynamo.trace import report
 from tests.trace.test_quick import sample_record
-from tui.commands import explain, trace, view, views
+from tui.commands import explain, trace, unread, view
 from tui.console import as_json
 from tui.runs import load_run
 from tui.views.page import Page
@@ -23,19 +23,19 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_views(name: str, record: Path) -> None:
-    shown, unread = VIEWS[name], views.UNREAD[name]
+    shown, left_out = VIEWS[name], unread.UNREAD[name]
     whole = load_run(record)
 
-    assert as_json(shown.data(load_run(record, unread), "")) == as_json(shown.data(whole, ""))
-    text = shown.data(load_run(record, (*unread, *views.UNREAD_BY_TEXT.get(name, ()))), "")
+    assert as_json(shown.data(load_run(record, left_out), "")) == as_json(shown.data(whole, ""))
+    text = shown.data(load_run(record, (*left_out, *unread.UNREAD_BY_TEXT.get(name, ()))), "")
     assert shown.lines(text, Page()) == shown.lines(shown.data(whole, ""), Page())
 
 
 def test_the_verdict(record: Path) -> None:
-    unread = explain.unread(explain.Shown("", "", False, (), False, False))
+    left_out = explain.unread(explain.Shown("", "", False, (), False, False))
 
-    assert "graph_captured.nodes" in unread
-    assert lines(verdict(load_run(record, unread)), Page()) == lines(verdict(load_run(record)), Page())
+    assert "graph_captured.nodes" in left_out
+    assert lines(verdict(load_run(record, left_out)), Page()) == lines(verdict(load_run(record)), Page())
 
 
 def test_the_tree(record: Path) -> None:

@@ -11,9 +11,10 @@ import typer
 from dynamo.surroundings.collector import paused
 from dynamo.trace import codec
 from dynamo.trace.model import Run
-from dynamo.trace.record import LATER_NODES, is_record
+from dynamo.trace.record import is_record
 from tui import options
 from tui.child import Request
+from tui.commands.unread import UNREAD, UNREAD_BY_COMPARE, UNREAD_BY_TEXT
 from tui.console import page, put_json, put_lines
 from tui.errors import CliError, check_graph
 from tui.exits import Exit
@@ -21,21 +22,6 @@ from tui.runs import Outcome, open_record, run_or_open
 from tui.views import compare as comparing
 from tui.views.page import Page
 from tui.views.table import VIEWS, View
-
-# What a view never reads, by kind of event: large records open faster without.
-_TEXTS = ("code_generated",)
-UNREAD: dict[str, tuple[str, ...]] = {
-    "graphs": (*_TEXTS, "decided", "step_scheduled", "stage_timed"),
-    "guards": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed"),
-    "breaks": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed", "guard_installed"),
-    "recompiles": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "stage_timed", "guard_installed"),
-    "kernels": (LATER_NODES, "decided", "stage_timed", "guard_installed"),
-    "passes": (*_TEXTS, "step_scheduled", "stage_timed", "guard_installed"),
-    "timeline": (*_TEXTS, LATER_NODES, "decided", "step_scheduled", "guard_installed"),
-}
-# Nor what only the JSON of a view shows.
-UNREAD_BY_TEXT: dict[str, tuple[str, ...]] = {"graphs": (LATER_NODES,)}
-UNREAD_BY_COMPARE = (*_TEXTS, "decided")
 
 
 def command_of(view: View) -> Callable[..., int]:
@@ -74,7 +60,12 @@ def envelope(run: Run) -> dict[str, object]:
     return {"script": run.script, "engine": run.engine, "exit": run.exit, "problems": list(run.problems)}
 
 
-COMMANDS = {name: command_of(view) for name, view in VIEWS.items()}
+def __getattr__(name: str) -> Callable[..., int]:
+    """The command of the view of that name."""
+    if name in VIEWS:
+        return command_of(VIEWS[name])
+    raise AttributeError(name)
+
 
 A = Annotated[Path, typer.Argument(metavar="A", help="Folder of a record.", show_default=False)]
 B = Annotated[Path, typer.Argument(metavar="B", help="Folder of the record to compare it with.", show_default=False)]
