@@ -311,7 +311,7 @@ def _handed_over(
     """Certify the repro, and say what was seen."""
     signature = result.signature or Signature(Kind.PREDICATE)
     limits = wish.plan.limits or Limits()
-    bounds = bounds_for(signature, limits.memory, limits.shortest * 6 if signature.kind is Kind.TIMEOUT else None)
+    bounds = bounds_for(signature, limits.memory, limits.shortest * 10 if signature.kind is Kind.TIMEOUT else None)
     seen = result.hits / result.runs if result.runs else 1.0
     draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, report.culprit)
     done = deliver(draft, wish.folder, wish.pytest)

@@ -72,6 +72,11 @@ class Case:
     text: str = field(default="", repr=False)
 
     @property
+    def waits(self) -> bool:
+        """Whether most of what is run of it waits for its end: it hangs."""
+        return self.expected.signature.get("kind") == "timeout"
+
+    @property
     def command(self) -> str:
         """What a person types to see the fault."""
         return " ".join([*(f"{key}='{value}'" for key, value in self.environment.items()), "python", str(self.script)])

@@ -33,7 +33,7 @@ def main() -> None:
         "backend": request["backend"],
         "accuracy": request["accuracy"],
         "folder": folder,
-        "plan": Plan(folder, limits=limits),
+        "plan": Plan(folder, request["jobs"], limits=limits),
         "engine": request["engine"],
     }
     known = {f.name for f in fields(Wish)}

@@ -55,7 +55,7 @@ class Limits:
     """Of one query. After calibration the timeout is `times` the median of the start, but at least `shortest` seconds."""
 
     timeout: float = 300.0
-    shortest: float = 5.0
+    shortest: float = 3.0
     times: float = 10.0
     memory: int | None = 8 << 30
 

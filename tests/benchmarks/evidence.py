@@ -77,20 +77,22 @@ class Cut(Exception):
     """Someone wants the summary now."""
 
 
-def corpus_tasks(part: str, engine: str, scratch: Path) -> Iterator[Task]:
-    def lines(case: Case) -> Iterator[Line]:
-        verdict = run_case(case, scratch / part / case.name, engine)
-        shutil.rmtree(scratch / part / case.name, ignore_errors=True)
-        yield {"name": case.name, **verdict.to_json()}
+def corpus_tasks(part: str, engine: str, scratch: Path, times: int = 1) -> Iterator[Task]:
+    """Those that fail now and then are run so many `times`."""
 
-    for case in sorted(load_all(engine=engine), key=_is_short):
-        waits = case.expected.signature.get("kind") == "timeout"
-        yield Task(part, case.name, lambda case=case: lines(case), int(not waits))  # type: ignore[misc]  # mypy has no type for a default that binds a loop variable
+    def lines(case: Case, name: str) -> Iterator[Line]:
+        verdict = run_case(case, scratch / part / name, engine)
+        shutil.rmtree(scratch / part / name, ignore_errors=True)
+        yield {**verdict.to_json(), "name": name}
+
+    cases = sorted(load_all(engine=engine), key=_is_short)
+    for case, name in [(c, c.name if not i else f"{c.name} {i + 1}") for c in cases for i in range(times if c.expected.flaky else 1)]:
+        yield Task(part, name, lambda case=case, name=name: lines(case, name), int(not case.waits))  # type: ignore[misc]  # mypy has no type for a default that binds a loop variable
 
 
 def _is_short(case: Case) -> int:
     """What takes longest comes first: what has to run out of time, scripts, failures that come and go."""
-    if case.expected.signature.get("kind") == "timeout":
+    if case.waits:
         return 0
     if case.expected.source_lines:
         return 1
@@ -121,10 +123,10 @@ def fuzz_tasks(seconds: float, scratch: Path) -> Iterator[Task]:
         yield Task("fuzz", fault, lambda number=number, fault=fault: lines(number, fault), 2)  # type: ignore[misc]  # mypy has no type for a default that binds a loop variable
 
 
-def tasks(parts: list[str], fuzz_seconds: float, scratch: Path) -> list[Task]:
+def tasks(parts: list[str], fuzz_seconds: float, times: int, scratch: Path) -> list[Task]:
     """All work, in the order in which it is begun."""
     made = {
-        "corpus": lambda: corpus_tasks("corpus", "dynamo", scratch),
+        "corpus": lambda: corpus_tasks("corpus", "dynamo", scratch, times),
         "bisector": bisector_tasks,
         "fuzz": lambda: fuzz_tasks(fuzz_seconds, scratch),
         "reported": lambda: corpus_tasks("reported", "torch", scratch),
@@ -220,6 +222,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, len(os.sched_getaffinity(0)) - 2))
     parser.add_argument("--seconds", type=float, default=480.0)
     parser.add_argument("--fuzz-seconds", type=float, default=200.0, help="of searching for one fault, on two cores")
+    parser.add_argument("--times", type=int, default=1, help="how often cases of the corpus are run that fail now and then")
     parser.add_argument("--parts", default=",".join(PARTS), help="in this order")
     parser.add_argument("--known", type=Path, help="lines of an earlier run")
     parser.add_argument("--only", default="", help="only tasks with this in their names")
@@ -238,7 +241,7 @@ def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="evidence-"))
     left = ["unknown: cut off"]
     try:
-        todo = [t for t in tasks(options.parts.split(","), options.fuzz_seconds, scratch) if options.only in t.name]
+        todo = [t for t in tasks(options.parts.split(","), options.fuzz_seconds, options.times, scratch) if options.only in t.name]
         todo = [t for t in todo if not evidence.has(t.part, t.name)]
         left = run_all(todo, evidence, options.jobs, began + options.seconds - LATEST)
     except Cut:
