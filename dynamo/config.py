@@ -109,6 +109,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("cache_limit", 512, "megabytes it may hold; what was used longest ago goes first", "DYNAMO_CACHE_LIMIT", _megabytes),
     Option("force_disable_caches", False, "use no cache, whatever `cache` says", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", _flag),
     Option("freezing", False, "trust that parameters never change where no gradient is needed", "DYNAMO_FREEZING", _flag),
+    Option("cudagraphs", False, "capture compiled graphs as CUDA graphs, whatever the mode", "TORCHINDUCTOR_CUDAGRAPHS", _flag),
     Option("keep_freed_memory", True, "let glibc keep 64 MB of freed memory; read at the first graph", "DYNAMO_KEEP_FREED_MEMORY", _flag),
     Option(
         "capture_scalar_outputs",
@@ -144,7 +145,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
 )
 
-ALIASES = {"cache_size_limit": "recompile_limit"}
+ALIASES = {"cache_size_limit": "recompile_limit", "triton.cudagraphs": "cudagraphs"}
 
 _BY_NAME = {o.name: o for o in OPTIONS}
 _set: dict[str, Any] = {}
@@ -208,7 +209,22 @@ def reset() -> None:
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
+    if any(alias.startswith(f"{name}.") for alias in ALIASES):
+        return _Group(name)
     return get(name)
+
+
+class _Group:
+    """Options that torch names in two parts: `config.triton.cudagraphs`."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_group"] = name
+
+    def __getattr__(self, name: str) -> Any:
+        return get(f"{self._group}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _set[_name(f"{self._group}.{name}")] = value
 
 
 class _Config(types.ModuleType):

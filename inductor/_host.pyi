@@ -98,5 +98,59 @@ def device_context(index: int, /) -> int:
 def load_kernel(image: bytes, name: str, shared: int, context: int, device: int, /) -> tuple[int, int, int, int]:
     """(function, registers, bytes of spills, most threads of a block) of a compiled kernel. Raises RuntimeError."""
 
-def launch_graph(executable: int, stream: int, context: int, /) -> None:
-    """Replay a captured graph. Raises RuntimeError."""
+# captured graphs (graphs.c)
+
+# A row of an input is (kind, address, buffer that is copied to, bytes, strides that callers may have others of, or None), one of a result
+# (tensor over its whole storage, the storage, bytes, elements, dtype number, whether it is copied out), one of an output (kind, number of
+# the result or input, sizes, strides, offset, what is returned in every call or True for the input itself). Kinds are those of
+# inductor/runtime/graphs.py.
+
+@final
+class Pool:
+    """Graphs that share memory. Its length: how many results they have."""
+
+    def __init__(self, device_type: int, device_index: int, context: int, stream_of: Callable[[int], int], unused: int, /) -> None: ...
+    def __len__(self) -> int: ...
+    def owns(self, storage: int, /) -> bool: ...
+
+@final
+class Recording:
+    """A captured graph."""
+
+    kept: tuple[bool, ...]
+    def __init__(
+        self,
+        pool: Pool,
+        keep: object,
+        executable: int,
+        replay: Callable[[], Any] | None,
+        copy: Callable[[list[Any], list[Any]], Any] | None,
+        inputs: tuple[tuple[Any, ...], ...],
+        results: tuple[tuple[Any, ...], ...],
+        outputs: tuple[tuple[Any, ...], ...],
+        /,
+    ) -> None: ...
+    def replay(self, inputs: list[Any], /) -> tuple[Any, ...]: ...
+    def moved(self, inputs: list[Any], /) -> list[int]: ...
+
+@final
+class Graphed:
+    """A program whose recordings are replayed where one fits."""
+
+    lays_out_inputs: bool
+    is_below_autograd: bool
+    def __init__(
+        self,
+        program: Callable[[Sequence[Any]], Any],
+        pool: Pool,
+        recordings: list[Recording],
+        otherwise: Callable[[Sequence[Any], Recording | None], tuple[Any, ...]],
+        owns_inputs: bool,
+        is_below_autograd: bool,
+        lays_out_inputs: bool,
+        /,
+    ) -> None: ...
+    def __call__(self, inputs: Sequence[Any], /) -> tuple[Any, ...]: ...
+
+def storage_uses(storage: int, /) -> int:
+    """The reference count of a storage, by its address."""

@@ -1,7 +1,8 @@
-"""The backend `inductor`: ahead-of-time graphs compiled to C kernels."""
+"""The backends `inductor`, ahead-of-time graphs compiled to kernels, and `cudagraphs`, such graphs captured from eager's kernels."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo.aot import aot_module
+from dynamo import config
+from dynamo.aot import aot_module, interpret
 from dynamo.surroundings.locks import cached_property
 from inductor.runtime.graph_cache import DiskCache
 
@@ -22,12 +24,13 @@ if TYPE_CHECKING:
 def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Compile a captured graph, with its backward where gradients are needed. `options` (modes of the GPU) change nothing on CPUs."""
     cache = DiskCache(dict(options or {}))
+    compiler = functools.partial(compile_one, captures=wants_graphs(options or {}))
     return aot_module(
         gm,
         example_inputs,
         decompositions=SPLITS,
-        fw_compiler=compile_one,
-        bw_compiler=compile_one,
+        fw_compiler=compiler,
+        bw_compiler=compiler,
         cache=cache,
         prepare=prepare,
         arrange=arrange,
@@ -35,6 +38,27 @@ def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options
 
 
 inductor.reads_graphs_only = True  # type: ignore[attr-defined]  # see dynamo/graph/lazy.py
+
+
+def wants_graphs(options: Mapping[str, Any]) -> bool:
+    """Whether CUDA graphs are asked for: by the option, else by the mode, else by the configuration."""
+    asked = options.get("triton.cudagraphs")
+    if asked is None and "mode" in options:
+        return options["mode"] in ("reduce-overhead", "max-autotune")
+    return bool(config.cudagraphs if asked is None else asked)
+
+
+def cudagraphs(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+    """Backend: ahead-of-time graphs run by eager's kernels, captured as CUDA graphs."""
+    return aot_module(gm, example_inputs, fw_compiler=captured, bw_compiler=captured)
+
+
+def captured(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:
+    from inductor.targets.triton.launcher import operators  # noqa: PLC0415  # nobody else needs the driver before there are kernels
+
+    interpreted = interpret(gm, example_inputs, is_backward=is_backward)
+    run: Compiled = operators(gm, lambda inputs: tuple(interpreted(list(inputs))), is_backward)
+    return run
 
 
 def _uncached() -> ModuleType:
@@ -74,7 +98,7 @@ def arrange(joint: Joint) -> None:
     _uncached().arrange(joint)
 
 
-def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled | Pending:
+def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool, captures: bool = False) -> Compiled | Pending:
     """One ATen graph. The C compiler may still be at work when this returns."""
-    started: Compiled | Pending = _uncached().start_graph(gm, example_inputs, is_backward=is_backward)
+    started: Compiled | Pending = _uncached().start_graph(gm, example_inputs, is_backward=is_backward, captures=captures)
     return started

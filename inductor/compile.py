@@ -24,8 +24,9 @@ from inductor.lowering.registry import summary
 from inductor.passes.rewrite import rewrite
 from inductor.report import Reporter
 from inductor.runtime import devices
+from inductor.runtime.capturable import UNCOMPILED, Refusal, capture_of
 from inductor.runtime.pending import Pending
-from inductor.runtime.recipe import recipe_of
+from inductor.runtime.recipe import Capture, recipe_of
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
 from inductor.targets import registry
@@ -37,25 +38,27 @@ _numbers = itertools.count()
 
 
 def compile_graph(
-    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, static_inputs: Sequence[int] = (), compile_id: str = ""
+    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, captures: bool = False, compile_id: str = ""
 ) -> Compiled:
     """Compile a functional ATen graph for the device its tensors are on.
 
     The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the
-    shapes, strides and dtypes of the example inputs. `static_inputs` are positions whose storage stays at one address between calls.
+    shapes, strides and dtypes of the example inputs. `captures`: as a CUDA graph, where there is a GPU.
     """
-    started = start_graph(gm, example_inputs, is_backward=is_backward, compile_id=compile_id)
+    started = start_graph(gm, example_inputs, is_backward=is_backward, captures=captures, compile_id=compile_id)
     return started.settle() if isinstance(started, Pending) else started
 
 
-def start_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, compile_id: str = "") -> Compiled | Pending:
+def start_graph(
+    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, captures: bool = False, compile_id: str = ""
+) -> Compiled | Pending:
     """As `compile_graph`, but the C compiler may still be at work when this returns."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
-        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id, is_backward)
+        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id, is_backward, capture_of(gm) if captures else None)
 
 
-def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> Compiled | Pending:
+def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, capture: Capture | None) -> Compiled | Pending:
     reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
@@ -67,6 +70,8 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
             program, how = lower_graph(rewritten, str(device))
         except Unsupported as reason:
             emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
+            if capture is not None:
+                Refusal(capture.refusal or UNCOMPILED, capture.what, capture.place).note()
             return lambda inputs: as_tuple(gm(*inputs))
     emit(GraphLowered(graph_id, name, summary(rewritten.graph, how)))
     verify(program, "lower")
@@ -83,7 +88,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool) -> 
         library = devices.runtime(device.type).start(source) if plan.kernels else None
     except BuildError as error:
         return without_compiler(gm, graph_id, error)
-    recipe = recipe_of(plan, owns_inputs=is_backward, device=device.type)
+    recipe = recipe_of(plan, owns_inputs=is_backward, device=device.type, capture=capture)
     return Pending(recipe, source, library, graph_id, lambda error: without_compiler(gm, graph_id, error))
 
 

@@ -33,6 +33,10 @@ ROWS: tuple[BackendRow, ...] = (
     BackendRow("aot_eager", "dynamo.aot:aot_eager", "ahead-of-time forward and backward graphs, run with eager's kernels", debug=True),
     BackendRow("inductor", "inductor.backend:inductor", "ahead-of-time graphs compiled to fused C kernels"),
     *(
+        BackendRow(name, "inductor.backend:cudagraphs", "ahead-of-time graphs of eager's kernels, captured as CUDA graphs")
+        for name in ("cudagraphs", "aot_cudagraphs")
+    ),
+    *(
         BackendRow(f"relu_{bug}_TESTING_ONLY", f"dynamo.backends.testing:relu_{bug}", f"eager with a seeded {bug} in relu", debug=True)
         for bug in ("compile_error", "runtime_error", "accuracy_error")
     ),
@@ -41,6 +45,7 @@ ROWS: tuple[BackendRow, ...] = (
 OWN_LIMIT = "recompile_limit"  # set on backends for which the option of that name doesn't hold
 
 _registered: dict[str, Backend] = {}
+when_reset: list[Callable[[], None]] = []  # what backends do where everything compiled is forgotten
 _between: Callable[[str, Backend], Backend] | None = None
 
 

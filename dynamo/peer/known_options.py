@@ -47,4 +47,4 @@ def note_changes() -> None:
             note("DN012", f"{_CONFIG}.{name} has no effect in this compiler")
 
 
-_HERE = frozenset({"force_disable_caches", "freezing"})
+_HERE = frozenset({"force_disable_caches", "freezing", "triton.cudagraphs"})

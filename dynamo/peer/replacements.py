@@ -120,7 +120,7 @@ def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
 
 
 def mark_without_effect(*args: Any, **kwargs: Any) -> None:
-    """Hints about addresses of tensors: every graph here takes its tensors at call time, so there is nothing to remember."""
+    """Hints about addresses and lifetimes of tensors: calls compare addresses, and results of CUDA graphs are theirs who hold them."""
 
 
 def mark_dynamic(*args: Any, **kwargs: Any) -> None:

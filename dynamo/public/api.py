@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import torch
 
 from dynamo import _C, marks, torch_facts
-from dynamo.backends.registry import Backend
+from dynamo.backends.registry import Backend, when_reset
 from dynamo.compile.context import Context, EntryInfo, contexts
 from dynamo.compile.frames import frame_handler
 from dynamo.compile.misses import miss, why_missed
@@ -223,6 +223,8 @@ def reset() -> None:
     """Forget everything compiled, in all contexts."""
     for ctx in contexts():
         ctx.reset()
+    for release in when_reset:
+        release()
     _shared.clear()
     _lasting.clear()
     module_compiled.clear()

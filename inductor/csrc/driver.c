@@ -19,6 +19,12 @@ typedef void *Handle;
     _(FuncSetAttribute, (Handle, int, int))                                                                                   \
     _(LaunchKernel, (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **)) \
     _(GraphLaunch, (Handle, Handle))                                                                                          \
+    _(StreamIsCapturing, (Handle, int *))                                                                                     \
+    _(StreamWaitEvent, (Handle, Handle, unsigned))                                                                            \
+    _(EventCreate, (Handle *, unsigned))                                                                                      \
+    _(EventRecord, (Handle, Handle))                                                                                          \
+    _(EventDestroy_v2, (Handle))                                                                                              \
+    _(MemcpyDtoDAsync_v2, (Handle, Handle, size_t, Handle))                                                                   \
     _(GetErrorName, (int, const char **))                                                                                     \
     _(GetErrorString, (int, const char **))
 
@@ -139,23 +145,6 @@ static PyObject *load_kernel(PyObject *unused, PyObject *args)
     return Py_BuildValue("(Kiii)", (unsigned long long)(uintptr_t)function, registers, spills, threads);
 }
 
-/* launch_graph(executable, stream, context): replay a graph that torch has captured. */
-static PyObject *launch_graph(PyObject *module, PyObject *const *args, Py_ssize_t n_args)
-{
-    Handle before = NULL;
-    (void)module;
-    if (n_args != 3)
-        return PyErr_SetString(PyExc_TypeError, "expected a graph, a stream and a context"), NULL;
-    Handle graph = PyLong_AsVoidPtr(args[0]), stream = PyLong_AsVoidPtr(args[1]), context = PyLong_AsVoidPtr(args[2]);
-    if (PyErr_Occurred() || !is_open() || driver_enter(context, &before))
-        return NULL;
-    int code = cuda.GraphLaunch(graph, stream);
-    driver_leave(before);
-    if (code)
-        return driver_error(code, "launch", "a graph"), NULL;
-    Py_RETURN_NONE;
-}
-
 int driver_enter(void *context, void **before)
 {
     void *now = NULL;
@@ -183,12 +172,45 @@ int driver_launch(void *function, const unsigned *grid, unsigned threads, unsign
     return code ? driver_error(code, "launch", PyUnicode_AsUTF8(name)) : 0;
 }
 
+int driver_launch_graph(void *executable, void *stream)
+{
+    int code = cuda.GraphLaunch(executable, stream);
+    return code ? driver_error(code, "launch", "a captured graph") : 0;
+}
+
+int driver_copy(void *to, void *from, size_t nbytes, void *stream)
+{
+    int code = cuda.MemcpyDtoDAsync_v2(to, from, nbytes, stream);
+    return code ? driver_error(code, "copy", "an input or result of a captured graph") : 0;
+}
+
+int driver_is_capturing(void *stream)
+{
+    int status = 0;
+    return cuda.StreamIsCapturing(stream, &status) || status; /* an error: another capture forbids to ask */
+}
+
+int driver_follow(void **event, void *earlier, void *stream)
+{
+    enum { DISABLE_TIMING = 2 };
+    int code = *event ? 0 : cuda.EventCreate(event, DISABLE_TIMING);
+    if (!code)
+        code = cuda.EventRecord(*event, earlier);
+    if (!code)
+        code = cuda.StreamWaitEvent(stream, *event, 0);
+    return code ? driver_error(code, "order", "two streams") : 0;
+}
+
+void driver_forget_event(void *event)
+{
+    if (event)
+        cuda.EventDestroy_v2(event);
+}
+
 PyMethodDef driver_methods[] = {
     {"open_driver", open_driver, METH_VARARGS, "open_driver(path, /)\n--\n\nFind the CUDA driver; its version."},
     {"device_context", device_context, METH_O, "device_context(index, /)\n--\n\nThe context that torch uses on a device."},
     {"load_kernel", load_kernel, METH_VARARGS,
      "load_kernel(image, name, shared, context, device, /)\n--\n\n(function, registers, bytes of spills, most threads of a block) of a compiled kernel."},
-    {"launch_graph", (PyCFunction)(void (*)(void))launch_graph, METH_FASTCALL,
-     "launch_graph(executable, stream, context, /)\n--\n\nReplay a captured graph."},
     {NULL, NULL, 0, NULL},
 };

@@ -60,8 +60,8 @@ static int set_object(PyObject **objects, char **pointers, int slot, PyObject *t
         pointers[slot] = NULL;
         return 0;
     }
-    if (torch.data_ptr(handle_of(tensor), &data))
-        return shim_error("read a data pointer");
+    if (host_data_ptr(tensor, &data))
+        return -1;
     pointers[slot] = data;
     return 0;
 }
@@ -72,6 +72,27 @@ static PyObject *wrap(Handle handle)
     PyObject *tensor = torch.wrap(handle);
     torch.delete_object(handle);
     return tensor;
+}
+
+int host_data_ptr(PyObject *tensor, void **data) { return torch.data_ptr(handle_of(tensor), data) ? shim_error("read a data pointer") : 0; }
+
+int host_strides(PyObject *tensor, int64_t **strides) { return torch.strides(handle_of(tensor), strides) ? shim_error("read strides") : 0; }
+
+PyObject *host_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int device_type, int device_index)
+{
+    Handle handle;
+    if (torch.empty_strided(ndim, sizes, strides, dtype, device_type, device_index, &handle))
+        return shim_error("allocate a result"), NULL;
+    return wrap(handle);
+}
+
+/* The offset counts from where the tensor begins, not its storage. */
+PyObject *host_view(PyObject *base, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    Handle handle;
+    if (torch.reinterpret(handle_of(base), ndim, sizes, strides, offset, &handle))
+        return shim_error("make a view"), NULL;
+    return wrap(handle);
 }
 
 static PyObject *materialise(PyObject *item, PyObject **objects)
@@ -99,14 +120,11 @@ static PyObject *materialise(PyObject *item, PyObject **objects)
 /* A dense tensor with one value everywhere: what the gradient of `sum` becomes, without an operator call. New reference. */
 static PyObject *filled(const Layout *layout, const char *value)
 {
-    Handle handle;
     void *data = NULL;
-    if (torch.empty_strided(layout->ndim, layout->sizes, layout->strides, layout->dtype, 0, 0, &handle))
-        return shim_error("allocate a gradient"), NULL;
-    PyObject *tensor = wrap(handle);
-    if (!tensor || torch.data_ptr(handle_of(tensor), &data)) {
+    PyObject *tensor = host_empty(layout->ndim, layout->sizes, layout->strides, layout->dtype, 0, 0);
+    if (!tensor || host_data_ptr(tensor, &data)) {
         Py_XDECREF(tensor);
-        return shim_error("read a data pointer"), NULL;
+        return NULL;
     }
     size_t size = (size_t)layout->itemsize, total = (size_t)layout->numel * size;
     memcpy(data, value, size);
@@ -251,7 +269,6 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
     int64_t least = team_work[threads < LARGEST_TEAM ? threads : LARGEST_TEAM];
     for (int i = 0; i < p->n_steps; i++) {
         Step *s = &p->steps[i];
-        Handle handle;
         PyObject *tensor;
         switch (s->kind) {
         case KERNEL:
@@ -272,18 +289,14 @@ static int run_steps(Program *p, PyObject **objects, char **pointers, int thread
                 return -1;
             break;
         case EMPTY:
-            if (torch.empty_strided(s->ndim, s->sizes, s->strides, s->dtype, p->device_type, p->device_index, &handle))
-                return shim_error("allocate a result");
-            tensor = wrap(handle);
+            tensor = host_empty(s->ndim, s->sizes, s->strides, s->dtype, p->device_type, p->device_index);
             if (!tensor || set_object(objects, pointers, s->slot, tensor))
                 return -1;
             if (s->huge && p->has_run)
                 ask_for_huge_pages(pointers[s->slot], s->huge);
             break;
-        case VIEW: /* the offset counts from where the tensor begins, not its storage */
-            if (torch.reinterpret(handle_of(objects[s->from]), s->ndim, s->sizes, s->strides, s->offset, &handle))
-                return shim_error("make a view");
-            tensor = wrap(handle);
+        case VIEW:
+            tensor = host_view(objects[s->from], s->ndim, s->sizes, s->strides, s->offset);
             if (!tensor || set_object(objects, pointers, s->slot, tensor))
                 return -1;
             break;
@@ -320,8 +333,8 @@ static int use_arena(Program *p, PyObject *arena, PyObject **objects, char **poi
 {
     PyObject *base = PyTuple_GET_ITEM(arena, 0), *known = PyTuple_GET_ITEM(arena, 2), *views;
     void *data = NULL;
-    if (torch.data_ptr(handle_of(base), &data))
-        return shim_error("read a data pointer");
+    if (host_data_ptr(base, &data))
+        return -1;
     for (int i = 0; i < p->n_temps; i++)
         pointers[p->temp_slots[i]] = (char *)data + p->temp_offsets[i];
     if (!p->n_arena_objects)
@@ -363,8 +376,8 @@ static PyObject *collect(Program *p, PyObject **objects)
     return out;
 }
 
-/* Switches autograd and autocast dispatch off until `leave_guard`. New reference, or NULL with an error. */
-static PyObject *enter_guard(void)
+/* Switches autograd and autocast dispatch off until `host_leave_guard`. New reference, or NULL with an error. */
+PyObject *host_enter_guard(void)
 {
     PyObject *guard = PyObject_CallNoArgs(torch.guard);
     PyObject *entered = guard ? PyObject_CallMethodNoArgs(guard, torch.enter) : NULL;
@@ -375,7 +388,7 @@ static PyObject *enter_guard(void)
 }
 
 /* Keeps the error that is set, if one is. */
-static void leave_guard(PyObject *guard)
+void host_leave_guard(PyObject *guard)
 {
     PyObject *type, *value, *traceback, *args[] = {guard, Py_None, Py_None, Py_None};
     PyErr_Fetch(&type, &value, &traceback);
@@ -389,7 +402,7 @@ static void leave_guard(PyObject *guard)
 
 /* Kernels of a GPU note an index out of range when they get there: in this call, or in an earlier one. Eager has the device fail then
  * and with it the process; nobody should run the program again to see that. */
-static int refuse_index(Program *p)
+int host_refuse_index(Program *p)
 {
     PyObject *error = PyObject_CallFunction(PyExc_IndexError, "s", "index out of range in a compiled graph");
     *p->flag = 0;
@@ -403,7 +416,7 @@ static int refuse_index(Program *p)
 static int enter_device(Program *p, void **stream, void **before)
 {
     if (p->flag && *p->flag)
-        return refuse_index(p);
+        return host_refuse_index(p);
     PyObject *number = PyObject_CallOneArg(p->stream_of, p->device_number);
     if (!number)
         return -1;
@@ -449,11 +462,11 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
         if (!arena || use_arena(p, arena, objects, pointers))
             goto done;
     }
-    if (p->has_torch_steps && !(guard = enter_guard()))
+    if (p->has_torch_steps && !(guard = host_enter_guard()))
         goto done;
     if (run_steps(p, objects, pointers, threads, stream))
         goto done;
-    if (p->flag && *p->flag && refuse_index(p))
+    if (p->flag && *p->flag && host_refuse_index(p))
         goto done;
     if (bad) {
         PyErr_SetString(PyExc_IndexError, "index out of range in a compiled graph");
@@ -463,7 +476,7 @@ static PyObject *run(Program *p, PyObject **inputs, int take)
     p->has_run = 1;
 done:
     if (guard)
-        leave_guard(guard);
+        host_leave_guard(guard);
     driver_leave(context_before);
     for (int i = 0; i < p->n_slots; i++)
         Py_XDECREF(objects[i]);
@@ -540,9 +553,7 @@ static PyObject *data_ptr(PyObject *module, PyObject *tensor)
 {
     void *data = NULL;
     (void)module;
-    if (torch.data_ptr(handle_of(tensor), &data))
-        return shim_error("read a data pointer"), NULL;
-    return PyLong_FromVoidPtr(data);
+    return host_data_ptr(tensor, &data) ? NULL : PyLong_FromVoidPtr(data);
 }
 
 /* 16 bytes that tell the contents of tensors apart: fingerprint(tensors, bytes of each). */
@@ -622,14 +633,17 @@ static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, .m_name = "_host"
 
 PyMODINIT_FUNC PyInit__host(void)
 {
-    if (PyType_Ready(&host_ProgramType) < 0 || PyType_Ready(&host_RefType) < 0 || PyType_Ready(&host_BuildType) < 0)
+    if (PyType_Ready(&host_ProgramType) < 0 || PyType_Ready(&host_RefType) < 0 || PyType_Ready(&host_BuildType) < 0 ||
+        PyType_Ready(&host_PoolType) < 0 || PyType_Ready(&host_RecordingType) < 0 || PyType_Ready(&host_GraphedType) < 0)
         return NULL;
     if (!free_arenas && !(free_arenas = PyList_New(0)))
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
-    if (!module || PyModule_AddFunctions(module, driver_methods) || PyModule_AddObjectRef(module, "Program", (PyObject *)&host_ProgramType) ||
-        PyModule_AddObjectRef(module, "Ref", (PyObject *)&host_RefType) ||
-        PyModule_AddObjectRef(module, "Build", (PyObject *)&host_BuildType)) {
+    PyTypeObject *types[] = {&host_ProgramType, &host_RefType, &host_BuildType, &host_PoolType, &host_RecordingType, &host_GraphedType};
+    int bad = !module || PyModule_AddFunctions(module, driver_methods) || PyModule_AddFunctions(module, graph_methods);
+    for (size_t i = 0; !bad && i < sizeof types / sizeof *types; i++)
+        bad = PyModule_AddType(module, types[i]);
+    if (bad) {
         Py_XDECREF(module);
         return NULL;
     }

@@ -11,7 +11,7 @@ static int *ints_of(PyObject *tuple)
     return out;
 }
 
-static int64_t *longs_of(PyObject *tuple)
+int64_t *program_longs(PyObject *tuple)
 {
     Py_ssize_t n = PyTuple_Size(tuple);
     int64_t *out = n < 0 ? NULL : PyMem_Calloc((size_t)n + 1, sizeof(int64_t));
@@ -37,7 +37,7 @@ static int read_launch(Step *s, PyObject *spec)
     Py_INCREF(s->callable);
     l->aligned.function = (void *)(uintptr_t)function;
     l->slots = ints_of(slots);
-    l->numbers = longs_of(numbers);
+    l->numbers = program_longs(numbers);
     l->n_buffers = (int)PyTuple_GET_SIZE(slots);
     l->n_numbers = (int)PyTuple_GET_SIZE(numbers);
     if (l->n_buffers > MAX_BUFFERS || l->n_numbers > MAX_NUMBERS)
@@ -83,8 +83,8 @@ static int read_step(Step *s, PyObject *spec)
         return -1;
     }
     s->ndim = (int)PyTuple_GET_SIZE(a);
-    s->sizes = longs_of(a);
-    s->strides = longs_of(b);
+    s->sizes = program_longs(a);
+    s->strides = program_longs(b);
     return s->sizes && s->strides ? 0 : -1;
 }
 
@@ -97,8 +97,8 @@ static int read_layout(Layout *layout, PyObject *spec)
     if (!PyArg_ParseTuple(spec, "O!O!iiL", &PyTuple_Type, &sizes, &PyTuple_Type, &strides, &layout->dtype, &layout->itemsize, (long long *)&layout->numel))
         return -1;
     layout->ndim = (int)PyTuple_GET_SIZE(sizes);
-    layout->sizes = longs_of(sizes);
-    layout->strides = longs_of(strides);
+    layout->sizes = program_longs(sizes);
+    layout->strides = program_longs(strides);
     return layout->sizes && layout->strides ? 0 : -1;
 }
 
@@ -142,7 +142,7 @@ static PyObject *Program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->constant_slots = ints_of(constant_slots);
     p->n_temps = (int)PyTuple_GET_SIZE(temps);
     p->temp_slots = ints_of(temps);
-    p->temp_offsets = longs_of(offsets);
+    p->temp_offsets = program_longs(offsets);
     p->n_arena_objects = (int)PyTuple_GET_SIZE(arena_slots);
     p->arena_object_slots = ints_of(arena_slots);
     p->arena_bytes = arena_bytes;

@@ -80,6 +80,19 @@ typedef struct {
 
 extern PyTypeObject host_ProgramType, host_RefType, host_BuildType;
 
-/* host.c */
+/* host.c: what reaches libtorch. 0 or a new reference, or -1 or NULL with an error set. */
 PyObject *host_run_program(PyObject *program, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 void host_forget_views(Program *p);
+int host_data_ptr(PyObject *tensor, void **data);
+int host_strides(PyObject *tensor, int64_t **strides);
+PyObject *host_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int device_type, int device_index);
+PyObject *host_view(PyObject *base, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+int host_refuse_index(Program *p); /* raises for what kernels noted, and forgets it; always -1 */
+PyObject *host_enter_guard(void);  /* switches autograd and autocast dispatch off until `host_leave_guard` */
+void host_leave_guard(PyObject *guard);
+
+int64_t *program_longs(PyObject *tuple); /* to be freed with PyMem_Free */
+
+/* graphs.c */
+extern PyTypeObject host_PoolType, host_RecordingType, host_GraphedType;
+extern PyMethodDef graph_methods[];

@@ -17,7 +17,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from dynamo.aot.facts import Facts, Output, Step
 from inductor.ir.dims import is_dense
 from inductor.ir.nest import Buffer, Extern, View
-from inductor.runtime.recipe import KernelCall, Recipe
+from inductor.runtime.recipe import Capture, KernelCall, Recipe
 
 Json = Any
 MAX_CONSTANT = 1 << 20  # bytes of one constant tensor
@@ -139,7 +139,7 @@ _ROWS: tuple[_Row, ...] = (
     (TreeSpec, "spec", _spec, lambda v: tree_flatten(decode(v))[1]),
     (Extern, "extern", _extern, _read_extern),
     (Buffer, "buffer", _buffer, _read_buffer),
-    *((cls, cls.__name__.lower(), *_all(cls)) for cls in (View, KernelCall, Recipe, Step, Output, Facts)),
+    *((cls, cls.__name__.lower(), *_all(cls)) for cls in (View, KernelCall, Capture, Recipe, Step, Output, Facts)),
 )
 _ENCODERS: dict[type, tuple[str, Callable[[Any], Json]]] = {cls: (tag, write) for cls, tag, write, _ in _ROWS}
 _DECODERS: dict[str, Callable[[Json], Any]] = {tag: read for _, tag, _, read in _ROWS} | {"tensor": _read_tensor}

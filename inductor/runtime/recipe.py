@@ -25,12 +25,22 @@ class KernelCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Capture:
+    """Of a program that should be captured as a CUDA graph. `place`: the user line that notes name; `refusal`, `what`: why it can't be."""
+
+    place: str
+    refusal: str = ""
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Steps in order over named buffers. Slot 0 of the pointer table is the flag for indices out of range.
 
     `over`: results that take over the memory of a value, which the kernel that makes them is the last to read.
     `device`: the target whose kernels the library has.
     `sizes`: (input, dim) of each size that kernels are told; at each call they are read into the first input, which no caller gives.
+    `capture`: set where the program should be captured as a CUDA graph.
     `owns_inputs`: the program empties the list of inputs it is called with, and frees each after its last use.
     """
 
@@ -46,6 +56,7 @@ class Recipe:
     owns_inputs: bool = False
     device: str = "cpu"
     sizes: tuple[tuple[str, int], ...] = ()
+    capture: Capture | None = None
 
     @property
     def kernels(self) -> int:
@@ -55,7 +66,7 @@ class Recipe:
         return frozenset(o.buffer for o in self.outputs if isinstance(o, View))
 
 
-def recipe_of(plan: Plan, *, owns_inputs: bool = False, device: str = "cpu") -> Recipe:
+def recipe_of(plan: Plan, *, owns_inputs: bool = False, device: str = "cpu", capture: Capture | None = None) -> Recipe:
     """The recipe of a scheduled program. Buffers that no step touches any more are left out."""
     program = plan.program
     kept = {*plan.slots, *program.inputs, *program.constants}
@@ -72,4 +83,5 @@ def recipe_of(plan: Plan, *, owns_inputs: bool = False, device: str = "cpu") -> 
         owns_inputs,
         device,
         program.sizes,
+        capture,
     )

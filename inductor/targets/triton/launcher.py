@@ -13,10 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from dynamo.trace import emit
 from dynamo.trace.events import Note
 from inductor import _host
+from inductor.runtime import graphs
+from inductor.runtime.capturable import NO_REPLAY, Refusal, place_of, refusal_of, values_of
 from inductor.runtime.layout import is_connected
 from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
@@ -103,11 +106,35 @@ def device(index: int) -> Device:
 
 def program(recipe: Recipe, kernels: Sequence[Kernel]) -> Compiled:
     """The callable of a recipe on a GPU."""
-    index = device_index(recipe)
+    index, wanted = device_index(recipe), recipe.capture
+    if wanted is not None and (wanted.refusal or driver()):
+        Refusal(wanted.refusal or NO_REPLAY, wanted.what or driver(), wanted.place).note()
+        wanted = None
     if driver():
         return PythonHost(recipe, [Started(k) for k in kernels])
     torch.cuda.init()
-    return Writer(recipe, kernels, device(index)).run()
+    made = Writer(recipe, kernels, device(index)).run()
+    return made if wanted is None else graphs.graphed(graphs.subject_of(recipe, made), where(device(index)))
+
+
+def operators(gm: GraphModule, run: Compiled, is_backward: bool) -> Compiled:
+    """`run`, which is an ATen graph in eager's kernels, captured as a CUDA graph where it can be."""
+    refusal = refusal_of(gm)
+    if refusal is None and driver():
+        refusal = Refusal(NO_REPLAY, driver(), place_of(gm))
+    if refusal is not None:
+        refusal.note()
+        return run
+    torch.cuda.init()
+    found = {v.device.index for node in gm.graph.nodes for v in values_of(node)}
+    index = next((i for i in found if i is not None), None)
+    on = device(torch.cuda.current_device() if index is None else index)
+    return graphs.graphed(graphs.subject_of_operators(gm, run, is_backward), where(on))
+
+
+def where(on: Device, flag: int = 0) -> tuple[Any, ...]:
+    """A device as programs have it. `flag`: the address where kernels note an index out of range."""
+    return CUDA, on.index, on.context, flag, torch._C._cuda_getCurrentRawStream
 
 
 def device_index(recipe: Recipe) -> int:
@@ -126,9 +153,8 @@ class Writer:
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=torch.cuda.is_available()) if notes else None
 
     def run(self) -> Compiled:
-        address = self.bad.data_ptr() if self.bad is not None else 0
-        where = (CUDA, self.device.index, self.device.context, address, torch._C._cuda_getCurrentRawStream)
-        compiled: Compiled = HostWriter(self.recipe, Platform(self.steps, where, keep=(self.bad, self.kernels))).run()
+        device = where(self.device, self.bad.data_ptr() if self.bad is not None else 0)
+        compiled: Compiled = HostWriter(self.recipe, Platform(self.steps, device, keep=(self.bad, self.kernels))).run()
         return compiled
 
     def load(self, kernel: Kernel) -> Loaded | None:

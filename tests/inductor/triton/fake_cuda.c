@@ -51,6 +51,20 @@ API cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned 
         *(int *)(uintptr_t)r->cells[fake_cells - 1] = 1;
     return extra ? 1 : fake_fail_launch;
 }
-API cuGraphLaunch(void *graph, void *stream) { return fake_graphs++, graph == stream; }
+void (*fake_replay)(void *graph, void *stream);
+int fake_copies, fake_waits, fake_capturing;
+API cuGraphLaunch(void *graph, void *stream)
+{
+    fake_graphs++;
+    if (fake_replay)
+        fake_replay(graph, stream);
+    return fake_fail_launch;
+}
+API cuStreamIsCapturing(void *stream, int *status) { return *status = fake_capturing, stream == NULL; }
+API cuStreamWaitEvent(void *stream, void *event, unsigned flags) { return fake_waits++, stream == NULL || event == NULL || flags; }
+API cuEventCreate(void **event, unsigned flags) { return *event = contexts, flags != 2; }
+API cuEventRecord(void *event, void *stream) { return event == NULL || stream == NULL; }
+API cuEventDestroy_v2(void *event) { return event == NULL; }
+API cuMemcpyDtoDAsync_v2(void *to, void *from, size_t size, void *stream) { return memcpy(to, from, size), fake_copies++, stream == NULL; }
 API cuGetErrorName(int code, const char **name) { return *name = code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR", 0; }
 API cuGetErrorString(int code, const char **text) { return *text = code == 2 ? "out of memory" : "it failed", 0; }
