@@ -12,8 +12,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dynamo.surroundings.collector import paused
-
 if TYPE_CHECKING:
     from dynamo import config, utils
     from dynamo.backends.registry import list_backends, register_backend
@@ -121,7 +119,7 @@ def __getattr__(name: str) -> Any:
     where = _WHERE.get(name)
     if where is None:
         raise AttributeError(f"module 'dynamo' has no attribute {name!r}")
-    with paused():
+    with importlib.import_module("dynamo.surroundings.collector").paused():
         value = getattr(importlib.import_module(where), name)
     globals()[name] = value
     return value

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, dense, iterate, like, promote
-from dynamo.ops.facts import facts_of, overloads
+from dynamo.ops.facts import overloads, writes_of
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -202,7 +202,7 @@ def _guarded(name: str, rule: Rule) -> Rule:
 
 
 def _is_functional(op: Any) -> bool:
-    return not facts_of(op).writes and len(op._schema.returns) == 1
+    return len(op._schema.returns) == 1 and not writes_of(op)
 
 
 def _family_rows(name: str, count: int, dtype_of: DtypeOf) -> dict[Any, Rule]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, dense, formatted, like, promote, suggested_format, wrap_dims
-from dynamo.ops.facts import facts_of
+from dynamo.ops.facts import writes_of
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -243,7 +243,7 @@ def foreach_rows(pointwise: dict[Any, Rule]) -> dict[Any, Rule]:
             continue
         for overload in packet.overloads():
             op = getattr(packet, overload)
-            if not facts_of(op).writes and not overload.endswith("ScalarAndTensor"):
+            if not writes_of(op) and not overload.endswith("ScalarAndTensor"):
                 rows[op] = _foreach(base)
         in_place = getattr(aten, f"_foreach_{name}_")
         for overload in in_place.overloads():

@@ -1,4 +1,4 @@
-"""Planting faults: what `DYNAMO_FAULT` says, and the one function that points of the compiler call.
+"""Planting faults: what `DYNAMO_FAULT` says, and what becomes of a value at a point of the compiler.
 
     DYNAMO_FAULT=wrong-lowering:op=sin,numel=1024
     DYNAMO_FAULT="wrong-lowering;lower-error:op=tanh"
@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from dynamo.decisions import decide
+from dynamo.faults.points import VARIABLE, pass_through
 from dynamo.faults.rows import FAULTS, POINTS, Fault
 from dynamo.faults.subjects import Subject
 
 T = TypeVar("T")
-VARIABLE = "DYNAMO_FAULT"
 CONDITIONS = ("op", "reads", "numel", "strided", "dtype", "backward", "p")
 _chance = random.SystemRandom()
 
@@ -98,37 +98,24 @@ def _one(text: str) -> Planted:
     return Planted(fault, conditions, {key: value for key, value in given.items() if key not in CONDITIONS})
 
 
-_planted = parse(os.environ.get(VARIABLE, ""))
-
-
-def is_planted() -> bool:
-    """Whether any fault is on; nothing that is compiled meanwhile may be kept for other processes."""
-    return bool(_planted)
-
-
-def planted_faults() -> tuple[Fault, ...]:
-    """The rows that are on."""
-    return tuple(p.fault for p in _planted)
+def _plant(faults: tuple[Planted, ...]) -> None:
+    global _planted
+    _planted = faults
+    pass_through(_passed if faults else None)
 
 
 @contextmanager
 def planted(text: str) -> Iterator[None]:
     """Other faults for a while. For tests. What is compiled stays so until `dynamo.reset()`. Raises UnknownFault."""
-    global _planted
-    before, _planted = _planted, parse(text)
+    before = _planted
+    _plant(parse(text))
     try:
         yield
     finally:
-        _planted = before
+        _plant(before)
 
 
-def through(point: str, value: T, *about: Any) -> T:
-    """`value`, which the compiler has here, or what a planted fault makes of it. Raises or ends the process where a fault does.
-
-    `about` is what the point's row can describe.
-    """
-    if not _planted:
-        return value
+def _passed(point: str, value: Any, about: tuple[Any, ...]) -> Any:
     for one in _planted:
         act = one.fault.acts.get(point)
         if act is not None:
@@ -149,3 +136,7 @@ def _acted(one: Planted, act: str, point: str, value: T, about: tuple[Any, ...])
 def _found(path: str) -> Callable[..., Any]:
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+_planted: tuple[Planted, ...] = ()
+_plant(parse(os.environ.get(VARIABLE, "")))

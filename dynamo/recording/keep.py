@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dynamo import config
-from dynamo.recording.format import SAID, WRITTEN, write
-from dynamo.recording.save import save
 from dynamo.trace import emit
 from dynamo.trace.events import Note
 
@@ -19,15 +17,17 @@ def keep_frame(fn: types.FunctionType, inputs: tuple[Any, ...], error: BaseExcep
     """Write the frame if the options ask for it: always, or when its capture has failed, whose error then says where the file is."""
     if not config.replay_record_always and (error is None or not config.replay_record_enabled):
         return
+    from dynamo.recording import format, save  # noqa: PLC0415  # only where an option asks
+
     try:
         path = _place(fn.__code__, type(error).__name__ if error is not None else "frame")
         text = f"{type(error).__name__}: {error}" if error is not None else ""
-        write(path, *save(fn, inputs, text, fullgraph))
+        format.write(path, *save.save(fn, inputs, text, fullgraph))
     except (OSError, RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
         emit(Note("DD097", f"{fn.__qualname__} could not be recorded: {type(e).__name__}: {e}"))
         return
-    said = f"{SAID}{path}. To run only this frame while debugging, run dynamo.replay('{path}')."
-    emit(Note(WRITTEN, said, "info"))
+    said = f"{format.SAID}{path}. To run only this frame while debugging, run dynamo.replay('{path}')."
+    emit(Note(format.WRITTEN, said, "info"))
     if error is not None:
         error.add_note(said)
 

@@ -8,19 +8,45 @@ A field added later needs a default, so that old records still load. `SCHEMA` ch
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import Field, dataclass, field
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 SCHEMA = 1
 
+T = TypeVar("T")
 
-@dataclass(frozen=True)
-class Event:
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def _row(cls: type[T]) -> type[T]:
+    """A frozen dataclass that compares and prints as `_Row` says: methods of its own for that would double what importing costs."""
+    return dataclass(frozen=True, eq=False, repr=False)(cls)
+
+
+class _Row:
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def _values(self) -> list[object]:
+        return [getattr(self, name) for name in self.__dataclass_fields__]
+
+    def __eq__(self, other: object) -> bool:
+        return self._values() == other._values() if type(self) is type(other) and isinstance(other, _Row) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values()))
+
+    def __repr__(self) -> str:
+        shown = zip(self.__dataclass_fields__, self._values(), strict=True)
+        return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+
+@_row
+class Event(_Row):
     """Base of all events. `t` is seconds since the run began; the store fills it in when it is negative."""
 
     t: float = field(default=-1.0, kw_only=True)
 
 
-@dataclass(frozen=True)
+@_row
 class RunStarted(Event):
     """The first event of a run. `argv` begins with the script as it was named; `versions` by distribution, `python` among them;
     `module` is what followed `-m`."""
@@ -32,7 +58,7 @@ class RunStarted(Event):
     module: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class RunEnded(Event):
     """exit: 0 ok, otherwise the script's own code; error: its last exception as one line, or '', raised at `file` and `line`."""
 
@@ -42,7 +68,7 @@ class RunEnded(Event):
     line: int = 0
 
 
-@dataclass(frozen=True)
+@_row
 class ProcessStarted(Event):
     """A process that the script started, directly or not, has something to tell. rank: -1 without one.
 
@@ -55,7 +81,7 @@ class ProcessStarted(Event):
     key: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class CompileStarted(Event):
     """`compile_id` reads `frame/recompile`, for example `2/1`. `parent` is the compile whose break led here ('' for a root).
 
@@ -72,7 +98,7 @@ class CompileStarted(Event):
     stack: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@_row
 class CompileEnded(Event):
     """outcome: ok (one graph, returns), break (ends in a graph break), empty (no tensor ops), skipped, error.
 
@@ -88,7 +114,7 @@ class CompileEnded(Event):
     line: int = 0
 
 
-@dataclass(frozen=True)
+@_row
 class StageTimed(Event):
     """`start` and `seconds` of one stage of one compile; nested stages overlap their parents."""
 
@@ -98,8 +124,8 @@ class StageTimed(Event):
     seconds: float
 
 
-@dataclass(frozen=True)
-class GraphNode:
+@_row
+class GraphNode(_Row):
     """One FX node. `file`/`line` is the user line it came from; `stack` the inlined call chain, outermost first, as `file:line name`.
 
     `inputs` are the names of the nodes it uses, in order. ATen nodes also have `phase` (input, forward, backward, tangent, write), the
@@ -123,7 +149,7 @@ class GraphNode:
     value: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class GraphCaptured(Event):
     """`graph_id` is the compile id plus nothing else for dynamo's graphs; later stages add `.aot`, `.fw`, `.bw`, `.fw.passes`."""
 
@@ -135,7 +161,7 @@ class GraphCaptured(Event):
     nodes: tuple[GraphNode, ...]
 
 
-@dataclass(frozen=True)
+@_row
 class CodeGenerated(Event):
     """A text that a stage made: residual Python (`codegen`), loop IR (`lower`, `schedule`), kernels (`kernels`), the build command.
 
@@ -150,7 +176,7 @@ class CodeGenerated(Event):
     graph_id: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class GraphLowered(Event):
     """How the ATen operators of one graph become code: operator -> native, decomposed, view or extern (the least of its nodes)."""
 
@@ -159,7 +185,7 @@ class GraphLowered(Event):
     how: dict[str, str]
 
 
-@dataclass(frozen=True)
+@_row
 class CacheLooked(Event):
     """The cache on disk was asked for a graph. outcome: hit, miss or bypass (not asked); `reason` says why it was not a hit.
 
@@ -172,7 +198,7 @@ class CacheLooked(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class GuardInstalled(Event):
     """`source` as Python text over the inputs (`L['x'].shape`), `check` in words (`size (3, 4)`), and the user line that read the value.
 
@@ -188,7 +214,7 @@ class GuardInstalled(Event):
     ns: float = -1.0
 
 
-@dataclass(frozen=True)
+@_row
 class GraphBroke(Event):
     """A graph break. `id` is the stable id (a row of dynamo/breaks.py); `stack` user frames, outermost first, `file:line name`."""
 
@@ -205,8 +231,8 @@ class GraphBroke(Event):
     stack: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Change:
+@_row
+class Change(_Row):
     """One fact that a compiled entry relies on and a call had otherwise.
 
     `kind` is a row of dynamo/guards/kinds.py, or `gone`: the object itself has died, and its entry with it. `aspect` says which fact of the
@@ -228,7 +254,7 @@ class Change:
     line: int
 
 
-@dataclass(frozen=True)
+@_row
 class Recompiled(Event):
     """A call that fitted no entry of an already compiled code. `failures` has one line per existing entry.
 
@@ -249,7 +275,7 @@ class Recompiled(Event):
     caller_line: int = 0
 
 
-@dataclass(frozen=True)
+@_row
 class LimitHit(Event):
     """`recompile_limit` was reached: this code now runs from its cache or eagerly."""
 
@@ -258,7 +284,7 @@ class LimitHit(Event):
     reason: str
 
 
-@dataclass(frozen=True)
+@_row
 class FrameSkipped(Event):
     """A frame that is not captured at all, and why (a row id of dynamo/breaks.py)."""
 
@@ -269,7 +295,7 @@ class FrameSkipped(Event):
     reason: str
 
 
-@dataclass(frozen=True)
+@_row
 class FrozenMiss(Event):
     """run(): a call that fitted no entry and went to eager."""
 
@@ -277,7 +303,7 @@ class FrozenMiss(Event):
     reason: str
 
 
-@dataclass(frozen=True)
+@_row
 class Decided(Event):
     """One fuel-counted decision (`dynamo.decisions.decide`), or with number 0 a step that was refused before fuel was asked.
 
@@ -293,7 +319,7 @@ class Decided(Event):
     graph_id: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class StepScheduled(Event):
     """One step of the program a graph became: a fused `kernel` or an `extern` call of an ATen operator.
 
@@ -310,7 +336,7 @@ class StepScheduled(Event):
     lines: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@_row
 class Note(Event):
     """A warning or remark the user saw, with its stable id."""
 
@@ -319,7 +345,7 @@ class Note(Event):
     level: str = "warning"
 
 
-@dataclass(frozen=True)
+@_row
 class InternalError(Event):
     """A failure of the compiler's own: `error` is the type of the exception, `raised_at` its place in the code (`file:line function`),
     `where` what of the program was being compiled or run, which went on in eager."""
@@ -332,7 +358,7 @@ class InternalError(Event):
     compile_id: str = ""
 
 
-@dataclass(frozen=True)
+@_row
 class SourceRead(Event):
     """Text of a source file that other events point into, as it was when the run read it."""
 

@@ -13,8 +13,9 @@ import torch
 
 import dynamo
 from dynamo.decisions import limited
-from dynamo.faults import UnknownFault, is_planted, planted
+from dynamo.faults import is_planted
 from dynamo.faults.crashes import FaultError
+from dynamo.faults.planting import UnknownFault, planted
 from dynamo.faults.rows import FAULTS, POINTS
 from dynamo.trace import session
 from dynamo.trace.events import Decided

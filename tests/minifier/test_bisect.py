@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import dynamo
 from dynamo.backends.registry import lookup_backend
-from dynamo.faults import planted
+from dynamo.faults.planting import planted
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.checking import check
 from minifier.bisect.elsewhere import moved

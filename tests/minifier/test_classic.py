@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import dynamo
-from dynamo import config, faults
+from dynamo import config
+from dynamo.faults.planting import planted
 from minifier.classic import AccuracyError
 from minifier.classic.launcher import launch
 from minifier.graph.oracle import Setting
@@ -76,7 +77,7 @@ WRONG = "relu_accuracy_error_TESTING_ONLY"
 @pytest.mark.parametrize("after, backend, fault", [("dynamo", WRONG, ""), ("aot", "inductor", "scaled:op=sin")])
 def test_level_4_ends_at_wrong_numbers(tmp_path: Path, after: str, backend: str, fault: str) -> None:
     says = r"Bad accuracy detected. graph [\d./fw]+: result"
-    with faults.planted(fault), pytest.raises((dynamo.BackendError, AccuracyError), match=says), config.patch(suppress_errors=True):
+    with planted(fault), pytest.raises((dynamo.BackendError, AccuracyError), match=says), config.patch(suppress_errors=True):
         called(tmp_path, backend, 4, after)
 
     assert scripts(tmp_path) == ["minifier_launcher.py"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import fx
 
-from dynamo import faults
+from dynamo.faults.planting import planted
 from minifier.engine import FunctionTransport, Outcome, Verdict
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import Graph
@@ -31,7 +31,7 @@ def climbed(fault: str, folder: Path, backend: str = "inductor", accuracy: bool 
     """What the ladder finds in a script of two graphs, with a fault planted in this process."""
     graphs = [Recorded(n, backend, False, recorded(f, folder), name=f"{n}/0", state=State()) for n, f in enumerate((plain, waves))]
     ladder = Ladder("dynamo", accuracy, folder, folder, transport=FunctionTransport(judged))
-    with faults.planted(fault):
+    with planted(fault):
         return ladder.first_failure(graphs, "dynamo"), ladder
 
 
@@ -123,7 +123,7 @@ def test_nodes_of_a_backward_graph_are_of_the_backward(tmp_path: Path, is_backwa
     one = Recorded(0, "inductor", is_backward, graph, name="0/0.bw", state=State(grad=False))
     ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged))
 
-    with faults.planted("lower-error:op=exp,backward=1"):
+    with planted("lower-error:op=exp,backward=1"):
         found = ladder.first_failure([one], "aot")
 
     assert (found is not None) is is_backward
@@ -138,7 +138,7 @@ def test_graphs_are_tried_again_where_none_fails(tmp_path: Path) -> None:
 
     graphs = [Recorded(1, "inductor", False, recorded(waves, tmp_path), name="1/0", state=State())]
     ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged_later))
-    with faults.planted("lower-error:op=sin"):
+    with planted("lower-error:op=sin"):
         found = ladder.first_failure(graphs, "dynamo")
 
     assert found is not None

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import fx
 
-from dynamo.faults import planted
+from dynamo.faults.planting import planted
 from minifier.engine import Kind, Result, Signature, Status, Verdict
 from minifier.graph.compare import difference
 from minifier.graph.draws import DrawnAs

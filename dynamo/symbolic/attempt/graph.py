@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, Node
+from torch.utils._device import DeviceContext
 
 from dynamo import fake
 from dynamo.faults import through
@@ -121,8 +122,6 @@ class GraphBuilder:
 
     def _refuse_function_modes(self) -> None:
         """A torch function mode of the program must see the calls that the program makes, and no others."""
-        from torch.utils._device import DeviceContext  # noqa: PLC0415  # not loaded with torch: only programs with modes need it
-
         for mode in torch.overrides._get_current_function_mode_stack():
             if not isinstance(mode, DeviceContext):
                 raise BreakError("DD022", f"an active {type(mode).__name__}")

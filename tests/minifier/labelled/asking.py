@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import dynamo
 from dynamo.backends.registry import lookup_backend
-from dynamo.faults import planted
+from dynamo.faults.planting import planted
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.report import Report
 from tests.minifier.labelled import second_changes  # noqa: F401  # adds its rows to the tables
