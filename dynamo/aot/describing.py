@@ -80,6 +80,7 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         joint.sharing_matters(),
         any(isinstance(n.target, torch._ops.OpOverload) and facts_of(n.target).asks_grad_mode for n in joint.graph.nodes),
         any(draws(n) for n in joint.graph.nodes),
+        tuple(i for i in joint.bumps if not joint.primals[i].fake.is_inference()),
         _reads_what_it_writes(joint),
     )
     return facts, held

@@ -91,6 +91,7 @@ class Facts:
     sharing_matters: bool = False
     asks_grad_mode: bool = False
     draws: bool = False  # random numbers
+    bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it
     read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
 
 

@@ -12,6 +12,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec, tree_flatten
 
+from dynamo.aot.again import version_of
 from dynamo.aot.branches import Pair, conditional
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
@@ -42,6 +43,7 @@ class Primal:
     grad_fn: Any = None
     was_requiring_grad: bool = False
     layout: tuple[Any, ...] = ()
+    version: int = 0
 
     @property
     def is_held(self) -> bool:
@@ -68,6 +70,7 @@ class Joint:
     spec: TreeSpec
     returned: list[int] = field(default_factory=list)
     written: list[int] = field(default_factory=list)
+    bumps: list[int] = field(default_factory=list)  # see `Facts`
     relaid: list[tuple[int, tuple[int, ...], tuple[int, ...], int]] = field(default_factory=list)
     differentiable: list[bool] = field(default_factory=list)
     tangents: list[Node] = field(default_factory=list)
@@ -138,6 +141,7 @@ class Builder:
         primal.grad_fn = fake.grad_fn
         primal.was_requiring_grad = fake.requires_grad
         primal.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
+        primal.version = version_of(fake)
         self.primals.append(primal)
         self.by_id[id(primal.real)] = primal
 
@@ -401,10 +405,16 @@ class Builder:
             now = (tuple(fake.shape), fake.stride(), int(fake.storage_offset()))
             if now != primal.layout and not primal.members:
                 joint.relaid.append((i, *now))
+            writes = version_of(fake) - primal.version
+            if primal.members or not primal.track.writes:  # what shares memory may share its count too, it goes up once
+                writes = int(bool(primal.track.writes and primal.track.node is not primal.node))
+            joint.bumps += [i] * writes
             if not primal.track.writes or primal.track.node is primal.node:
                 continue
             if fake.requires_grad and (fake.grad_fn is not primal.grad_fn or not primal.was_requiring_grad):
                 joint.returned.append(i)
+                if writes:  # a copy to it counts as one
+                    joint.bumps.remove(i)
                 joint.results.append(self.result_node(self._unshadowed(primal), joint.results))
                 differentiable.append(fake)
             else:

@@ -349,15 +349,15 @@ def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool =
 
 def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
-    written, members, relaid = facts.written, facts.members, facts.relaid
+    bumps, members, relaid = facts.bumps, facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
     counted = bool(facts.wanted)  # see `_apart`
-    if not (written or returned or relaid):
+    if not (bumps or returned or relaid):
         return None
 
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
-        if written:
-            torch.autograd.graph.increment_version([flat[i] for i in written] + [args[m] for m in members])
+        if bumps:
+            torch.autograd.graph.increment_version([flat[i] for i in bumps] + [args[m] for m in members])
         for result, i in returned:
             with torch.enable_grad():
                 flat[i].copy_(results[result])

@@ -565,3 +565,26 @@ def written_under_a_function_mode(compile):
         z = f(x, torch.ones(3, 3))
     z.sum().backward()
     return z, x.grad
+
+
+@program("", "the version of an input goes up by one per write, also through views, of what has a gradient, and of nothing but itself")
+def versions(compile):
+    def f(w, same, p, leaf):
+        for _ in range(3):
+            w.add_(1)
+        w.view(-1)[1:].mul_(2)
+        w[0] = 3
+        same.copy_(same)
+        p.mul_(2)
+        p.add_(w)
+        with torch.no_grad():
+            leaf[0].mul_(3)
+            leaf -= 1
+        return (p * leaf).sum()
+
+    leaf = torch.ones(2, requires_grad=True)
+    tensors = torch.ones(2), torch.ones(2), torch.ones(2, requires_grad=True) * 1, leaf
+    g = compile(f)
+    values = [g(*tensors), g(*tensors)]
+    values[1].backward()
+    return values, [t._version for t in tensors], leaf.grad
