@@ -23,7 +23,7 @@ def words(text: str) -> tuple[str, ...]:
 # ops whose decomposition is exact up to rounding and made of pointwise ops, reductions and views
 NAMES: tuple[str, ...] = words(
     """addcdiv addcmul addmv addr aminmax baddbmm binary_cross_entropy binary_cross_entropy_backward
-    binary_cross_entropy_with_logits celu col2im count_nonzero cudnn_batch_norm_backward deg2rad diag_embed
+    binary_cross_entropy_with_logits celu col2im count_nonzero cudnn_batch_norm cudnn_batch_norm_backward deg2rad diag_embed
     diagonal_backward dist elu elu_backward embedding_dense_backward frac gelu gelu_backward glu glu_backward
     hardshrink hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward heaviside
     huber_loss huber_loss_backward im2col index_add index_copy index_fill isneginf isposinf l1_loss leaky_relu leaky_relu_backward

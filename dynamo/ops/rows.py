@@ -30,7 +30,7 @@ TOTAL = words(
     _cdist_forward _chunk_cat _convolution _conv_depthwise2d _euclidean_dist _fft_c2c _fft_c2r _fft_r2c _fused_rms_norm _is_all_true
     _is_any_true _lazy_clone _log_softmax _logcumsumexp _masked_scale _masked_softmax _native_batch_norm_legit
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _pdist_forward _pin_memory _prelu_kernel
-    _safe_softmax _scaled_dot_product_attention_math _scaled_dot_product_efficient_attention
+    _safe_softmax _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
     _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu _slow_conv2d_forward _softmax _stack
     _thnn_fused_gru_cell _thnn_fused_lstm_cell _to_dense _trilinear _unsafe_masked_index
     _unsafe_masked_index_put_accumulate _unsafe_view _upsample_bicubic2d_aa _upsample_bilinear2d_aa

@@ -122,7 +122,7 @@ class NestText:
         args = [self.value(a, mask) for a in node.args]
         if node.op == "check":
             outside = self.let(f"({args[0]} < 0) | ({args[0]} >= {node.attr})")
-            self.lines.append(f"bad |= ({outside}{f' & {mask}' if mask else ''}).any()")
+            self.lines.append(f"bad |= ({outside}{f' & {mask}' if mask else ''}).any().to(bad.device)")
             return self.let(f"torch.where({outside}, 0, {args[0]})")
         if node.op == "cast":
             return self.let(f"{args[0]}.to({dtype})")
