@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import at_least, divides, is_known, number, numel
+from inductor.ir.expr import Expr, walk
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
 from inductor.targets.triton.space import Space
@@ -95,6 +96,13 @@ def granule_of(space: Space, program: Program) -> Granule | None:
         return None
     if any(r.is_update or r.store.indirect or r.store.mode != "set" for r in space.roots):
         return None
+    if any(e.op == "reduce" and not reads_along(e.args[0], column) for e in nodes):
+        return None  # Triton makes it anew in the layout of the edges, where one thread has hundreds of elements
     size = PIECE // min(TYPES[program.buffers[b].type].size for b in walked)
     whole = divides(size, numel([rows.extent, length]))  # the last piece ends where the buffer does
     return Granule(column, index, length, size) if whole and not divides(size, length) else None
+
+
+def reads_along(value: Expr, column: Axis) -> bool:
+    """Whether a value is made of memory that is walked along the columns."""
+    return any(e.op == "load" and column in e.axes for e in walk(value))

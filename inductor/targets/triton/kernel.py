@@ -16,7 +16,7 @@ from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.granules import Granule, granule_of
 from inductor.targets.triton.machine import Device, Facts, Shape, choose
 from inductor.targets.triton.reductions import reduction
-from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums
+from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums, without_one_hots
 
 LEAST_CROSSING = 32  # iterations of a loop that is worth a side of a tile
 
@@ -68,6 +68,7 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
         crossing = crossing_axis(group)
         inner = Group(tuple(a for a in group.outer if a is not crossing), group.members)
         space = space_of(inner, program, needed) if group.walk is None else walking_space(group, program, needed)
+        space = without_one_hots(space)
         shape = choose(facts_of(space, program, crossing is not None), device)
         if shape.kind == "looped row":
             online = with_online_sums(space)

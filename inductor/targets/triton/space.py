@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inductor.ir.affine import Axis, Index, digits, of_atom
-from inductor.ir.dims import Dim, is_one, numel, quotient
-from inductor.ir.expr import Expr, const_value, holds, rebuild, walk
+from inductor.ir.dims import Dim, is_known, is_one, number, numel, quotient
+from inductor.ir.expr import Expr, call, const, const_value, holds, rebuild, walk
 from inductor.ir.nest import Nest, Origin, Program, Store
 from inductor.ir.types import is_half
 from inductor.schedule.group import Group
@@ -232,6 +232,42 @@ def levelled(stores: Sequence[Store], through: frozenset[str], mutated: Collecti
     return roots
 
 
+def without_one_hots(space: Space) -> Space:
+    """Sums of values of which only one is not zero, at a position that is known, as that value: no loop is needed for them."""
+    sums = [node for node in space.exprs() if node.op == "reduce" and node.attr[0] == "sum"]
+    return swapped(space, {node: value for node in sums if (value := only_value(node)) is not None})
+
+
+def only_value(node: Expr) -> Expr | None:
+    """`where(0 <= p < n, v, 0)` where the node is the sum of `where(p == i, v, 0)` over i < n."""
+    choice, axes = node.args[0], node.attr[1]
+    if choice.op != "where" or const_value(choice.args[2]) != 0 or len(axes) != 1 or choice.args[1].axes & set(axes):
+        return None
+    (axis,) = axes
+    if not is_known(axis.extent):
+        return None
+    position, kept = None, []
+    for term in conjuncts(choice.args[0]):
+        here = [k for k in (0, 1) if term.op == "eq" and term.args[k].op == "index" and term.args[k].attr is of_atom(axis)]
+        if here and position is None and axis not in term.args[1 - here[0]].axes:
+            position = term.args[1 - here[0]]
+        elif axis in term.axes:
+            return None
+        else:
+            kept.append(term)
+    if position is None:
+        return None
+    condition = call("and", call("ge", position, const(0, "i64")), call("lt", position, const(number(axis.extent), "i64")))
+    for term in kept:
+        condition = call("and", term, condition)
+    return call("where", condition, choice.args[1], choice.args[2])
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that must all hold."""
+    return [t for a in condition.args for t in conjuncts(a)] if condition.op == "and" else [condition]
+
+
 def with_online_sums(space: Space) -> Space:
     """`m = max(v)` and `sum(exp(v - m))` as two results of one reduction, and so `m = sum(v) / n` and `sum((v - m) ** 2)`."""
     pairs: dict[Expr, Expr] = {}
@@ -241,17 +277,22 @@ def with_online_sums(space: Space) -> Space:
                 if found is not None:
                     value, first = found
                     pairs[node], pairs[first] = (Expr("reduce", node.type, (value,), (kind, node.attr[1], k)) for k in (1, 0))
+    return swapped(space, pairs)
+
+
+def swapped(space: Space, pairs: Mapping[Expr, Expr]) -> Space:
+    """The space with some values in place of others."""
     if not pairs:
         return space
     memo: dict[Expr, Expr] = {}
 
-    def swapped(node: Expr) -> Expr:
+    def changed(node: Expr) -> Expr:
         if node not in memo:
             new = pairs.get(node, node)
-            memo[node] = rebuild(new, tuple(map(swapped, new.args)), new.attr)
+            memo[node] = rebuild(new, tuple(map(changed, new.args)), new.attr)
         return memo[node]
 
-    stores = [replace(r.store, value=swapped(r.store.value), indirect=tuple(map(swapped, r.store.indirect))) for r in space.roots]
+    stores = [replace(r.store, value=changed(r.store.value), indirect=tuple(map(changed, r.store.indirect))) for r in space.roots]
     return replace(space, roots=levelled(stores, space.through, [r.store.buffer for r in space.roots if r.is_update]))
 
 

@@ -100,3 +100,32 @@ def test_a_row_of_two_tiles_has_no_loop_without_iterations() -> None:
 
     assert "edge" in text
     assert re.findall(r"range\((\d+), \1,", text) == []
+
+
+def nll_gradient(x: torch.Tensor, t: torch.Tensor, g: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Of cross entropy: every row has one gradient that is not zero, and the sum of them."""
+    picked = torch.ops.aten.nll_loss_backward(g, x, t, None, 2, 3, w)
+    return torch.ops.aten._log_softmax_backward_data(picked, x, 1, x.dtype)
+
+
+def test_a_sum_of_one_value_needs_no_loop() -> None:
+    torch.manual_seed(0)
+    x, t = torch.log_softmax(torch.randn(160, 4001), -1), torch.tensor([0, 4000, 3, 17, 3, 4, 2047, 2048] * 20)
+    given = [x, t, torch.tensor(2.0), torch.tensor(6.0)]
+    (_, text), *rest = kernels_of(nll_gradient, given)
+    assert not rest
+    assert "tl.reduce" not in text
+    with session() as store, interpreted():
+        (found,) = compiled(nll_gradient, given)(*given)
+    assert refusals(store) == []
+    torch.testing.assert_close(found, nll_gradient(*given))
+
+
+def test_a_sum_of_what_is_not_read_is_over_plain_rows() -> None:
+    """In pieces Triton makes it anew for the edges, a minute per kernel."""
+
+    def fn(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+        return x - (torch.arange(x.shape[1]) < n.unsqueeze(1)).float().sum(1, keepdim=True)
+
+    ((kernel, _),) = kernels_of(fn, [torch.empty(600, 9001), torch.empty(600, dtype=torch.int64)])
+    assert kernel.granule is None
