@@ -54,10 +54,8 @@ def cudagraphs(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, optio
 
 
 def captured(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool) -> Compiled:
-    from inductor.targets.triton.launcher import operators  # noqa: PLC0415  # nobody else needs the driver before there are kernels
-
     interpreted = interpret(gm, example_inputs, is_backward=is_backward)
-    run: Compiled = operators(gm, lambda inputs: tuple(interpreted(list(inputs))), is_backward)
+    run: Compiled = _uncached().operators(gm, lambda inputs: tuple(interpreted(list(inputs))), is_backward)
     return run
 
 

@@ -17,8 +17,9 @@ from inductor.lowering.registry import ROWS
 from inductor.passes.attention import fuse_attention
 from inductor.passes.bags import gather_bags
 from inductor.passes.training_layout import arrange
+from inductor.targets.triton.launcher import operators
 
-__all__ = ["arrange", "prepare", "splits", "start_graph"]
+__all__ = ["arrange", "operators", "prepare", "splits", "start_graph"]
 
 
 def prepare(gm: GraphModule) -> GraphModule:

@@ -26,6 +26,8 @@ REASONS = {
 }
 ON_PROCESSOR, WAITS, SETS_RANDOM_STATE, UNCOMPILED, WRITES_ELSEWHERE, MOVES, NOT_CAPTURED, NO_MEMORY, NO_REPLAY = REASONS
 
+GPU = "cuda"
+
 # Operators that a capture refuses although no tag says so.
 WAITING = frozenset({"aten._local_scalar_dense", "aten.item", "aten.equal", "aten.is_nonzero", "dynamo_regions.run_branch"})
 TAGS = frozenset({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output, torch.Tag.cudagraph_unsafe})
@@ -57,7 +59,7 @@ def refusal_of(gm: GraphModule) -> Refusal | None:
     """The first thing in a graph that no capture can hold."""
     for node in gm.graph.nodes:
         for value in values_of(node):
-            if value.device.type != "cuda":
+            if value.device.type != GPU:
                 return Refusal(ON_PROCESSOR, name_of(node), line_of(node) or reader_line(node))
         if node.op == "call_function" and (reason := operator_reason(node.target)):
             return Refusal(reason, name_of(node), line_of(node))

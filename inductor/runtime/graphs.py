@@ -87,6 +87,17 @@ def graphed(subject: Subject, where: tuple[Any, ...]) -> Compiled:
     return made
 
 
+def of_recipe(recipe: Recipe, run: Compiled, where: tuple[Any, ...] | str) -> Compiled:
+    """The program of a recipe, captured where that is asked for. `where` may say why it can't be."""
+    wanted = recipe.capture
+    if wanted is None:
+        return run
+    if wanted.refusal or isinstance(where, str):
+        Refusal(wanted.refusal or NO_REPLAY, wanted.what or str(where), wanted.place).note()
+        return run
+    return graphed(subject_of(recipe, run), where)
+
+
 class Recorder:
     """What a program does in calls that fit none of its recordings."""
 

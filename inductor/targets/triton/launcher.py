@@ -106,15 +106,11 @@ def device(index: int) -> Device:
 
 def program(recipe: Recipe, kernels: Sequence[Kernel]) -> Compiled:
     """The callable of a recipe on a GPU."""
-    index, wanted = device_index(recipe), recipe.capture
-    if wanted is not None and (wanted.refusal or driver()):
-        Refusal(wanted.refusal or NO_REPLAY, wanted.what or driver(), wanted.place).note()
-        wanted = None
+    index = device_index(recipe)
     if driver():
-        return PythonHost(recipe, [Started(k) for k in kernels])
+        return graphs.of_recipe(recipe, PythonHost(recipe, [Started(k) for k in kernels]), driver())
     torch.cuda.init()
-    made = Writer(recipe, kernels, device(index)).run()
-    return made if wanted is None else graphs.graphed(graphs.subject_of(recipe, made), where(device(index)))
+    return graphs.of_recipe(recipe, Writer(recipe, kernels, device(index)).run(), where(device(index)))
 
 
 def operators(gm: GraphModule, run: Compiled, is_backward: bool) -> Compiled:

@@ -10,11 +10,20 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
+import dynamo
+from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import Note
-from inductor.runtime import graphs
+from inductor.ir.nest import Buffer, View
+from inductor.runtime import capturable, devices, graphs
 from inductor.runtime.capturable import REASONS
+from inductor.runtime.recipe import Capture, KernelCall, Recipe
+from inductor.targets import registry
+from inductor.targets.cpu.runtime import CpuRuntime
+from inductor.targets.cpu.target import CpuTarget
+from inductor.targets.triton import launcher
 from tests.inductor.triton.test_launch import STREAM, FakeDriver, driver, library
 
 __all__ = ["driver", "library"]
@@ -67,8 +76,6 @@ class Device:
 
 @pytest.fixture
 def device(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    from inductor.targets.triton import launcher
-
     assert launcher.driver() == ""
     made = Device(driver)
     driver.set(copies=0, waits=0, graphs=0, capturing=0)
@@ -80,12 +87,157 @@ def device(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Devi
 
 
 def graphed(device: Device, run: Run, count: int, **facts: Any) -> Any:
-    from inductor.targets.triton import launcher
-
     calls = lambda inputs: tuple(run(inputs))  # noqa: E731  a program returns a tuple
     subject = graphs.Subject(calls, "model.py:3", (True,) * count, **facts)
     on = launcher.device(0)
     return graphs.graphed(subject, (0, 0, on.context, 0, lambda index: device.stream))
+
+
+class Captured(CpuRuntime):
+    """Programs of the processor with graphs in front of them."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def program(self, recipe: Recipe, library: Any) -> Any:
+        where = (0, 0, launcher.device(0).context, 0, lambda index: self.device.stream)
+        return graphs.of_recipe(recipe, super().program(recipe, library), where)
+
+
+@pytest.fixture
+def everywhere(device: Device, monkeypatch: pytest.MonkeyPatch) -> Device:
+    """What is compiled with graphs is captured, on the processor."""
+    runtime, target = Captured(device), CpuTarget()
+    monkeypatch.setattr(registry, "target", lambda device: target)
+    monkeypatch.setattr(devices, "runtime", lambda device: runtime)
+    monkeypatch.setattr(capturable, "GPU", "cpu")
+    dynamo.reset()
+    return device
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(6, 9), nn.BatchNorm1d(9), nn.Linear(9, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.norm(self.first(x)).relu())
+
+
+def trained(model: nn.Module, run: Any, accumulate: int, zero_between: bool) -> list[torch.Tensor]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    torch.manual_seed(3)
+    losses = []
+    for step in range(20):
+        x, target = torch.randn(8, 6), torch.randint(0, 3, (8,))
+        first = step % accumulate == 0
+        if first and not zero_between:
+            optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(run(x), target)
+        if first and zero_between:
+            optimizer.zero_grad()
+        loss.backward()
+        if step % accumulate == accumulate - 1:
+            optimizer.step()
+        losses.append(loss.detach())
+    return losses
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+@pytest.mark.parametrize("zero_between", [False, True])
+def test_training_is_that_of_eager(everywhere: Device, accumulate: int, zero_between: bool) -> None:
+    torch.manual_seed(0)
+    model, other = Net(), Net()
+    other.load_state_dict(model.state_dict())
+    run = dynamo.compile(model, backend="inductor", mode="reduce-overhead")
+    found, expected = trained(model, run, accumulate, zero_between), trained(other, other, accumulate, zero_between)
+    torch.testing.assert_close(found, expected)
+    for p, q in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        torch.testing.assert_close(p, q)
+    assert everywhere.replays > 24
+
+
+def test_two_forwards_before_a_backward(everywhere: Device) -> None:
+    model, other = Net().eval(), Net().eval()
+    other.load_state_dict(model.state_dict())
+    run = dynamo.compile(model, backend="inductor", mode="reduce-overhead")
+    for _ in range(10):
+        x, y = torch.randn(4, 6), torch.randn(4, 6)
+        for m, call in ((model, run), (other, other)):
+            m.zero_grad()
+            (call(x).square().sum() + call(y).exp().sum()).backward()
+        for p, q in zip(model.parameters(), other.parameters(), strict=True):
+            torch.testing.assert_close(p.grad, q.grad)
+    assert everywhere.replays > 12
+
+
+@pytest.mark.parametrize(
+    "options, captures",
+    [
+        ({"mode": "reduce-overhead"}, True),
+        ({"mode": "max-autotune"}, True),
+        ({"mode": "max-autotune-no-cudagraphs"}, False),
+        ({"mode": "default"}, False),
+        ({}, False),
+        ({"options": {"triton.cudagraphs": True}}, True),
+        ({"mode": "reduce-overhead", "options": {"triton.cudagraphs": False}}, False),
+    ],
+)
+def test_who_asks_for_graphs(everywhere: Device, options: dict[str, Any], captures: bool) -> None:
+    run = dynamo.compile(lambda x: x.sin() + 1, backend="inductor", **options)
+    for _ in range(4):
+        run(torch.ones(3))
+    assert bool(everywhere.replays) == captures
+
+
+def test_the_configuration_asks_for_graphs(everywhere: Device) -> None:
+    assert config.triton.cudagraphs is False
+    with config.patch(cudagraphs=True):
+        assert config.triton.cudagraphs is True
+        run = dynamo.compile(lambda x: x.sin() + 1, backend="inductor")
+        for _ in range(4):
+            run(torch.ones(3))
+    assert everywhere.replays
+
+
+def waits(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)) * 2
+
+
+def seeds(x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(3)
+    return torch.rand_like(x) + x
+
+
+@pytest.mark.parametrize("fn, reason", [(waits, "DI031"), (seeds, "DI032")])
+def test_what_no_graph_can_hold_is_noted_with_its_line(everywhere: Device, fn: Any, reason: str) -> None:
+    line = fn.__code__.co_firstlineno + 1
+    with session() as store:
+        run = dynamo.compile(fn, backend="inductor", mode="reduce-overhead")
+        for _ in range(4):
+            run(torch.ones(3))
+    (note,) = {n.message: n for n in store.of(Note) if n.id in REASONS}.values()
+    assert note.id == reason
+    assert f"test_graphs.py:{line}" in note.message
+
+
+def test_graphs_of_eagers_kernels(everywhere: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: STREAM, raising=False)
+    model, other = Net(), Net()
+    other.load_state_dict(model.state_dict())
+    run = dynamo.compile(model, backend="cudagraphs")
+    torch.testing.assert_close(trained(model, run, 1, False), trained(other, other, 1, False))
+    assert everywhere.replays > 24
+
+
+def test_reset_gives_the_memory_back(everywhere: Device) -> None:
+    run = dynamo.compile(lambda x: x.sin() + 1, backend="inductor", mode="reduce-overhead")
+    for _ in range(4):
+        run(torch.ones(3))
+    pools = [m.pool for m in list(graphs._memories.values())]
+    assert [len(p) for p in pools] == [1]
+    dynamo.reset()
+    assert [len(p) for p in pools] == [0]
 
 
 def test_first_warm_up_then_capture_then_replays(device: Device) -> None:
@@ -299,9 +451,6 @@ def test_two_results_over_one_storage(device: Device) -> None:
 
 def test_a_program_of_ours(device: Device) -> None:
     """The subject of a recipe: what it reads, writes and draws."""
-    from inductor.ir.nest import Buffer, View
-    from inductor.runtime.recipe import Capture, KernelCall, Recipe
-
     def buffer(name: str, kind: str) -> Buffer:
         return Buffer(name, torch.float32, (4,), (1,), kind)
 
