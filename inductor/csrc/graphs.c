@@ -28,6 +28,7 @@ typedef struct {
     uint32_t unused; /* uses of a storage that only its base has */
     void *context, *last_stream, *event;
     int device_type, device_index, has_run;
+    int is_busy; /* a thread is between copying inputs and handing results out, and may have let go of the interpreter */
     PyObject *stream_of, *device_number;
 } Pool;
 
@@ -421,7 +422,7 @@ static int follow(Pool *pool, void *stream)
     return 0;
 }
 
-static PyObject *replay(Recording *r, PyObject **inputs, void *stream)
+static PyObject *replay_now(Recording *r, PyObject **inputs, void *stream)
 {
     if (follow(r->pool, stream) || copy_inputs(r, inputs, stream))
         return NULL;
@@ -435,6 +436,14 @@ static PyObject *replay(Recording *r, PyObject **inputs, void *stream)
         Py_DECREF(done);
     }
     return hand_out(r, inputs, stream);
+}
+
+static PyObject *replay(Recording *r, PyObject **inputs, void *stream)
+{
+    r->pool->is_busy = 1;
+    PyObject *out = replay_now(r, inputs, stream);
+    r->pool->is_busy = 0;
+    return out;
 }
 
 static int enter(Pool *pool, void **stream, void **before)
@@ -452,6 +461,8 @@ static PyObject *Recording_replay(Recording *r, PyObject *inputs)
     void *stream = NULL, *before = NULL;
     if (!PyList_CheckExact(inputs) || PyList_GET_SIZE(inputs) != r->n_inputs)
         return PyErr_Format(PyExc_TypeError, "expected a list of %d inputs", r->n_inputs), NULL;
+    if (r->pool->is_busy)
+        Py_RETURN_NONE;
     if (enter(r->pool, &stream, &before))
         return NULL;
     PyObject *out = replay(r, PySequence_Fast_ITEMS(inputs), stream);
@@ -484,7 +495,7 @@ static PyObject *Recording_kept(Recording *r, void *closure)
 }
 
 static PyMethodDef Recording_methods[] = {
-    {"replay", (PyCFunction)Recording_replay, METH_O, "replay(inputs, /)\n--\n\nThe outputs. Nothing is checked."},
+    {"replay", (PyCFunction)Recording_replay, METH_O, "replay(inputs, /)\n--\n\nThe outputs, or None while another thread replays. No address is checked."},
     {"moved", (PyCFunction)Recording_moved, METH_O, "moved(inputs, /)\n--\n\nPositions of the inputs that are not where they were."},
     {NULL, NULL, 0, NULL},
 };
@@ -528,7 +539,7 @@ static Recording *find(Graphed *g, PyObject **inputs, Py_ssize_t n)
 
 static PyObject *call_on(Graphed *g, PyObject *given, PyObject *inputs, void *stream)
 {
-    if (driver_is_capturing(stream)) /* the program's own capture, or ours of what this is a part of */
+    if (g->pool->is_busy || driver_is_capturing(stream)) /* of the program, or of ours that this is a part of */
         return PyObject_CallOneArg(g->program, given);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(inputs);
     PyObject **items = PySequence_Fast_ITEMS(inputs);

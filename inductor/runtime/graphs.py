@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +43,8 @@ RESULT, VALUE, INPUT = range(3)  # kinds of outputs
 
 MOST = 8  # recordings of one program
 PATIENCE = 3  # calls that a recording may be in the way of results that somebody holds
+
+_capturing = threading.Lock()  # one graph at a time: they share a stream and the pool of its allocations
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,8 @@ class Recorder:
             return self.subject.run(inputs)
         self.recordings.append(recording)
         outputs = recording.replay(inputs)
+        if outputs is None:
+            return self.subject.run(inputs)
         if self.subject.is_backward:
             inputs.clear()
         return outputs
@@ -169,7 +174,15 @@ class Recorder:
     # recording
 
     def record(self, inputs: list[Any], places: list[int]) -> _host.Recording | None:
-        """None, and a note, where the graph can't be captured, or was too often."""
+        """None where another thread captures; and with a note, where the graph can't be captured, or was too often."""
+        if not _capturing.acquire(blocking=False):
+            return None
+        try:
+            return self.record_alone(inputs, places)
+        finally:
+            _capturing.release()
+
+    def record_alone(self, inputs: list[Any], places: list[int]) -> _host.Recording | None:
         subject = self.subject
         self.made += 1
         if self.made > MOST:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -460,3 +462,28 @@ def test_a_program_of_ours(device: Device) -> None:
     subject = graphs.subject_of(recipe, lambda inputs: ())
     assert subject.read == (True, False, True)
     assert subject.written == {2} and not subject.draws and subject.place == "a.py:1"
+
+
+def test_threads_share_a_program(device: Device) -> None:
+    run = graphed(device, lambda i: [sum(i, torch.zeros(3))], 5)
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for k in range(60):
+            given = [torch.full((3,), float(number * 1000 + k + n)) for n in range(5)]
+            (out,) = run(list(given))
+            if not torch.equal(out, sum(given, torch.zeros(3))):
+                wrong.append(number)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert device.replays > 10
