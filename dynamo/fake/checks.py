@@ -164,6 +164,44 @@ def _holds(dtype: torch.dtype, value: Any) -> None:
         torch.empty(1, dtype=dtype, device="cpu").fill_(value)
 
 
+def _not_bool(*args: Any, **_: Any) -> None:
+    is_bool = any(isinstance(a, Tensor) and a.dtype is torch.bool for a in args)
+    require(not is_bool, "Subtraction, the `-` operator, with a bool tensor is not supported.")
+
+
+# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
+_LACKING = """
+abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
+clamp b | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
+dot b | vdot b | mv b | addmv b | addcmul b | addcdiv b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
+binary_cross_entropy ui | smooth_l1_loss bui | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
+_softmax_backward_data bui | _log_softmax_backward_data bui | reflection_pad1d b | grid_sampler_2d bui | im2col ui |
+max_pool2d_with_indices b | max_pool2d_with_indices_backward bui | max_unpool2d buic | max_unpool3d buic |
+upsample_linear1d bui | upsample_bicubic2d bi | upsample_trilinear3d bui |
+_upsample_nearest_exact1d bic | _upsample_nearest_exact2d bic | _upsample_nearest_exact3d bic
+"""
+
+
+def _kind(dtype: torch.dtype) -> str:
+    if dtype is torch.bool or dtype is torch.uint8:
+        return "b" if dtype is torch.bool else "u"
+    if dtype.is_complex:
+        return "c"
+    return "" if dtype.is_floating_point else "i"
+
+
+def _lacks(kinds: str, other: Check | None) -> Check:
+    def check(*args: Any, **kwargs: Any) -> None:
+        dtype = next((a.dtype for a in args if isinstance(a, Tensor)), None)
+        if dtype is not None and dtype is not torch.float32:
+            kind = _kind(dtype)
+            require(not kind or kind not in kinds, f"not implemented for {dtype}")
+        if other is not None:
+            other(*args, **kwargs)
+
+    return check
+
+
 CHECKS: dict[Any, Check] = {
     aten.where.self: _where,
     aten._softmax.default: _dim,
@@ -208,6 +246,12 @@ CHECKS: dict[Any, Check] = {
     **dict.fromkeys((aten.div_.Tensor, aten.div_.Scalar), _fits(is_floating=True)),
     aten.addcmul_.default: _fits(operands=2),
     aten.addcdiv_.default: _fits(operands=2),
+    **dict.fromkeys((aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar), _not_bool),
     aten.avg_pool3d.default: _avg_pool3d,
     aten.logit_.default: _fits(is_floating=True, operands=0),
 }
+for _row in _LACKING.split("|"):
+    _name, _kinds = _row.split()
+    for _packet in (getattr(aten, _name), getattr(aten, f"{_name}_", None)):
+        for _op in [getattr(_packet, o) for o in _packet.overloads()] if _packet is not None else ():
+            CHECKS[_op] = _lacks(_kinds, CHECKS.get(_op))

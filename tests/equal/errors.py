@@ -524,3 +524,26 @@ def values_out_of_domain(compile: Compile) -> Any:
         lambda x: (torch.bernoulli(x * 2), x)[1],
     ]
     return [outcome(compile(f), torch.arange(1.0, 4.0)) for f in fs]
+
+
+@program("", "kernels that lack a dtype refuse it, also where compiled code could compute with it")
+def lacking_dtypes(compile: Compile) -> Any:
+    image = torch.arange(16).view(1, 1, 4, 4)
+    rows = [
+        *((op, torch.tensor([True, False])) for op in (torch.abs, torch.floor, F.relu, F.elu, F.tanhshrink)),
+        *((op, torch.tensor([True, False])) for op in (lambda x: x @ x, lambda x: 1 - x)),
+        *((op, torch.tensor([1, 2, 3])) for op in (torch.frac, F.hardswish, F.hardsigmoid, F.celu, lambda x: torch.lerp(x, x, 0.5))),
+        *((op, torch.tensor([[1, 2, 3]])) for op in (lambda x: F.mse_loss(x, x), lambda x: F.huber_loss(x, x))),
+        (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), image),
+        (lambda x: F.max_pool2d(x, 2), image.bool()),
+        (lambda x: F.unfold(x, 2), image),
+        (torch.abs, torch.tensor([1, -2])),
+        (lambda x: F.max_pool2d(x, 2), image.to(torch.uint8)),
+    ]
+    out: list[Any] = []
+    for op, x in rows:
+        try:
+            out.append(compile(lambda x, op=op: op(x))(x))
+        except (RuntimeError, NotImplementedError) as e:
+            out.append((type(e).__name__, str(e)[:40]))
+    return out
