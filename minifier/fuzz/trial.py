@@ -10,6 +10,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ from dynamo import config
 from dynamo.backends.registry import looked_up
 from minifier import stands
 from minifier.bisect.fuel import Search
-from minifier.compare.modes import Exact, Noisy, NoReference, Recorded, widened
+from minifier.compare.evidence import Evidence
 from minifier.compare.verdict import Kind as Judged
-from minifier.compare.verdict import Sample, judge
 from minifier.compare.verdict import Verdict as Numbers
+from minifier.compare.verdict import judge
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.fuzz.types import Target
 from minifier.isolation import OracleSpec
@@ -164,9 +165,12 @@ class Trial:
         """Results beside those of eager, of eager in float64 and of eager with other rounding."""
         if found[0] != self.eager[0]:
             return Numbers(Judged.STRUCTURE, 1.0, f"results are nested as {found[0]:.100} instead of {self.eager[0]:.100}")
-        names = [f"result {i}" for i in range(len(found))]
-        evidence = _Evidence(self)
-        return judge([Sample(names, self.eager, found, evidence.exact, evidence.noisy)])
+
+        def again(change: Callable[[Any], Any], mode: AbstractContextManager[Any]) -> list[Any]:
+            with mode:
+                return self.flat(self.run("eager", change))
+
+        return judge([Evidence(again, self.eager).sample(found)])
 
     def culprit(self) -> str:
         """The decision of our compiler that makes the program fail, without its numbers; '' where no single one does."""
@@ -182,51 +186,6 @@ class Trial:
         if found is None or not found.verified:
             return ""
         return f"{found.stage}: {_NUMBERS.sub('', found.names[0].partition(': ')[2])}"
-
-
-@dataclass
-class _Evidence:
-    """Runs in eager that say what rounding does to a program."""
-
-    trial: Trial
-    recorded: Recorded | None = None
-
-    def draws(self) -> Any:
-        if self.recorded is None:
-            self.recorded = Recorded()
-            with self.recorded:
-                self.trial.run("eager", lambda value: value)
-        return self.recorded.draws
-
-    def exact(self) -> list[Any] | None:
-        """In float64, or None where that can't be run."""
-        before = torch.get_default_dtype()
-        try:
-            draws = self.draws()
-            torch.set_default_dtype(torch.float64)
-            with Exact(draws):
-                return self._like_eager(self.trial.run("eager", widened))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError, LookupError, NoReference):
-            return None
-        finally:
-            torch.set_default_dtype(before)
-
-    def noisy(self, seed: int, amplitude: float) -> list[Any]:
-        """With other rounding; eager's own results where that changes the way the program takes."""
-        try:
-            with Noisy(self.draws(), seed, amplitude):
-                return self._like_eager(self.trial.run("eager", lambda value: value)) or self.trial.eager
-        except (RuntimeError, TypeError, ValueError, LookupError, ArithmeticError):
-            return self.trial.eager
-
-    def _like_eager(self, values: Any) -> list[Any] | None:
-        found, eager = self.trial.flat(values), self.trial.eager
-        same = len(found) == len(eager) and all(_shape(f) == _shape(e) for f, e in zip(found, eager, strict=True))
-        return found if same else None
-
-
-def _shape(value: Any) -> Any:
-    return value.shape if isinstance(value, torch.Tensor) else type(value)
 
 
 def _outside(make: Callable[..., torch.Tensor], change: Callable[[Any], Any]) -> Callable[..., torch.Tensor]:

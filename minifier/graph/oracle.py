@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from dynamo.backends.registry import lookup_backend
 from dynamo.peer import patient
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.graph.compare import Difference, difference
-from minifier.graph.draws import DrawnAs
 from minifier.graph.fx import bind, execute, to_fx
 from minifier.graph.ir import Graph, load
 from minifier.graph.names import resolve
@@ -132,15 +132,31 @@ def _judged(graph: Graph, setting: Setting) -> Outcome:
     if not setting.accuracy:
         return Outcome(Verdict.BORING)
     stage("compare", counts=False)
-    wrong = difference(found, expected)
-    if wrong is not None and wrong.kind == "value":
-        wrong = difference(found, expected, _exact(graph, store, setting))
+
+
+    def again(change: Callable[[Any], Any], mode: AbstractContextManager[Any]) -> list[Any]:
+        return _run(lambda values: execute(graph, values), graph, store, setting, change=change, mode=mode)
+
+    wrong = difference(found, expected, again)
     return Outcome(Verdict.BORING) if wrong is None else Outcome(Verdict.INTERESTING, signature_of(wrong), detail=wrong.text)
 
 
 def signature_of(wrong: Difference) -> Signature:
     """The signature of a wrong result: its class alone, since numbers differ from one candidate to the next."""
     return Signature(Kind.ACCURACY, accuracy=wrong.kind)
+
+
+def difference_of(
+    module: Callable[[], torch.nn.Module], results: Callable[..., list[Any]], found: Sequence[Any], expected: Sequence[Any]
+) -> tuple[str, str] | None:
+    """For repros: class and text of the difference. `results(call, module, change, mode)` runs a module as `compare.evidence.Run` does."""
+
+    def again(change: Callable[[Any], Any], mode: AbstractContextManager[Any]) -> list[Any]:
+        made = module()._apply(change)
+        return results(fx.symbolic_trace(made), made, change, mode)
+
+    wrong = difference(found, expected, again)
+    return None if wrong is None else (wrong.kind, wrong.text)
 
 
 Compiler = Callable[[fx.GraphModule, Sequence[torch.Tensor]], Callable[..., Any]]
@@ -220,34 +236,28 @@ class _Described(fx.Interpreter):
 Values = dict[int, torch.Tensor]
 
 
-def _run(call: Callable[[Values], list[Any]], graph: Graph, store: Path | None, setting: Setting, held: Values | None = None) -> list[Any]:
-    """Results on fresh values of the inputs, but for `held`; then gradients, if wanted; then inputs, which may have been written to:
-    those of a backward graph are its own to write to."""
-    values = {**inputs_of(graph, store), **(held or {})}
+def _run(
+    call: Callable[[Values], list[Any]],
+    graph: Graph,
+    store: Path | None,
+    setting: Setting,
+    held: Values | None = None,
+    change: Callable[[Any], Any] = lambda value: value,
+    mode: AbstractContextManager[Any] | None = None,
+) -> list[Any]:
+    """Results on fresh values of the inputs, each made by `change`, but for `held`; then gradients, if wanted; then inputs, which may have
+    been written to: those of a backward graph are its own to write to. `mode` sees the run, and not how the inputs are made."""
+    values = {k: change(v) for k, v in inputs_of(graph, store).items()} | (held or {})
     torch.manual_seed(setting.under.seed)
     needs = [v for v in values.values() if v.requires_grad] if setting.backward else []
-    found = call(values)
-    roots = [f for f in found if isinstance(f, torch.Tensor) and f.requires_grad]
-    grads: Sequence[Any] = ()
-    if needs and roots:
-        grads = torch.autograd.grad(roots, needs, [torch.ones_like(r) for r in roots], allow_unused=True)
+    with mode or contextlib.nullcontext():
+        found = call(values)
+        roots = [f for f in found if isinstance(f, torch.Tensor) and f.requires_grad]
+        grads: Sequence[Any] = ()
+        if needs and roots:
+            grads = torch.autograd.grad(roots, needs, [torch.ones_like(r) for r in roots], allow_unused=True)
     return [_kept(v) for v in (*found, *grads, *(() if setting.is_backward else values.values()))]
 
 
 def _kept(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
-
-
-def _exact(graph: Graph, store: Path | None, setting: Setting) -> list[Any] | None:
-    """The results with float64 in the place of every other float and the same random numbers, or None where that can't be run."""
-    given = [getattr(torch, i.spec.dtype) for i in graph.inputs]
-    drawn = next((d for d in given if d.is_floating_point and d is not torch.float64), torch.float64)
-
-    def wide(values: Values) -> list[Any]:
-        return execute(graph, {k: v.to(torch.float64) if v.is_floating_point() else v for k, v in values.items()})
-
-    try:
-        with DrawnAs(drawn):
-            return _run(wide, graph, store, setting)
-    except (RuntimeError, TypeError, ValueError):
-        return None

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,11 +44,7 @@ def compiled(module):
     {compiled}
 
 
-def results(call, module):
-    given = inputs()
-    torch.manual_seed({seed})
-    found = list(call(*given))
-{gradients}
+{results}
 
 def check():
     module = Repro()
@@ -131,8 +128,7 @@ _DIFFERENCE = '''def difference(found, expected):
     return None'''
 
 _OUR_DIFFERENCE = '''def difference(found, expected):
-    wrong = oracle.difference(found, expected)
-    return None if wrong is None else (wrong.kind, wrong.text)'''
+    return oracle.difference_of(Repro, results, found, expected)'''
 
 _NO_EXCEPTION = ("    return False", "    return isinstance(error, MemoryError)")
 
@@ -153,11 +149,12 @@ DTYPES |= {"I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": tor
 _TOLERANCE = '''TOLERANCE = {torch.float64: 1e-7, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 2e-2}
 TOLERANCE |= {torch.complex64: 1e-4, torch.complex128: 1e-7}'''
 
-_GRADIENTS = '''    roots = [f for f in found if isinstance(f, torch.Tensor) and f.requires_grad]
-    leaves = [t for t in (*given, *module.parameters()) if t.requires_grad]
-    if roots and leaves:
-        found += torch.autograd.grad(roots, leaves, [torch.ones_like(r) for r in roots], allow_unused=True)
+_GRADIENTS = '''roots = [f for f in found if isinstance(f, torch.Tensor) and f.requires_grad]
+leaves = [t for t in (*given, *module.parameters()) if t.requires_grad]
+if roots and leaves:
+    found += torch.autograd.grad(roots, leaves, [torch.ones_like(r) for r in roots], allow_unused=True)
 '''
+
 
 @dataclass(frozen=True)
 class Written:
@@ -226,8 +223,7 @@ def repro_text(graph: Graph, setting: Setting, signature: Signature, name: str =
         **_program(graph),
         reader=_READER if is_torchs and stored else "",
         compiled=_compiled(setting),
-        seed=setting.under.seed,
-        gradients=(_GRADIENTS if setting.backward else "") + _results(setting),
+        results=_results(setting),
         end=f"1 if wrong is not None and wrong[0] == {signature.accuracy!r} else 0" if signature.kind is Kind.ACCURACY else "0",
         shows=SHOWS if signature.kind is Kind.EXCEPTION else _NO_EXCEPTION[signature.kind is Kind.MEMORY],
         difference=_DIFFERENCE if is_torchs else _OUR_DIFFERENCE,
@@ -243,7 +239,7 @@ def launcher_text(graph: Graph, setting: Setting, graph_name: str, name: str) ->
     imports = [*_imports(graph, setting, stored), "from minifier.classic.launcher import launch"]
     return _LAUNCHER.format(
         doc=f'"""{told}\n\n{ways}\n"""',
-        imports="\n".join(line for line in imports if line not in ("import re", "import traceback")),
+        imports="\n".join(line for line in imports if line not in ("import contextlib", "import re", "import traceback")),
         setting=repr({**setting.to_json(), "store": ""}),
         name=graph_name,
         **_program(graph),
@@ -278,7 +274,8 @@ def _imports(graph: Graph, setting: Setting, stored: bool) -> list[str]:
     if is_torchs:
         homes |= {".".join(o.split(".")[:3]) for o in setting.options}
         homes |= {setting.backend.partition(":")[0]} if ":" in setting.backend else set()
-    plain = {"re", "sys", "traceback", *(h for h in homes if h in sys.stdlib_module_names)} | ({"json"} if is_torchs and stored else set())
+    plain = {"re", "sys", "traceback", *(h for h in homes if h in sys.stdlib_module_names)}
+    plain |= ({"json"} if stored else set()) if is_torchs else {"contextlib"}
     lines = [*(f"import {m}" for m in sorted(plain)), "from pathlib import Path", "", "import torch"]
     lines += [f"import {h}" for h in sorted(homes - plain)]
     if not is_torchs:
@@ -307,8 +304,18 @@ def _compiled(setting: Setting) -> str:
 
 
 def _results(setting: Setting) -> str:
-    wanted = "found" if setting.is_backward else "(*found, *given, *module.buffers(), *module.parameters())"
-    return f"    return [t.detach().clone() if isinstance(t, torch.Tensor) else t for t in {wanted}]\n"
+    """The function that runs the module; under our engine it can be run again on other inputs and under a mode, to judge numbers."""
+    is_torchs = setting.engine == "torch"
+    run = "found = list(call(*given))\n" + (_GRADIENTS if setting.backward else "")
+    kept = "found" if setting.is_backward else "(*found, *given, *module.buffers(), *module.parameters())"
+    lines = [
+        f"def results(call, module{'' if is_torchs else ', change=lambda value: value, mode=contextlib.nullcontext()'}):",
+        f"    given = {'inputs()' if is_torchs else '[change(value) for value in inputs()]'}",
+        f"    torch.manual_seed({setting.under.seed})",
+        textwrap.indent(run if is_torchs else "with mode:\n" + textwrap.indent(run, "    "), "    ") + "    "
+        f"return [t.detach().clone() if isinstance(t, torch.Tensor) else t for t in {kept}]\n",
+    ]
+    return "\n".join(lines)
 
 
 def _state(setting: Setting) -> list[str]:

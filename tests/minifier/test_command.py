@@ -22,7 +22,7 @@ from tui.exits import Exit
 CASES = {c.name: c for c in load_all()}
 SOONEST = 0.02  # seconds between looks at a journal
 # case -> answers in its journal after which the command is killed, one kill after the other
-KILLS = {"error_of_pair": (2, 9)}
+KILLS = {"error_of_pair": (2, 9), "capture_segfault": (10, 80), "stale_guard": (40, 120)}
 
 
 def start(case: Case, folder: Path, *more: str) -> subprocess.Popen[str]:
