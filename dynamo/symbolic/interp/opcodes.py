@@ -6,6 +6,7 @@ this point, except where NULL stands beside callables (`facts.NULL_AFTER_CALLABL
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo.bytecode import facts
@@ -14,7 +15,7 @@ from dynamo.inspection import MAPPING, SEQUENCE, has_flag
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.interp import patterns, refusals
 from dynamo.symbolic.interp.generators import discard
-from dynamo.symbolic.interp.loop import op
+from dynamo.symbolic.interp.loop import OPS, Handler, op
 from dynamo.symbolic.protocols import containers, operators
 from dynamo.symbolic.protocols.attributes import MISSING, closure, getattr_, setattr_
 from dynamo.symbolic.protocols.calls import call
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
 
-@op("NOP", "RESUME", "CACHE", "EXTENDED_ARG", "PRECALL", "COPY_FREE_VARS_DONE", "SETUP_ANNOTATIONS")
+@op("NOP", "RESUME", "CACHE", "EXTENDED_ARG", "PRECALL", "KW_NAMES", "SETUP_ANNOTATIONS")
 def _nop(tx: Tracer, f: Frame, ins: Instr) -> None:
     pass
 
@@ -153,15 +154,12 @@ def _delete_deref(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("LOAD_GLOBAL")
 def _load_global(tx: Tracer, f: Frame, ins: Instr) -> None:
-    v = load_global(tx, f.globals, str(ins.argval))
-    if not ins.push_null:
-        f.push(v)
-    elif facts.NULL_AFTER_CALLABLE:
-        f.push(v)
-        f.push(NULL)
-    else:
-        f.push(NULL)
-        f.push(v)
+    _push_callee(f, load_global(tx, f.globals, str(ins.argval)), ins.push_null)
+
+
+def _push_callee(f: Frame, v: Value, with_null: bool) -> None:
+    """What may be called next: where it is, NULL stands beside it in the place of `self`."""
+    f.stack += [v] if not with_null else [v, NULL] if facts.NULL_AFTER_CALLABLE else [NULL, v]
 
 
 @op("LOAD_NAME")
@@ -185,25 +183,13 @@ def _load_build_class(tx: Tracer, f: Frame, ins: Instr) -> None:
     raise tx.break_("DD019", "class statement")
 
 
-@op("LOAD_ASSERTION_ERROR")
-def _load_assertion_error(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(tx.wrap(AssertionError, None))
-
-
 @op("LOAD_ATTR")
 def _load_attr(tx: Tracer, f: Frame, ins: Instr) -> None:
     v = getattr_(tx, f.pop(), str(ins.argval))
-    if not ins.method:
-        f.push(v)
-    elif isinstance(v, MethodValue):
-        f.push(v.fn)
-        f.push(v.self_)
-    elif facts.NULL_AFTER_CALLABLE:
-        f.push(v)
-        f.push(NULL)
+    if ins.method and isinstance(v, MethodValue):
+        f.stack += [v.fn, v.self_]
     else:
-        f.push(NULL)
-        f.push(v)
+        _push_callee(f, v, bool(ins.method))
 
 
 @op("LOAD_SUPER_ATTR")
@@ -215,87 +201,48 @@ def _load_super_attr(tx: Tracer, f: Frame, ins: Instr) -> None:
     _load_attr(tx, f, ins)
 
 
-@op("STORE_ATTR")
-def _store_attr(tx: Tracer, f: Frame, ins: Instr) -> None:
-    owner, v = f.pop(), f.pop()
-    setattr_(tx, owner, str(ins.argval), v)
-
-
-@op("DELETE_ATTR")
-def _delete_attr(tx: Tracer, f: Frame, ins: Instr) -> None:
-    setattr_(tx, f.pop(), str(ins.argval), None)
-
-
 # ---- operators --------------------------------------------------------------------------------------------
 
+# How many values the opcode takes from the stack, and of these, lowest first, the value that it puts there.
+_VALUES: dict[str, tuple[int, Callable[..., Value]]] = {
+    "LOAD_ASSERTION_ERROR": (0, lambda tx, ins: tx.wrap(AssertionError, None)),
+    "BINARY_OP": (2, lambda tx, ins, a, b: operators.binary(tx, str(ins.argval), a, b)),
+    "COMPARE_OP": (2, lambda tx, ins, a, b: operators.compare(tx, str(ins.argval), a, b)),
+    "IS_OP": (2, lambda tx, ins, a, b: truth(operators.is_(tx, a, b) != bool(ins.arg))),
+    "CONTAINS_OP": (2, lambda tx, ins, item, owner: truth(operators.contains(tx, owner, item) != bool(ins.arg))),
+    "UNARY_NOT": (1, lambda tx, ins, v: truth(not operators.truth(tx, v))),
+    **dict.fromkeys(("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT"), (1, lambda tx, ins, v: operators.unary(tx, ins.op, v))),
+    "BINARY_SUBSCR": (2, lambda tx, ins, owner, key: operators.getitem(tx, owner, key)),
+    "BINARY_SLICE": (3, lambda tx, ins, owner, start, stop: operators.getitem(tx, owner, SliceValue([start, stop, NONE]))),
+    "CONVERT_VALUE": (1, lambda tx, ins, v: format_value(tx, v, ("", "str", "repr", "ascii")[ins.arg & 3], Const(""))),
+    "FORMAT_SIMPLE": (1, lambda tx, ins, v: format_value(tx, v, "", Const(""))),
+    "FORMAT_WITH_SPEC": (2, lambda tx, ins, v, spec: format_value(tx, v, "", spec)),
+}
+# The same, of those that put nothing there.
+_ACTS: dict[str, tuple[int, Callable[..., None]]] = {
+    "STORE_ATTR": (2, lambda tx, ins, v, owner: setattr_(tx, owner, str(ins.argval), v)),
+    "DELETE_ATTR": (1, lambda tx, ins, owner: setattr_(tx, owner, str(ins.argval), None)),
+    "STORE_SUBSCR": (3, lambda tx, ins, v, owner, key: operators.setitem(tx, owner, key, v)),
+    "DELETE_SUBSCR": (2, lambda tx, ins, owner, key: operators.delitem(tx, owner, key)),
+    "STORE_SLICE": (4, lambda tx, ins, v, owner, start, stop: operators.setitem(tx, owner, SliceValue([start, stop, NONE]), v)),
+}
 
-@op("BINARY_OP")
-def _binary_op(tx: Tracer, f: Frame, ins: Instr) -> None:
-    b, a = f.pop(), f.pop()
-    f.push(operators.binary(tx, str(ins.argval), a, b))
+
+def _value(count: int, make: Callable[..., Value]) -> Handler:
+    return lambda tx, f, ins: f.push(make(tx, ins, *f.popn(count)))
 
 
-@op("COMPARE_OP")
-def _compare_op(tx: Tracer, f: Frame, ins: Instr) -> None:
-    b, a = f.pop(), f.pop()
-    f.push(operators.compare(tx, str(ins.argval), a, b))
+def _act(count: int, act: Callable[..., None]) -> Handler:
+    return lambda tx, f, ins: act(tx, ins, *f.popn(count))
 
 
-@op("IS_OP")
-def _is_op(tx: Tracer, f: Frame, ins: Instr) -> None:
-    b, a = f.pop(), f.pop()
-    f.push(truth(operators.is_(tx, a, b) != bool(ins.arg)))
-
-
-@op("CONTAINS_OP")
-def _contains_op(tx: Tracer, f: Frame, ins: Instr) -> None:
-    b, a = f.pop(), f.pop()
-    f.push(truth(operators.contains(tx, b, a) != bool(ins.arg)))
-
-
-@op("UNARY_NOT")
-def _unary_not(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(truth(not operators.truth(tx, f.pop())))
+OPS.update({name: _value(*row) for name, row in _VALUES.items()})
+OPS.update({name: _act(*row) for name, row in _ACTS.items()})
 
 
 @op("TO_BOOL")
 def _to_bool(tx: Tracer, f: Frame, ins: Instr) -> None:
     f.push(truth(refusals.decide(tx, f, f.pop(), f.current + 1)))
-
-
-@op("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
-def _unary(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(operators.unary(tx, ins.op, f.pop()))
-
-
-@op("BINARY_SUBSCR")
-def _binary_subscr(tx: Tracer, f: Frame, ins: Instr) -> None:
-    key, owner = f.pop(), f.pop()
-    f.push(operators.getitem(tx, owner, key))
-
-
-@op("STORE_SUBSCR")
-def _store_subscr(tx: Tracer, f: Frame, ins: Instr) -> None:
-    key, owner, v = f.pop(), f.pop(), f.pop()
-    operators.setitem(tx, owner, key, v)
-
-
-@op("DELETE_SUBSCR")
-def _delete_subscr(tx: Tracer, f: Frame, ins: Instr) -> None:
-    key, owner = f.pop(), f.pop()
-    operators.delitem(tx, owner, key)
-
-
-@op("BINARY_SLICE")
-def _binary_slice(tx: Tracer, f: Frame, ins: Instr) -> None:
-    stop, start, owner = f.pop(), f.pop(), f.pop()
-    f.push(operators.getitem(tx, owner, SliceValue([start, stop, NONE])))
-
-
-@op("STORE_SLICE")
-def _store_slice(tx: Tracer, f: Frame, ins: Instr) -> None:
-    stop, start, owner, v = f.pop(), f.pop(), f.pop(), f.pop()
-    operators.setitem(tx, owner, SliceValue([start, stop, NONE]), v)
 
 
 def truth(x: bool) -> Const:
@@ -356,22 +303,6 @@ def _build_string(tx: Tracer, f: Frame, ins: Instr) -> None:
 def _format_value(tx: Tracer, f: Frame, ins: Instr) -> None:
     spec = f.pop() if ins.arg & 4 else Const("")
     f.push(format_value(tx, f.pop(), ("", "str", "repr", "ascii")[ins.arg & 3], spec))
-
-
-@op("CONVERT_VALUE")
-def _convert_value(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(format_value(tx, f.pop(), ("", "str", "repr", "ascii")[ins.arg & 3], Const("")))
-
-
-@op("FORMAT_SIMPLE")
-def _format_simple(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(format_value(tx, f.pop(), "", Const("")))
-
-
-@op("FORMAT_WITH_SPEC")
-def _format_with_spec(tx: Tracer, f: Frame, ins: Instr) -> None:
-    spec = f.pop()
-    f.push(format_value(tx, f.pop(), "", spec))
 
 
 @op("LIST_APPEND")
