@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+import dynamo.aot.rng  # noqa: F401  # declares operators that graphs may have
+import inductor.runtime.packed  # noqa: F401  # the same
 from dynamo.aot.facts import Facts, Output, Step
 from inductor.ir.dims import is_dense
 from inductor.ir.nest import Buffer, Extern, View
@@ -63,9 +65,6 @@ def _op_name(op: torch._ops.OpOverload) -> str:
 
 def _op(name: str) -> Any:
     namespace, packet, overload = name.split(".")
-    if namespace == "dynamo_debug":
-        import dynamo.aot.rng  # noqa: F401, PLC0415  # both declare operators of that namespace
-        import inductor.runtime.packed  # noqa: F401, PLC0415  # as above
     return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
 
 

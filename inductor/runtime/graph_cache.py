@@ -11,13 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from types import ModuleType
 from typing import Any
 
 from torch.fx import GraphModule
 
 from dynamo import aot, decisions
 from dynamo.aot.facts import Facts
+from dynamo.trace import codec as trace_codec
 from dynamo.trace import current, emit, is_watched, stage
 from dynamo.trace.events import CacheLooked, Decided, Event, Note, StageTimed
 from inductor.errors import BuildError
@@ -134,27 +134,19 @@ class Question:
 
     def recorded(self) -> Iterator[Any]:
         """What this compile has put into the record since the cache was asked."""
-        events = _event_codec()
         for event in self.store.events[self.mark :]:
             if getattr(event, "compile_id", None) == self.compile_id and not isinstance(event, StageTimed):
-                yield events.encode(event)
+                yield trace_codec.encode(event)
 
     def replay(self, record: bytes, old_id: str, first: int) -> None:
         """Put what the first compile recorded into this record, under this compile's id and decision numbers."""
-        events = _event_codec()
         base = 0
         for row in json.loads(record):
-            event = renamed(events.decode(row), old_id, self.compile_id)
+            event = renamed(trace_codec.decode(row), old_id, self.compile_id)
             if isinstance(event, Decided) and event.number:
                 base = base or event.number
                 event = replace(event, number=event.number - base + first)
             emit(event)
-
-
-def _event_codec() -> ModuleType:
-    from dynamo.trace import codec as events  # noqa: PLC0415  # works out the fields of every event, for nothing when nobody watches
-
-    return events
 
 
 def renamed(event: Event, old: str, new: str) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from repro_corpus.program import program
 
@@ -28,8 +29,6 @@ class Boxed(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args, kwargs=None):
-        from torch.utils._pytree import tree_map_only  # noqa: PLC0415  # as in the report
-
         args, kwargs = tree_map_only(Boxed, lambda t: t._data, (args, kwargs or {}))
         return tree_map_only(torch.Tensor, Boxed, func(*args, **kwargs))
 
@@ -118,8 +117,6 @@ def made_inside_dispatch(compile):
 
         @classmethod
         def __torch_dispatch__(cls, func, types, args, kwargs=None):
-            from torch.utils._pytree import tree_map_only  # noqa: PLC0415  # as in the report
-
             args = tree_map_only(Adding, lambda t: t.src + torch.ones(t.shape, dtype=t.dtype), args)
             return tree_map_only(torch.Tensor, Adding, func(*args, **(kwargs or {})))
 
