@@ -14,7 +14,6 @@ from dynamo import _C
 from dynamo.inspection import IMMUTABLE, has_flag
 
 MISSING: Any = object()
-ABSENT = ("absent",)
 # Descriptors that only lead to functions: the function is what counts, and unlike them it can be referred to weakly.
 _PARTS: dict[type, tuple[str, ...]] = {staticmethod: ("__func__",), classmethod: ("__func__",), property: ("fget", "fset", "fdel")}
 

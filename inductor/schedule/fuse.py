@@ -265,7 +265,6 @@ class Fitter:
         self.outer = base.outer
         self.placed = list(base.members)
         self.waiting = list(other.members)
-        self.other_outer = other.outer
         self.is_pointwise = not base.has_reduction and not other.has_reduction
 
     def run(self) -> Group:

@@ -88,8 +88,3 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None)
 
 def _end_of(said: bytes) -> str:
     return said.decode(errors="replace")[-KEPT:].strip()
-
-
-def script_folder(script: str) -> str:
-    """Where a script imports from."""
-    return os.path.dirname(os.path.abspath(script))

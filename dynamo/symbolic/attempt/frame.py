@@ -28,12 +28,10 @@ class Frame:
         self.stack: list[Value] = []
         self.ip = 0
         self.current = 0  # index of the instruction being executed
-        self.kw_names: tuple[str, ...] = ()
         self.calling: Value | None = None  # callee of the latest CALL
         self.handled: list[Value] = []  # exceptions being handled, innermost last (PUSH_EXC_INFO .. POP_EXCEPT)
         self.internal = is_internal(fn.code.co_filename)
         self.entered: list[tuple[Value, int]] = []
-        self.class_locals: dict[str, Value] | None = None
         self.locals: DictValue | None = None  # what locals() gave last
 
     # ---- position -----------------------------------------------------------------------------------------

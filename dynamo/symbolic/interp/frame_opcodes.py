@@ -39,11 +39,6 @@ _HAS_END_SEND = "END_SEND" in facts.OPMAP  # 3.12+: SEND leaves the receiver for
 # ---- functions --------------------------------------------------------------------------------------------
 
 
-@op("KW_NAMES")
-def _kw_names(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.kw_names = ins.argval  # type: ignore[assignment]  # the decoder puts a tuple of str here
-
-
 @op("CALL")
 def _call(tx: Tracer, f: Frame, ins: Instr) -> None:
     if is_root(tx, f):

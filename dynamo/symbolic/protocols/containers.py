@@ -20,7 +20,6 @@ from dynamo.symbolic.values.kinds import (
     DictValue,
     ExceptionValue,
     FunctionValue,
-    ListValue,
     MethodValue,
     ModuleValue,
     OpaqueValue,
@@ -248,8 +247,3 @@ def submodule(tx: Tracer, package: Value, name: str) -> Value:
                 raised.value.slots[field] = tx.wrap(getattr(e, field), None)
         raise raised from None
     raise tx.break_("DD014", f"attribute {name!r} of {package.describe()}")
-
-
-def list_of(v: Value) -> list[Any] | None:
-    """The children of a list or tuple value."""
-    return v.items if isinstance(v, ListValue | TupleValue) else None

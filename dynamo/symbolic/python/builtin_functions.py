@@ -9,7 +9,7 @@ from dynamo.bytecode import facts
 from dynamo.symbolic.protocols.attributes import instance_dict
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.choices import choice
-from dynamo.symbolic.protocols.containers import bool_, list_of, steps
+from dynamo.symbolic.protocols.containers import bool_, steps
 from dynamo.symbolic.protocols.hashing import address, hash_
 from dynamo.symbolic.protocols.operators import binary, compare, iter_, len_, truth, unpack_iterable
 from dynamo.symbolic.protocols.registry import breaks
@@ -17,16 +17,12 @@ from dynamo.symbolic.protocols.rows import on_function
 from dynamo.symbolic.protocols.tables import dict_del, dict_has, dict_set
 from dynamo.symbolic.python.lists import sort_values
 from dynamo.symbolic.values.kinds import (
-    FALSE,
-    NONE,
-    TRUE,
     CellValue,
     ClassValue,
     Const,
     DictValue,
     ModuleValue,
     TensorValue,
-    TupleValue,
     Value,
 )
 
@@ -178,5 +174,3 @@ def _dir(tx: Tracer, v: Value | None) -> Value:
 breaks("DD004", print, input, open, breakpoint)
 breaks("DD005", exec, eval, compile, globals, __import__)
 breaks("DD018", *(getattr(builtins, n) for n in ("aiter", "anext")))
-
-__all__ = ["FALSE", "NONE", "TRUE", "TupleValue", "list_of"]

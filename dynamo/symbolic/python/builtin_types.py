@@ -230,9 +230,6 @@ def _object(tx: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) 
     return ObjectValue(cls)
 
 
-_EXCESS = "object.__init__() takes exactly one argument (the instance to initialize)"
-
-
 @on_method(object, "__init__", "*args **")
 def _object_init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
     own = tx.lookup(self.cls, "__init__") is not object.__init__

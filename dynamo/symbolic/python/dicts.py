@@ -83,7 +83,6 @@ def _make_proxy(tx: Tracer, cls: type, mapping: Value) -> Value:
         raise tx.break_("DD005", f"mappingproxy of {mapping.describe()}")
     v = DictValue(PROXY)
     v.table = mapping.table
-    v.read_only = True
     return v
 
 

@@ -163,43 +163,6 @@ def _sift_up(heap: list[Any], pos: int) -> None:
     _sift_down(heap, start, pos)
 
 
-def as_dict(obj: Any, dict_factory: Callable[..., Any]) -> Any:
-    """dataclasses.asdict."""
-    fields = getattr(type(obj), "__dataclass_fields__", None)
-    if fields is not None:
-        return dict_factory(
-            [(f.name, as_dict(getattr(obj, f.name), dict_factory)) for f in fields.values() if f._field_type.name == "_FIELD"]
-        )
-    if isinstance(obj, tuple) and hasattr(obj, "_fields"):
-        return type(obj)(*[as_dict(v, dict_factory) for v in obj])
-    if isinstance(obj, list | tuple):
-        return type(obj)(as_dict(v, dict_factory) for v in obj)
-    if isinstance(obj, dict):
-        return type(obj)((as_dict(k, dict_factory), as_dict(v, dict_factory)) for k, v in obj.items())
-    return deep(obj)
-
-
-def as_tuple(obj: Any, tuple_factory: Callable[..., Any]) -> Any:
-    """dataclasses.astuple."""
-    fields = getattr(type(obj), "__dataclass_fields__", None)
-    if fields is not None:
-        kept = [f.name for f in fields.values() if f._field_type.name == "_FIELD"]
-        return tuple_factory([as_tuple(getattr(obj, n), tuple_factory) for n in kept])
-    if isinstance(obj, tuple) and hasattr(obj, "_fields"):
-        return type(obj)(*[as_tuple(v, tuple_factory) for v in obj])
-    if isinstance(obj, list | tuple):
-        return type(obj)(as_tuple(v, tuple_factory) for v in obj)
-    if isinstance(obj, dict):
-        return type(obj)((as_tuple(k, tuple_factory), as_tuple(v, tuple_factory)) for k, v in obj.items())
-    return deep(obj)
-
-
-def deep(obj: Any) -> Any:
-    import copy  # noqa: PLC0415  # so it needs no guard, as a global would
-
-    return copy.deepcopy(obj)
-
-
 def _complaint() -> str:
     try:
         ExceptionGroup("", [ValueError()]).split(0)  # type: ignore[call-overload]  # the wrong argument is the point

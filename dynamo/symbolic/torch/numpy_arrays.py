@@ -225,7 +225,6 @@ _OPERATORS: dict[str, str] = {
     **{f"__{n}__": u for n, u in (("eq", "equal"), ("ne", "not_equal"))},
     **{f"__{n}__": u for n, u in (("neg", "negative"), ("pos", "positive"), ("abs", "absolute"), ("invert", "invert"))},
 }
-_LOGICAL = {"__and__": "logical_and", "__or__": "logical_or", "__xor__": "logical_xor"}
 
 
 def _operator(tx: Tracer, name: str, self_: Value, rest: Args) -> Value | None:

@@ -180,7 +180,6 @@ class DictValue(ObjectValue):
         self.deleted: set[Any] = set()  # hash keys that the trace has taken out, also where it put them back
         self.default_factory: Value | None = None
         self.owner: ObjectValue | None = None  # set when this is the instance dict of `owner`
-        self.read_only = False  # mappingproxy
 
     @property
     def table(self) -> dict[Any, tuple[Value, Value | Lazy]]:
