@@ -78,11 +78,26 @@ int host_data_ptr(PyObject *tensor, void **data) { return torch.data_ptr(handle_
 
 int host_strides(PyObject *tensor, int64_t **strides) { return torch.strides(handle_of(tensor), strides) ? shim_error("read strides") : 0; }
 
+/* The shim says only that it failed; on a device that is for want of memory. */
+static PyObject *no_memory(int ndim, const int64_t *sizes, int device_type)
+{
+    PyObject *module = device_type ? PyImport_ImportModule("torch") : NULL;
+    PyObject *error = module ? PyObject_GetAttrString(module, "OutOfMemoryError") : NULL;
+    long long elements = 1;
+    for (int i = 0; i < ndim; i++)
+        elements *= sizes[i];
+    if (!PyErr_Occurred())
+        PyErr_Format(error ? error : PyExc_RuntimeError, "libtorch failed to allocate a result of %lld elements", elements);
+    Py_XDECREF(error);
+    Py_XDECREF(module);
+    return NULL;
+}
+
 PyObject *host_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int device_type, int device_index)
 {
     Handle handle;
     if (torch.empty_strided(ndim, sizes, strides, dtype, device_type, device_index, &handle))
-        return shim_error("allocate a result"), NULL;
+        return no_memory(ndim, sizes, device_type);
     return wrap(handle);
 }
 

@@ -421,8 +421,16 @@ def clean_up(memory: Memory) -> None:
     with contextlib.suppress(RuntimeError):
         torch._C._cuda_endAllocateToPool(memory.index, memory.handle)
         torch._C._cuda_releasePool(memory.index, memory.handle)
+    generator = torch.cuda.default_generators[memory.index]
     with contextlib.suppress(RuntimeError):
-        empty_graph(memory)
+        empty_graph(memory)  # with the end of a capture the generator is as before
+    try:
+        state = generator.get_state()
+        torch.rand((), device=f"cuda:{memory.index}")
+        generator.set_state(state)
+    except RuntimeError:  # it goes on from a copy of its state, which is not the one that recordings draw from
+        generator.graphsafe_set_state(generator.clone_state())
+        release()
 
 
 def empty_graph(memory: Memory) -> Any:

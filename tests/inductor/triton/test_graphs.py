@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -464,7 +464,14 @@ def test_a_program_of_ours(device: Device) -> None:
     assert subject.written == {2} and not subject.draws and subject.place == "a.py:1"
 
 
-def test_threads_share_a_program(device: Device) -> None:
+def test_threads_share_a_program(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = torch._foreach_copy_
+
+    def slow(*args: Any) -> None:
+        copy(*args)
+        time.sleep(0.0005)  # another thread goes on here
+
+    monkeypatch.setattr(torch, "_foreach_copy_", slow)
     run = graphed(device, lambda i: [sum(i, torch.zeros(3))], 5)
     wrong: list[int] = []
 
@@ -475,15 +482,23 @@ def test_threads_share_a_program(device: Device) -> None:
             if not torch.equal(out, sum(given, torch.zeros(3))):
                 wrong.append(number)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not wrong
     assert device.replays > 10
+
+
+def test_an_entry_that_ends_drops_its_graphs(everywhere: Device) -> None:
+    model = Net().eval()
+    run = dynamo.compile(model, backend="inductor", mode="reduce-overhead")
+    with torch.no_grad():
+        for _ in range(4):
+            run(torch.ones(2, 6))
+    pools = [m.pool for m in list(graphs._memories.values())]
+    assert [len(p) for p in pools] == [1]
+    del model, run
+    gc.collect()
+    assert [len(p) for p in pools] == [0]
