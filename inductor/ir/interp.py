@@ -27,6 +27,23 @@ class InterpError(RuntimeError):
     """A memory fault in a program; the message names the nest and the access."""
 
 
+OUTSIDE, RACE, UNWRITTEN = "out of bounds", "race", "never written"  # kinds of faults
+
+
+@dataclass(frozen=True)
+class Access:
+    """A load or store of a nest. `is_atomic`: additions of several points are all counted; `is_scatter`: elements are computed."""
+
+    what: str
+    buffer: str
+    index: Index
+    is_atomic: bool = False
+    is_scatter: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.buffer}[{self.index}]"
+
+
 # torch has no indexing kernels for these
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
@@ -55,6 +72,21 @@ class Memory:
         self.data[buffer.name] = flat
         self.written[buffer.name] = written
 
+    def begin(self, program: Program, inputs: Sequence[torch.Tensor]) -> None:
+        """Every buffer of the program, inputs and constants with what they hold."""
+        content = dict(zip(program.inputs, inputs, strict=True)) | program.constants
+        for buffer in program.buffers.values():
+            self.add(buffer, content.get(buffer.name))
+
+    def end(self, program: Program, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """The outputs. Inputs that the program changes get what they hold now."""
+        content = dict(zip(program.inputs, inputs, strict=True))
+        outputs = [self.view(o) if isinstance(o, View) else o for o in program.outputs]
+        for name in sorted(program.mutated):
+            buffer = program.buffers[name]
+            content[name].copy_(self.view(View(name, buffer.shape, buffer.strides, 0)))
+        return outputs
+
     def view(self, view: View) -> torch.Tensor:
         return self.data[view.buffer].as_strided(view.shape, view.strides, view.offset)
 
@@ -68,18 +100,35 @@ class NanOrigin:
     origins: tuple[str, ...]
 
 
-class _NestRun:
-    """One nest over all points: values are tensors of the full iteration shape (axes, then reduced axes)."""
+class NestRun:
+    """One nest over all points: values are tensors of the full iteration shape (axes, then reduced axes).
 
-    def __init__(self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None]) -> None:
+    `fault` is told of every access that memory doesn't allow, and `accessed` of all; what is not allowed reads and writes nothing.
+    `span` (axis, start, end) runs some iterations of one axis.
+    """
+
+    def __init__(
+        self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None], span: tuple[Axis, int, int] | None = None
+    ) -> None:
         self.nest, self.memory, self.report, self.device = nest, memory, report, memory.device
-        self.axes = nest.axes + nest.reduced
-        self.shape = tuple(number(a.extent) for a in self.axes)
+        self.axes, self.span = nest.axes + nest.reduced, span
+        self.shape = tuple(map(self.length, self.axes))
         self.ones = (1,) * len(self.axes)
         self.values: dict[tuple[Expr, int], torch.Tensor] = {}
 
-    def fail(self, what: str) -> None:
-        raise InterpError(f"{self.nest.name}: {what}\n{print_nest(self.nest)}")
+    def length(self, axis: Axis) -> int:
+        """Iterations that are run."""
+        return self.span[2] - self.span[1] if self.span is not None and axis == self.span[0] else number(axis.extent)
+
+    def first(self, axis: Axis) -> int:
+        return self.span[1] if self.span is not None and axis == self.span[0] else 0
+
+    def fault(self, access: Access, kind: str, what: str, at: torch.Tensor, wrong: torch.Tensor) -> None:
+        """`wrong`: at which points, `at`: their elements, in one shape. Raises InterpError."""
+        raise InterpError(f"{self.nest.name}: {access} {what}\n{print_nest(self.nest)}")
+
+    def accessed(self, access: Access, at: torch.Tensor, live: torch.Tensor) -> None:
+        """Elements `at` are touched at the points that are `live`."""
 
     def index(self, index: Index, indirect: Sequence[torch.Tensor]) -> torch.Tensor:
         total = torch.full(self.ones, index.const, dtype=torch.int64, device=self.device)
@@ -95,35 +144,45 @@ class _NestRun:
         if axis.name.startswith("$"):
             return indirect[int(axis.name[1:])]
         at = self.axes.index(axis)
-        return torch.arange(number(axis.extent), device=self.device).view([-1 if i == at else 1 for i in range(len(self.axes))])
+        start = self.first(axis)
+        places = torch.arange(start, start + self.length(axis), device=self.device)
+        return places.view([-1 if i == at else 1 for i in range(len(self.axes))])
 
     def load(self, node: Expr, mask: torch.Tensor | None) -> torch.Tensor:
         name, index = node.attr
         at = self.index(index, [self.value(a, mask) for a in node.args])
-        if mask is not None:
-            at, mask = torch.broadcast_tensors(at, mask)
-        live = at if mask is None else at[mask]
-        data, written = self.memory.data[name], self.memory.written[name]
+        live = torch.ones_like(at, dtype=torch.bool) if mask is None else mask
+        at, live = torch.broadcast_tensors(at, live)
+        access = Access("load of", name, index)
         if name in self.memory.old:
-            self.fail(f"load of {name}[{index}] comes after it is overwritten")
-        if live.numel():
-            self.check_own_stores(name, index, at, mask)
-            low, high = int(live.min()), int(live.max())
-            if low < 0 or high >= data.numel():
-                self.fail(f"load of {name}[{index}] reaches {low}..{high}, outside 0..{data.numel() - 1}")
-            if not bool(written[live].all()):
-                self.fail(f"load of {name}[{index}] reads elements that nothing has written")
-        safe = at if mask is None else torch.where(mask, at, 0)
-        return data[safe]
+            self.fault(access, RACE, "comes after it is overwritten", at, live)
+        if bool(live.any()):
+            self.check_own_stores(access, at, live)
+            live = self.inside(access, at, live)
+            self.accessed(access, at, live)
+            unwritten = live & ~self.memory.written[name][torch.where(live, at, 0)]
+            if bool(unwritten.any()):
+                self.fault(access, UNWRITTEN, "reads elements that nothing has written", at, unwritten)
+        return self.memory.data[name][torch.where(live, at, 0)]
 
-    def check_own_stores(self, name: str, index: Index, at: torch.Tensor, mask: torch.Tensor | None) -> None:
+    def inside(self, access: Access, at: torch.Tensor, live: torch.Tensor) -> torch.Tensor:
+        """The live points at which the element is there."""
+        size = self.memory.data[access.buffer].numel()
+        outside = live & ((at < 0) | (at >= size))
+        if not bool(outside.any()):
+            return live
+        low, high = int(at[live].min()), int(at[live].max())
+        self.fault(access, OUTSIDE, f"reaches {low}..{high}, outside 0..{size - 1}", at, outside)
+        return live & ~outside
+
+    def check_own_stores(self, access: Access, at: torch.Tensor, live: torch.Tensor) -> None:
         """A kernel runs the points in any order: none may read an element that another one stores."""
         for store in self.nest.stores:
-            if store.buffer == name and store.mode == "set" and not store.indirect:
+            if store.buffer == access.buffer and store.mode == "set" and not store.indirect:
                 to, here = torch.broadcast_tensors(self.index(store.index, ()), at)
-                elsewhere = here != to if mask is None else (here != to) & mask.expand(here.shape)
-                if bool(torch.isin(here[elsewhere], to.reshape(-1)).any()):
-                    self.fail(f"load of {name}[{index}] reads elements that other points of the nest overwrite")
+                wrong = (here != to) & live.expand(here.shape) & torch.isin(here, to.reshape(-1))
+                if bool(wrong.any()):
+                    self.fault(access, RACE, "reads elements that other points of the nest overwrite", here, wrong)
 
     def value(self, node: Expr, mask: torch.Tensor | None = None) -> torch.Tensor:
         key = (node, 0 if mask is None else id(mask))
@@ -198,20 +257,28 @@ class _NestRun:
                 self.store(store)
 
     def store(self, store: Store) -> None:
-        points = [number(a.extent) for a in self.nest.axes] + [1] * len(self.nest.reduced)
+        points = [self.length(a) for a in self.nest.axes] + [1] * len(self.nest.reduced)
         value = self.value(store.value)
         at = self.index(store.index, [self.value(e) for e in store.indirect])
-        at, value = at.expand(points).reshape(-1), value.expand(points).reshape(-1)
-        data, written = self.memory.data[store.buffer], self.memory.written[store.buffer]
-        if int(at.min()) < 0 or int(at.max()) >= data.numel():
-            self.fail(f"store to {store.buffer}[{store.index}] reaches {int(at.min())}..{int(at.max())}, outside 0..{data.numel() - 1}")
+        at = at.expand(points)
+        access = Access("store to", store.buffer, store.index, store.mode == "add", bool(store.indirect))
+        live = self.inside(access, at, torch.ones_like(at, dtype=torch.bool))
+        self.accessed(access, at, live)
+        if store.mode == "set" and not store.indirect:
+            several = self.meeting(at, live)
+            if bool(several.any()):
+                self.fault(access, RACE, "meets one element at two points", at, several)
+        data, found, value = self.memory.data[store.buffer], at[live], value.expand(points)[live]
         if store.mode == "add":
-            data.index_put_((at,), value, accumulate=True)
+            data.index_put_((found,), value, accumulate=True)
         else:
-            if not store.indirect and at.unique().numel() != at.numel():
-                self.fail(f"two points store to one element of {store.buffer}[{store.index}]")
-            data[at] = value.clone()  # it may be a load of the same buffer
-        written[at] = True
+            data[found] = value.clone()  # it may be a load of the same buffer
+        self.memory.written[store.buffer][found] = True
+
+    def meeting(self, at: torch.Tensor, live: torch.Tensor) -> torch.Tensor:
+        """The live points that share their element with another one."""
+        _, place, count = at[live].unique(return_inverse=True, return_counts=True)
+        return torch.zeros_like(live).masked_scatter(live, count[place] > 1)
 
 
 def _online_sum(flat: torch.Tensor) -> torch.Tensor:
@@ -238,25 +305,18 @@ def run(program: Program, inputs: Sequence[torch.Tensor]) -> tuple[list[Any], Na
     """Execute a program, its writes to inputs too. Returns the outputs and where the first NaN came from (None: nothing made one)."""
     memory = Memory(program.device)
     found: list[NanOrigin] = []
-    content = dict(zip(program.inputs, inputs, strict=True)) | program.constants
-    for buffer in program.buffers.values():
-        memory.add(buffer, content.get(buffer.name))
+    memory.begin(program, inputs)
     for step in program.steps:
         if isinstance(step, Extern):
-            _run_extern(step, program, memory)
+            run_extern(step, program, memory)
             continue
         for nest in (step,) if isinstance(step, Nest) else step.unrolled():
-            nest_run = _NestRun(nest, memory, found.append)
-            nest_run.run()
+            NestRun(nest, memory, found.append).run()
             memory.old |= nest.writes() & program.mutated
-    outputs = [memory.view(o) if isinstance(o, View) else o for o in program.outputs]
-    for name in sorted(program.mutated):
-        buffer = program.buffers[name]
-        content[name].copy_(memory.view(View(name, buffer.shape, buffer.strides, 0)))
-    return outputs, (found[0] if found else None)
+    return memory.end(program, inputs), (found[0] if found else None)
 
 
-def _run_extern(step: Extern, program: Program, memory: Memory) -> None:
+def run_extern(step: Extern, program: Program, memory: Memory) -> None:
     def resolve(tree: Any) -> Any:
         if isinstance(tree, View):
             return memory.view(tree)

@@ -173,7 +173,7 @@ def test_verifier_refuses(nest, message):
 
 def test_interpreter_finds_overlapping_stores():
     nest = Nest("n", (A,), (Store("b0", of_atom(A) // 2, X),))
-    with pytest.raises(interp.InterpError, match="two points store"):
+    with pytest.raises(interp.InterpError, match="one element at two points"):
         interp.run(program_of(nest), [torch.ones(8)])
 
 
