@@ -99,6 +99,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("error_on_recompile", False, "raise where a function would be compiled once more", "DYNAMO_ERROR_ON_RECOMPILE", _flag),
     Option("check_surroundings", False, "compare torch's global state around every compiled call", "DYNAMO_CHECK_SURROUNDINGS", _flag),
     Option("c_optimize", 3, "optimisation level of the C compiler: 0 to 3; 1 builds faster, for tests", "DYNAMO_C_OPTIMIZE", _level),
+    Option("sanitizer_calls", 4, "calls of each graph that the backend `sanitizer` checks", "DYNAMO_SANITIZER_CALLS", int),
+    Option(
+        "sanitizer_kernels", "", "kernels it checks: `cpu`, `cuda`, '' for those of the tensors' device", "DYNAMO_SANITIZER_KERNELS", str
+    ),
     Option("guard_times", False, "after each compile, measure what every guard of it costs, for the record", "DYNAMO_GUARD_TIMES", _flag),
     Option("replay_record_enabled", False, "where a capture fails, keep the frame for `replay`", "TORCH_COMPILE_REPLAY_RECORD", _flag),
     Option("replay_record_always", False, "write every frame that is compiled", "DYNAMO_REPLAY_RECORD_ALWAYS", _flag),

@@ -20,8 +20,8 @@ class Exit(IntEnum):
 MEANINGS: dict[Exit, str] = {
     Exit.OK: "ok",
     Exit.FINDING: (
-        "a finding: a graph break with --fail-on-break, a repro of `minify` or `fuzz`, wrong numbers of `bisect`; "
-        "also an exception the script did not catch"
+        "a finding: a graph break with --fail-on-break, a repro of `minify` or `fuzz`, wrong numbers of `bisect`, "
+        "faults of `sanitize`; also an exception the script did not catch"
     ),
     Exit.USAGE: "wrong usage: no such script, a syntax error in it, an unknown id, a place that is taken",
     Exit.TOOL: "dynamo-debug itself failed; or a check of `verify` did",

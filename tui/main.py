@@ -48,6 +48,7 @@ COMMANDS = (
     Command("tui", SCRIPT_LAST, "view"),
     Command("minify", SCRIPT_CONTEXT),
     Command("bisect", SCRIPT_CONTEXT),
+    Command("sanitize", SCRIPT_LAST),
     Command("fuzz"),
     Command("profile", SCRIPT_CONTEXT),
     Command("run"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dynamo.trace import events as ev
 from dynamo.trace.model import Compile, Item, Place, Run, items, plural, short
+from dynamo.trace.rows import lines_of
 from tui.highlight import Span, spans
 from tui.views.graphs import node_line
 
@@ -144,6 +145,8 @@ def break_rows(run: Run, item: Item, width: int) -> list[Row]:
         out.append(Row(f"! frozen, ran without a compile: {miss.frame}: {miss.reason}", look="error"))
     for e in run.internal_errors if item.key == "run" else ():
         out.append(Row(f"! internal error [{e.id}] in {e.where}: {e.error}: {e.message}".partition("\n")[0], look="error"))
+    for fault in run.memory_faults if item.key == "run" else ():
+        out.append(Row(f"! {lines_of(fault)[0]}", look="error"))
     for problem in run.problems if item.key == "run" else ():
         out.append(Row(f"? {problem}", look="missing"))
     return out or [Row("no breaks here", look="dim")]

@@ -32,6 +32,7 @@ ROWS: tuple[BackendRow, ...] = (
     BackendRow("eager", "dynamo.backends.simple:eager", "run the captured graph with torch's eager kernels", debug=True),
     BackendRow("aot_eager", "dynamo.aot:aot_eager", "ahead-of-time forward and backward graphs, run with eager's kernels", debug=True),
     BackendRow("inductor", "inductor.backend:inductor", "ahead-of-time graphs compiled to fused C kernels"),
+    BackendRow("sanitizer", "inductor.sanitizer.backend:sanitizer", "kernels in interpreters that check every access", debug=True),
     *(
         BackendRow(name, "inductor.backend:cudagraphs", "ahead-of-time graphs of eager's kernels, captured as CUDA graphs")
         for name in ("cudagraphs", "aot_cudagraphs")

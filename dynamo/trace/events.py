@@ -359,6 +359,27 @@ class InternalError(Event):
 
 
 @_row
+class MemoryFault(Event):
+    """An access of a kernel that memory does not allow, found by the backend `sanitizer`.
+
+    `found`: out of bounds, race, never written, left out, out of place, index. `form`: in the kernel's `loops`, or in its text (`triton`).
+    `index` is the element of the buffer, which has `size`; `place` says in which iterations or programs, `lines` are user lines.
+    """
+
+    compile_id: str
+    graph_id: str
+    found: str
+    form: str
+    kernel: str
+    buffer: str
+    access: str
+    index: int
+    size: int
+    place: str
+    lines: tuple[str, ...] = ()
+
+
+@_row
 class SourceRead(Event):
     """Text of a source file that other events point into, as it was when the run read it."""
 

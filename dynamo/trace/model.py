@@ -133,6 +133,7 @@ class Run:
         self.frozen: list[ev.FrozenMiss] = []
         self.notes: list[ev.Note] = []
         self.internal_errors: list[ev.InternalError] = []
+        self.memory_faults: list[ev.MemoryFault] = []
         self.sources: dict[str, list[str]] = {}
         self.problems: list[str] = []
         self._frames: dict[str, Frame] = {}

@@ -18,6 +18,7 @@ def as_json(run: Run) -> dict[str, Any]:
         "exit": run.exit,
         "error": run.error,
         "internal_errors": [codec.fields(e) for e in run.internal_errors],
+        "memory_faults": [codec.fields(e) for e in run.memory_faults],
         "processes": [_process_json(run, p) for p in run.processes],
         "graphs": [graph_json(g) for g in run.graphs],
         "later_graphs": [graph_json(g) for g in run.later_graphs],

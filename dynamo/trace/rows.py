@@ -84,6 +84,12 @@ def _scheduled(e: ev.StepScheduled) -> list[str]:
     return [f"schedule: {e.what} {e.name} of {', '.join(e.ops)} reads {' '.join(e.reads)} writes {' '.join(e.writes)}{where}"]
 
 
+def _faulted(e: ev.MemoryFault) -> list[str]:
+    what = f"element {e.index} of {e.buffer}, which has {e.size}" if e.buffer else f"index {e.index} of {e.size}"
+    where = f" ({', '.join(e.lines)})" if e.lines else ""
+    return [f"{e.found} in {e.graph_id}, kernel {e.kernel}: {what}, at {e.place}: {e.access}{where}"]
+
+
 _ON_STDERR = {LOGS: "is printed on stderr as it happens"}
 _COMPILE = {LOGS: "every line of a log names its compile"}
 
@@ -150,6 +156,7 @@ ROWS: dict[type[Event], Row] = {
         ("breaks", "report"),
         _ON_STDERR,
     ),
+    ev.MemoryFault: Row(_to_run("memory_faults"), _faulted, ("breaks", "report"), _ON_STDERR),
     ev.SourceRead: Row(
         lambda run, e: run.read_source(e),
         lambda e: [],

@@ -12,8 +12,8 @@ from tui.views.page import Page, cleaned
 
 @dataclass(frozen=True)
 class Failure:
-    """kind: script, compiler, compile (a compile that ended in an error) or step (what raised at the end of a graph). `error` is the
-    exception, `where` the function it belongs to, `file` and `line` its place, `source` that line."""
+    """kind: script, compiler, memory (what the sanitizer found), compile (one that ended in an error) or step (what raised at the end of a
+    graph). `error` is the exception, `where` the function it belongs to, `file` and `line` its place, `source` that line."""
 
     kind: str
     error: str
@@ -34,6 +34,10 @@ def failures(run: Run) -> tuple[Failure, ...]:
     found: Counter[Failure] = Counter()
     for e in run.internal_errors:
         found[Failure("compiler", f"{e.error}: {e.message}".split("\n", 1)[0], f"{e.where} (raised at {e.raised_at})", id=e.id)] += 1
+    for f in run.memory_faults:
+        file, _, line = "".join(f.lines[:1]).partition(" ")[0].rpartition(":")
+        at = (file, int(line)) if line.isdigit() else ("", 0)
+        found[Failure("memory", f"{f.found}: {f.access}", f"kernel {f.kernel} of graph {f.graph_id}", *at, id=FOUND)] += 1
     if run.error and run.error != "interrupted":
         found[Failure("script", run.error, run.title, run.error_file, run.error_line)] += 1
     for item in run.compiles.values():
@@ -50,7 +54,9 @@ def failures(run: Run) -> tuple[Failure, ...]:
     return tuple(replace(f, count=count, source=cleaned(run.source_line((f.file, f.line)).strip())) for f, count in found.items())
 
 
+FOUND = "DI024"  # the id under which the sanitizer tells of faults
 _TITLES = {
+    "memory": "a kernel touches memory that it must not",
     "compiler": "the compiler itself failed, what it hit ran in eager",
     "script": "the script failed",
     "compile": "a compile failed",

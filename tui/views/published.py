@@ -6,6 +6,7 @@ from typing import Any
 
 from dynamo.trace import events as ev
 from tui.views.compare import Comparison
+from tui.views.faults import Faults
 from tui.views.schema import DRAFT, definition, schema_of
 from tui.views.table import VIEWS
 from tui.views.verdict import Verdict
@@ -55,6 +56,7 @@ def _report(definitions: dict[str, Any]) -> dict[str, Schema]:
         "exit": EXIT,
         "error": STRING,
         "internal_errors": listed(definition(ev.InternalError, definitions)),
+        "memory_faults": listed(definition(ev.MemoryFault, definitions)),
         "graphs": graph,
         "later_graphs": graph,
         "breaks": event[ev.GraphBroke],
@@ -153,6 +155,7 @@ def schemas() -> dict[str, Schema]:
         "trace": _explain("dynamo-debug trace --json", {"record": STRING}, without=("verdict",)),
         "tui": _explain("dynamo-debug tui --json", {"tree": _TREE}, without=("verdict",)),
         "cache": whole("dynamo-debug cache info|clear --json", record(_CACHE)),
+        "sanitize": schema_of(Faults, "dynamo-debug sanitize --json", _ENVELOPE),
         "fuzz": whole("dynamo-debug fuzz --json", record(_FUZZ)),
         "doctor": whole("dynamo-debug doctor --json", _SECTIONS),
         "verify": whole("dynamo-debug verify --json", listed(record({"check": STRING, "ok": BOOLEAN, "detail": STRING}))),

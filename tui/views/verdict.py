@@ -200,7 +200,12 @@ def _where(processes: tuple[str, ...]) -> str:
     return f"in {len(processes)} child process{'es' * (len(processes) != 1)}"
 
 
-_WHO = {"compiler": "the compiler itself failed", "script": "the script failed", "compile": "a compile failed"}
+_WHO = {
+    "compiler": "the compiler itself failed",
+    "memory": "a kernel touches memory that it must not",
+    "script": "the script failed",
+    "compile": "a compile failed",
+}
 
 
 # ---- as text -------------------------------------------------------------------------------------------------

@@ -81,6 +81,8 @@ def load(module: ModuleType, text: str, path: str) -> None:
 class Interpreted:
     """A kernel that is launched like a compiled one."""
 
+    interpreter = interpreter
+
     def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
         self.__name__ = kernel.__name__

@@ -1,0 +1,1 @@
+"""The sanitizer, and faults that are planted for it."""
