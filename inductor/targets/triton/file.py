@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
 from inductor.targets.triton.aten import reference_lines
@@ -14,6 +16,7 @@ from inductor.targets.triton.machine import Shape
 from inductor.targets.triton.ops import HELPERS, with_helpers
 from inductor.targets.triton.printer import Printer, function_name, parameter_names
 from inductor.targets.triton.space import Unprintable
+from inductor.targets.triton.table import Launch
 
 IMPORTS = """import torch
 import triton
@@ -26,7 +29,7 @@ SCRIPT = '''
 def samples(device):
     """Random flat buffers, small integers as indices."""
     out = []
-    for size, dtype in BUFFERS:
+    for size, dtype in SIZES or BUFFERS:
         if dtype.is_floating_point:
             out.append(torch.randn(max(size, 1), device=device).to(dtype))
         else:
@@ -56,17 +59,19 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     tensors = samples("cuda")
     others = [t.clone() for t in tensors]
-    bad = torch.zeros(1, dtype=torch.int32, device="cuda")
-    more = ([bad] if TAKES_BAD else []) + ([ROWS[0][1]] if ROWS else [])
+    bad = [torch.zeros(1, dtype=torch.int32, device="cuda")] if TAKES_BAD else []
     if KERNEL is not None:
         def launch(*args):
-            KERNEL[GRID](*args, *more, **OPTIONS)
+            for buffers, numbers, grid in LAUNCHES or [(range(len(args)), (), GRID)]:
+                KERNEL[grid](*(args[k] for k in buffers), *bad, *numbers, **OPTIONS)
 
         launch(*tensors)
-        reference(*others, *more)
-        for k, (t, o) in enumerate(zip(tensors, others)):
+        for buffers, length in ROWS or [(range(len(others)), None)]:
+            reference(*(others[k] for k in buffers), *bad, *([] if length is None else [length]))
+        for k in {k for buffers, _ in ROWS for k in buffers} if ROWS else range(len(tensors)):  # no table of addresses
+            t, o = tensors[k], others[k]
             torch.testing.assert_close(t, o, rtol=2e-2 if t.dtype.itemsize == 2 else 1e-4, atol=1e-4, equal_nan=True)
-        moved = sum(size * dtype.itemsize for size, dtype in BUFFERS)
+        moved = sum(size * dtype.itemsize for size, dtype in SIZES or BUFFERS)
         us = microseconds(launch, tensors)
         print(f"{KERNEL.__name__}: {us:.2f} us, {moved / us / 1e3:.0f} GB/s")
 '''
@@ -90,19 +95,46 @@ def kernel_file(kernel: TritonKernel, program: Program) -> str:
             lines += ["", "", "@triton.jit", *text]
             function, grid = printer.function, printer.grid
     lines += ["", "", f"KERNEL = {function}", f"GRID = ({grid},)", f"OPTIONS = {options(shape)}", f"TAKES_BAD = {checks}"]
-    buffers = ", ".join(f"({program.buffers[b].size}, {program.buffers[b].dtype})" for b in names)
-    lines += [f"BUFFERS = [{buffers}]", f"BLOCK = {shape.rows if shape else 1}", f"ROWS = {row_table(kernel)}", "", ""]
+    every = [*kernel.reads, *kernel.writes] if kernel.rows else []
+    lines += [f"BUFFERS = {sizes(parameters_of(kernel), program)}", f"SIZES = {sizes(every, program)}"]
+    lines += [f"LAUNCHES = {launches_of(kernel)}", f"ROWS = {row_table(kernel)}", "", ""]
     nest = kernel.members[0]
     lengths = dict.fromkeys(nest.axes, "n") if kernel.rows else {}
-    given = [*names.values(), *(["bad"] if checks else []), *(["n"] if kernel.rows else [])]
-    lines += reference_lines(kernel.members, names, given, program.buffers, lengths)
+    named = [*names.values(), *(["bad"] if checks else []), *(["n"] if kernel.rows else [])]
+    lines += reference_lines(kernel.members, names, named, program.buffers, lengths)
     return f"{heading(kernel, program)}{IMPORTS}" + "\n".join(lines) + "\n" + SCRIPT
 
 
 def row_table(kernel: TritonKernel) -> list[tuple[tuple[int, ...], int]]:
     """Of a batch: for every run the positions of its buffers among all that the kernel touches, and its length."""
-    at = {b: i for i, b in enumerate((*kernel.reads, *kernel.writes))}
+    at = positions(kernel)
     return [(tuple(at[b] for b in row), n) for row, n in zip(kernel.rows, kernel.lengths, strict=True)]
+
+
+def launches_of(kernel: TritonKernel) -> list[Launch]:
+    """Of a batch: the positions of the buffers of every launch, the numbers after them, and the grid."""
+    if kernel.table is not None:
+        return kernel.table.launches(positions(kernel))
+    if kernel.shape is None:
+        return []
+    return [(row, (n,), (-(-n // kernel.shape.rows),)) for row, n in row_table(kernel) if n]
+
+
+def positions(kernel: TritonKernel) -> dict[str, int]:
+    return {b: i for i, b in enumerate((*kernel.reads, *kernel.writes))}
+
+
+def parameters_of(kernel: TritonKernel) -> list[str]:
+    """The buffers that the function takes, in a launch that stands for all."""
+    if kernel.table is None:
+        return list(parameter_names(kernel))
+    flat = [b for row in kernel.table.rows for b in row]
+    return [*flat[: len(kernel.table.parameters)], kernel.table.buffer]
+
+
+def sizes(buffers: Sequence[str], program: Program) -> str:
+    """The elements of each, and what they are."""
+    return f"[{', '.join(f'({program.buffers[b].size}, {program.buffers[b].dtype})' for b in buffers)}]"
 
 
 def options(shape: Shape | None) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import torch
 
 from inductor.ir.affine import Axis, Index, Mod
 from inductor.ir.dims import Dim, hint, numel
 from inductor.ir.expr import cost
-from inductor.ir.nest import Batch, Nest, Program
+from inductor.ir.nest import Batch, Buffer, Nest, Program
 from inductor.ir.types import TYPES
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stager, contiguity
 from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.granules import Granule, granule_of
-from inductor.targets.triton.machine import Device, Facts, Shape, choose
+from inductor.targets.triton.machine import TABLE_BLOCK, Device, Facts, Shape, choose
 from inductor.targets.triton.reductions import reduction
 from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums, without_one_hots
+from inductor.targets.triton.table import Table, table_of
 
 LEAST_CROSSING = 32  # iterations of a loop that is worth a side of a tile
 
@@ -32,6 +35,7 @@ class TritonKernel(Kernel):
     refusal: str = ""
     rows: tuple[tuple[str, ...], ...] = ()  # of a batch: the buffers of every run of the kernel
     lengths: tuple[Dim, ...] = ()  # and the length of its only loop
+    table: Table | None = None  # of a batch that is one launch
 
     @property
     def keeps_order(self) -> bool:
@@ -95,6 +99,12 @@ def batch_kernel(name: str, batch: Batch, program: Program, device: Device) -> T
     kernel.rows, kernel.lengths = batch.rows, batch.extents
     kernel.reads = tuple(sorted(batch.reads() - batch.writes()))
     kernel.writes = tuple(sorted(batch.writes()))
+    if kernel.shape is not None:
+        kernel.shape = replace(kernel.shape, rows=TABLE_BLOCK, warps=4) if nest.axes else kernel.shape
+        kernel.table = table_of(f"{name}_table", batch.rows, batch.extents, kernel.shape.rows)
+    if kernel.table is not None:
+        program.buffers[kernel.table.buffer] = Buffer(kernel.table.buffer, torch.int64, (kernel.table.size,), (1,), "temp", program.device)
+        kernel.writes = (*kernel.writes, kernel.table.buffer)
     return kernel
 
 

@@ -26,6 +26,7 @@ from inductor.runtime import cache
 from inductor.targets.triton import worker
 from inductor.targets.triton.bundle import parted
 from inductor.targets.triton.comments import without_comments
+from inductor.targets.triton.table import Launch
 from inductor.targets.triton.worker import Image, Refused
 
 FAILED = "DI021"
@@ -106,23 +107,31 @@ def folder() -> Path:
 
 @dataclass(frozen=True)
 class Facts:
-    """How a kernel is launched. `rows`: its launches as positions among its buffers and a length; without them it is one launch."""
+    """How a kernel is launched. `launched`: of a batch, the positions of the buffers of every launch, the numbers after them, and its grid;
+    without them it is one launch over `grid`. `rows`: of a batch, the positions of each row's buffers and its length."""
 
     grid: tuple[int, ...]
     takes_bad: bool
+    launched: tuple[Launch, ...]
     rows: tuple[tuple[tuple[int, ...], int], ...]
-    block: int
 
-    def launches(self, count: int) -> list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]]:
+    def launches(self, count: int) -> Sequence[Launch]:
         """(positions of the buffers, numbers after them, grid) of each launch of a kernel with `count` buffers."""
-        if not self.rows:
-            return [(tuple(range(count)), (), self.grid)]
-        return [(positions, (length,), (-(-length // self.block),)) for positions, length in self.rows if length]
+        return self.launched if self.rows else [(tuple(range(count)), (), self.grid)]
+
+    def calls(self, count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """(positions of the buffers, numbers after them) of each call of the same as ATen calls."""
+        return [(positions, (length,)) for positions, length in self.rows if length] if self.rows else [(tuple(range(count)), ())]
+
+    @classmethod
+    def read(cls, grid: Any, takes_bad: bool, launched: Any, rows: Any) -> Facts:
+        """From lists, as JSON has them."""
+        launches = tuple((tuple(buffers), tuple(numbers), tuple(size)) for buffers, numbers, size in launched)
+        return cls(tuple(grid), takes_bad, launches, tuple((tuple(positions), length) for positions, length in rows))
 
 
 def facts_of(module: ModuleType) -> Facts:
-    rows = tuple((tuple(positions), length) for positions, length in module.ROWS)
-    return Facts(tuple(module.GRID), bool(module.TAKES_BAD), rows, module.BLOCK)
+    return Facts.read(module.GRID, bool(module.TAKES_BAD), module.LAUNCHES, module.ROWS)
 
 
 class Kernel:
@@ -159,8 +168,7 @@ class Kernel:
             if parts is None:
                 return None
             about = json.loads(parts[0])
-            rows = tuple((tuple(positions), length) for positions, length in about["rows"])
-            facts = Facts(tuple(about["grid"]), about["takes_bad"], rows, about["block"])
+            facts = Facts.read(about["grid"], about["takes_bad"], about["launched"], about["rows"])
             image = Image(about["name"], about["threads"], about["shared"], parts[1])
         except (cache.Damaged, ValueError, KeyError, IndexError):
             return None  # it is made again
@@ -184,7 +192,7 @@ class Kernel:
         if not cache.refusal():
             facts = self.facts
             about = {"name": image.name, "threads": image.threads, "shared": image.shared, "grid": facts.grid}
-            about |= {"takes_bad": facts.takes_bad, "rows": facts.rows, "block": facts.block}
+            about |= {"takes_bad": facts.takes_bad, "launched": facts.launched, "rows": facts.rows}
             cache.put_parts(cache.image_path(self.key(capability, misaligned)), [json.dumps(about).encode(), image.code])
 
 
@@ -206,19 +214,17 @@ class Started:
         self.notes_indices: bool = self.module.TAKES_BAD
 
     def __call__(self, tensors: Sequence[torch.Tensor], bad: torch.Tensor | None) -> None:
-        extra = (bad,) if self.notes_indices else ()
-        for positions, numbers, grid in self.kernel.facts.launches(len(tensors)):
-            self.start([tensors[k] for k in positions], (*extra, *numbers), grid)
-
-    def start(self, tensors: Sequence[torch.Tensor], extra: tuple[Any, ...], grid: tuple[int, ...]) -> None:
+        extra, facts = (bad,) if self.notes_indices else (), self.kernel.facts
         if not self.has_failed:
             try:
-                self.run[grid](*tensors, *extra, **self.module.OPTIONS)
+                for positions, numbers, grid in facts.launches(len(tensors)):
+                    self.run[grid](*(tensors[k] for k in positions), *extra, *numbers, **self.module.OPTIONS)
                 return
             except self.failures() as error:
                 self.has_failed = True
                 note_refused(self.module, worker.first_line(error))
-        self.module.reference(*map(flat, tensors), *extra)
+        for positions, numbers in facts.calls(len(tensors)):
+            self.module.reference(*(flat(tensors[k]) for k in positions), *extra, *numbers)
 
     def failures(self) -> tuple[type[BaseException], ...]:
         """What Triton raises for a kernel that it cannot compile, or that the device has no room for."""
@@ -236,7 +242,7 @@ class Reference:
 
     def __call__(self, *tensors: torch.Tensor) -> None:
         extra = (self.bad,) if self.kernel.facts.takes_bad else ()
-        for positions, numbers, _ in self.kernel.facts.launches(len(tensors)):
+        for positions, numbers in self.kernel.facts.calls(len(tensors)):
             self.kernel.module.reference(*(flat(tensors[k]) for k in positions), *extra, *numbers)
 
 

@@ -20,6 +20,7 @@ FINDING = 4096  # the same where a position is looked for
 SEVERAL = 8192  # the same where a pass reads several rows
 COLUMN_STAGES = 3  # steps of a walk down columns whose loads are under way together
 SHORT = 16  # elements of a reduction that one thread does alone
+TABLE_BLOCK = 512  # elements of a program that works on one of many buffers
 AHEAD = 65536  # bytes that programs of one processor have on their way
 HELD = 8192  # elements of a tile of which a program keeps sums per element
 MANY = 2048  # programs from which on each of them needs less in flight

@@ -16,8 +16,10 @@ from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.machine import SHORT, power
+from inductor.targets.triton.ops import TRITON_TYPES
 from inductor.targets.triton.reductions import Reduction, reduction
 from inductor.targets.triton.space import Root, Space
+from inductor.targets.triton.table import Table
 
 WIDE = 1 << 31
 PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
@@ -39,11 +41,16 @@ class Printer:
         self.is_tiled = self.shape.kind == "transpose"
         self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves([r.store.value for r in self.space.roots]))
         self.body.granule = kernel.granule
+        self.own_rows = "tl.program_id(0)"  # which tile of rows is meant
         self.is_renamed = False  # columns have another block than in loops
         self.is_late = bool(kernel.over) or any(r.is_update for r in self.space.roots)
 
     def run(self) -> list[str]:
-        parameters = list(self.names.values())
+        parameters, table = list(self.names.values()), self.kernel.table
+        if table is not None:
+            body = self.by_table(table)
+            flag = ["bad"] if self.body.uses_bad else []
+            return [f"def {self.function}({', '.join([*table.parameters, 'table', *flag, 'first'])}):", *(f"    {line}" for line in body)]
         if self.kernel.is_batch:
             parameters.append("n")
         if self.space.part is not None:
@@ -88,6 +95,8 @@ class Printer:
 
     @property
     def grid(self) -> Dim:
+        if self.kernel.table is not None:
+            return sum(self.kernel.table.pieces)
         if self.space.part is not None:
             return self.space.part.extent
         return self.row_programs * self.column_programs
@@ -103,7 +112,7 @@ class Printer:
         """Where in the tile each lane is."""
         lines = []
         suffix = "[:, None]" if self.rank == 2 else ""
-        row, column_at = "tl.program_id(0)", ""
+        row, column_at = self.own_rows, ""
         if self.column_programs > 1:
             column_at = f"tl.program_id(0) % {self.column_programs} * "
             row = f"tl.program_id(0) // {self.column_programs}"
@@ -148,8 +157,19 @@ class Printer:
         self.body.under({rows: True})
         ends = [line for line in self.indices() if line.startswith("x_in")] + self.content()
         block = self.shape.rows
-        full = f"if tl.program_id(0) * {block} + {block} <= {self.length}:"
-        return [*head, full, *(f"    {line}" for line in whole), "else:", *(f"    {line}" for line in ends)]
+        full = f"{self.own_rows} * {block} + {block} <= {self.length}"
+        if self.kernel.table is not None:
+            full = f"is_aligned & ({full})"
+            whole = [*(f"{p} = tl.multiple_of({p}, 16)" for p in self.names.values()), *whole]
+        return [*head, f"if {full}:", *(f"    {line}" for line in whole), "else:", *(f"    {line}" for line in ends)]
+
+    def by_table(self, table: Table) -> list[str]:
+        """What is done for each of many buffers, whose addresses are written down first."""
+        self.own_rows = "piece"
+        types = [TRITON_TYPES[self.program.buffers[b].type] for b in self.names]
+        body = self.two_ways() if self.splits_ends() else [*self.indices(), *self.content()]
+        work = [*table.finding(), *table.taking(types), *body]
+        return ["if first >= 0:", *(f"    {line}" for line in table.writing()), "else:", *(f"    {line}" for line in work)]
 
     # content
 

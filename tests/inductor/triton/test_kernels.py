@@ -25,7 +25,7 @@ from tests.generator.running import run_programs
 from tests.inductor import test_golden, test_programs
 from tests.inductor.helpers import assert_same, compiled, trace
 from tests.inductor.program_check import check_program
-from tests.inductor.triton.seam import interpreted, refusals
+from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 
 GOLDEN = {name: (fn, test_golden.inputs_of(shapes)) for name, (fn, shapes) in test_golden.PROGRAMS.items()}
 GRAPHS = {name: (row[0], [torch.randn(shape) for shape in row[1]]) for name, row in test_programs.GRAPHS.items()}
@@ -170,3 +170,45 @@ def test_random_programs(part: int) -> None:
     with interpreted(), session() as store:
         run_programs(programs(), check, part, PROGRAMS // PARTS)
     assert [n.message for n in store.of(Note) if n.id == "DI001"] == []
+
+
+def adam(*tensors: torch.Tensor) -> tuple[()]:
+    """One step over parameters, gradients and both moments: a quarter of the tensors each."""
+    quarter = len(tensors) // 4
+    p, g, m, v = (list(tensors[k * quarter : (k + 1) * quarter]) for k in range(4))
+    m2, v2 = torch._foreach_lerp(m, g, 0.1), torch._foreach_addcmul(torch._foreach_mul(v, 0.999), g, g, 0.001)
+    p2 = torch._foreach_addcdiv(p, m2, torch._foreach_add(torch._foreach_sqrt(v2), 1e-8), -1e-3)
+    for old, new in zip([*p, *m, *v], [*p2, *m2, *v2], strict=True):
+        old.copy_(new)
+    return ()
+
+
+def tensors_of(sizes: list[int], start: int) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.rand(n + start)[start:] for _ in range(4) for n in sizes]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_many_tensors_are_one_launch(start: int) -> None:
+    """Beside those that write the addresses down, some of which begin at no multiple of 16 bytes."""
+    sizes = [768, 1001, 0, 4096, 5, 768, 513, 600, 512, 800] * 13
+    ((kernel, _),) = kernels_of(adam, tensors_of(sizes, start))
+    assert kernel.table is not None
+    launches = kernel.table.launches({b: k for k, b in enumerate((*kernel.reads, *kernel.writes))})
+    assert [grid for *_, grid in launches] == [(1,), (sum(-(-n // 512) for n in sizes),)]
+    given, expected = tensors_of(sizes, start), tensors_of(sizes, start)
+    with session() as store, interpreted():
+        compiled(adam, given)(*given)
+    assert refusals(store) == []
+    adam(*expected)
+    for found, right in zip(given, expected, strict=True):
+        torch.testing.assert_close(found, right, rtol=0, atol=1e-7)
+
+
+def test_tensors_without_dims_are_one_launch() -> None:
+    given = [torch.tensor(float(k)) for k in range(9)]
+    ((kernel, _),) = kernels_of(lambda *ts: torch._foreach_add(list(ts), 1), given)
+    assert kernel.table is not None
+    with interpreted():
+        found = compiled(lambda *ts: torch._foreach_add(list(ts), 1), given)(*given)
+    assert [t.item() for t in found] == [t.item() + 1 for t in given]
