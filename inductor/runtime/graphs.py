@@ -42,6 +42,7 @@ UNREAD, FIXED, COPIED = range(3)  # kinds of inputs
 RESULT, VALUE, INPUT = range(3)  # kinds of outputs
 
 MOST = 8  # recordings of one program
+ATTEMPTS = 2  # captures that may fail: the run after one loads what must not be loaded in the next
 PATIENCE = 3  # calls that a recording may be in the way of results that somebody holds
 
 _capturing = threading.Lock()  # one graph at a time: they share a stream and the pool of its allocations
@@ -93,7 +94,7 @@ def graphed(subject: Subject, where: tuple[Any, ...]) -> Compiled:
 def of_recipe(recipe: Recipe, run: Compiled, where: tuple[Any, ...] | str) -> Compiled:
     """The program of a recipe, captured where that is asked for. `where` may say why it can't be."""
     wanted = recipe.capture
-    if wanted is None:
+    if wanted is None or not recipe.steps:
         return run
     if wanted.refusal or isinstance(where, str):
         Refusal(wanted.refusal or NO_REPLAY, wanted.what or str(where), wanted.place).note()
@@ -110,7 +111,7 @@ class Recorder:
         self.before: list[int] | None = None  # where the inputs of the last call here were
         self.copied: set[int] = set()  # inputs that have moved
         self.kept: tuple[bool, ...] = ()  # results that are copied out
-        self.made = self.moves = self.blocks = 0
+        self.made = self.moves = self.blocks = self.failures = 0
         self.is_refused = False
 
     def __call__(self, inputs: Sequence[Any], blocked: _host.Recording | None) -> tuple[Any, ...]:
@@ -205,7 +206,9 @@ class Recorder:
         except torch.OutOfMemoryError as error:
             self.refuse(NO_MEMORY, first_line(error))
         except RuntimeError as error:
-            self.refuse(NOT_CAPTURED, first_line(error))
+            self.failures += 1
+            if self.failures == ATTEMPTS:
+                self.refuse(NOT_CAPTURED, first_line(error))
         return None
 
     def inputs_of(self, inputs: list[Any], places: list[int]) -> tuple[list[Any], list[tuple[Any, ...]]]:
