@@ -96,15 +96,21 @@ def test_dot_has_nodes_and_edges() -> None:
     text = to_dot(graph("0/0", "f.py", 3))
 
     assert text.startswith('digraph "0/0"')
-    assert "x -> mul0" in text
-    assert "mul0 -> output" in text
+    assert '"x" -> "mul0"' in text
+    assert '"mul0" -> "output"' in text
     assert "f.py:3" in text
 
 
 def test_dot_reads_inputs_from_text_in_older_records() -> None:
     nodes = (ev.GraphNode("x", "placeholder", "x", "x", "", "", 0), ev.GraphNode("y", "call_function", "f", "y = f(x)", "", "", 0))
 
-    assert "x -> y" in to_dot(ev.GraphCaptured("0/0", "0/0", "capture", 1, "", nodes))
+    assert '"x" -> "y"' in to_dot(ev.GraphCaptured("0/0", "0/0", "capture", 1, "", nodes))
+
+
+def test_texts_of_nodes_are_quoted_in_dot() -> None:
+    node = ev.GraphNode("y", "call_function", 'f "a"\\n', "", "f32[2]", "", 0)
+
+    assert '\t"y" [label="y = f \\"a\\"\\\\n\\nf32[2]" shape=box]' in to_dot(ev.GraphCaptured("0/0", "0/0", "capture", 1, "", (node,)))
 
 
 def test_trace_package_is_light() -> None:

@@ -83,8 +83,8 @@ def test_contents(tmp_path: Path) -> None:
     assert (folder / "output_code.c").read_text() == "text of c\n"
     assert (folder / "decisions.txt").read_text() == "-  0/0.bw  fuse  refused  n1 + n2: no common outer loops\n"
     assert "aten.relu.default(x)" in (folder / "fx_graph_transformed.py").read_text()
-    assert "k0 -> e1 [label=b0]" in (folder / "graph_diagram.dot").read_text()
-    assert "x -> relu" in (folder / "orig_fx_graph_diagram.dot").read_text()
+    assert '"k0" -> "e1" [label="b0"]' in (folder / "graph_diagram.dot").read_text()
+    assert '"x" -> "relu"' in (folder / "orig_fx_graph_diagram.dot").read_text()
     assert "[0/0.bw] fuse refused: n1 + n2: no common outer loops\n" in log
     assert "joint" in (root / "torchinductor" / "aot_model___0_debug.log").read_text() or "0/0.aot" in log
 
