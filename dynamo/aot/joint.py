@@ -558,6 +558,12 @@ def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: 
     Raises `AotError` for programs this can't express, `DataDependent`/`NoMeta`/`Unsupported` from dynamo.fake, and whatever
     the program itself raises.
     """
+    # anomaly mode asks for values of gradients, which fakes do not have; it watches the compiled backward when that runs
+    with torch.autograd.set_detect_anomaly(False):
+        return _trace_joint(gm, example_inputs, decompositions)
+
+
+def _trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None) -> Joint:
     groups: list[list[int]] = []
     while True:
         builder = Builder(gm, example_inputs, decompositions)

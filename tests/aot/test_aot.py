@@ -421,3 +421,16 @@ def test_draws_from_generators_of_the_program_are_part_of_the_graph() -> None:
     with session() as store:
         dynamo.compile(f, backend="aot_eager")(leaf(3))
     assert store.of(events.Note) == []
+
+
+def test_anomaly_mode_is_not_asked_of_fakes() -> None:
+    f = dynamo.compile(lambda x: (x.sqrt() * 0).sum(), backend="aot_eager")
+
+    with session() as store, torch.autograd.set_detect_anomaly(True):
+        f(torch.ones(3, requires_grad=True)).backward()
+        with pytest.raises(RuntimeError, match="nan"), pytest.warns(UserWarning, match="Error detected"):
+            f(torch.zeros(3, requires_grad=True)).backward()
+        assert torch.is_anomaly_enabled()
+
+    assert [e.stage for e in store.of(events.GraphCaptured) if e.stage != "capture"]
+    assert not store.of(events.Note)
