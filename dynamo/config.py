@@ -182,13 +182,14 @@ def get(name: str) -> Any:
         raise ConfigError(f"{variable}: {e}") from e
 
 
+def source(name: str) -> str:
+    """Where the value of an option comes from: set, env or default."""
+    return "set" if _name(name) in _set else "env" if _BY_NAME[_name(name)].variable() else "default"
+
+
 def rows() -> list[Row]:
     """All options with value and source."""
-    out = []
-    for o in OPTIONS:
-        source = "set" if o.name in _set else "env" if o.variable() else "default"
-        out.append(Row(o.name, get(o.name), o.default, source, o.doc, o.env))
-    return out
+    return [Row(o.name, get(o.name), o.default, source(o.name), o.doc, o.env) for o in OPTIONS]
 
 
 @contextlib.contextmanager

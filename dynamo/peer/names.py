@@ -26,6 +26,9 @@ ALONE = frozenset({"torch._dynamo._trace_wrapped_higher_order_op"})
 # Options of torch's compiler that torch reads outside of it, with the values they have there when nobody sets them.
 READ_BY_TORCH: dict[str, object] = {"error_on_nested_fx_trace": True}
 
+# Options that both have, with torch's own default where ours is another: what a script reads that has set none.
+DEFAULTS_OF_TORCH: dict[str, object] = {"suppress_errors": False}
+
 # Modules whose names steer torch's compiler: without a row here they exist, do nothing to this one, and that is noted.
 STEERING = frozenset(
     {"torch._dynamo", "torch._dynamo.callback", "torch._dynamo.comptime", "torch._dynamo.decorators", "torch._dynamo.eval_frame"}

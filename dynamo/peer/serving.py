@@ -56,6 +56,8 @@ class ServedConfig(ServedModule):
         who = asker(sys._getframe(1))
         if name == "patch" and who is not Asker.PEER:
             return functools.partial(self._patch, who is not Asker.SCRIPT)
+        if name in peer_names.DEFAULTS_OF_TORCH and config.source(name) == "default":
+            return peer_names.DEFAULTS_OF_TORCH[name]
         if name in _options():
             return config.get(name)
         now = active()

@@ -272,6 +272,20 @@ def test_libraries_load_without_the_peer_where_they_can() -> None:
     assert output(program).splitlines()[-1] == "torch._dynamo._trace_wrapped_higher_order_op []"
 
 
+def test_an_option_that_nobody_set_has_the_default_of_torch() -> None:
+    program = """
+    import dynamo
+    from torch._dynamo import config
+    print(config.suppress_errors, dynamo.config.suppress_errors)
+    with config.patch(suppress_errors=True):
+        print(config.suppress_errors)
+    config.suppress_errors = False
+    print(config.suppress_errors, dynamo.config.suppress_errors)
+    """
+
+    assert output(program).splitlines() == ["False True", "True", "False False"]
+
+
 def test_libraries_get_what_is_not_served() -> None:
     program = """
     import sysconfig, types
