@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import sysconfig
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +15,8 @@ _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(str(_ROOT / package) + "/" for package in ("dynamo", "inductor", "minifier", "tui"))
 # Generated functions carry names in angle brackets that start with ours.
 _GENERATED = ("<dynamo", "<inductor", "<resume", "<entry", "<native")
+# Files that are no part of a program: installed packages and the standard library.
+_INSTALLED = ("<frozen", *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")))
 # The way from one of our modules to another when it is imported on first use.
 _IMPORTING = ("<frozen importlib", importlib.__file__)
 
@@ -32,14 +36,14 @@ def show(error: BaseException, internals: bool) -> None:
 
 
 def place(error: BaseException) -> tuple[str, int]:
-    """File and line of the innermost frame that is not ours, ('', 0) if there is none."""
-    found = ("", 0)
+    """File and line of the innermost frame of the program, or where it has none, of the innermost that is not ours; ('', 0) for neither."""
+    frames = []
     tb = error.__traceback__
     while tb is not None:
         if not is_ours(tb.tb_frame.f_code.co_filename):
-            found = (tb.tb_frame.f_code.co_filename, tb.tb_lineno)
+            frames.append((tb.tb_frame.f_code.co_filename, tb.tb_lineno))
         tb = tb.tb_next
-    return found
+    return next((frame for frame in reversed(frames) if not frame[0].startswith(_INSTALLED)), frames[-1] if frames else ("", 0))
 
 
 def _strip(error: BaseException | None, seen: set[int]) -> None:

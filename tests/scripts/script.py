@@ -39,7 +39,7 @@ Report = dict[str, Any]
 FACTS: dict[str, Callable[[Report, str], bool]] = {
     "compiled": lambda report, _: bool(report["frames"]),
     "nothing": lambda report, _: not report["frames"],
-    "breaks": lambda report, value: len(report["breaks"]) == int(value),
+    "breaks": lambda report, value: len(report["verdict"]["breaks"]) == int(value),
     "some-breaks": lambda report, _: bool(report["breaks"]),
     "recompiles": lambda report, value: any(value in r["frame"] for r in report["recompiles"]),
     "frame": lambda report, value: any(value in f["name"] for f in report["frames"]),

@@ -26,7 +26,7 @@ def test_the_screen_of(script: Script) -> None:
 
     assert not differences(script, done, expected_file(script).read_text(encoding="utf-8"))
     assert not unfit(done.stdout)
-    assert not unsaid(script, done.stdout)
+    assert not unsaid(script, shown)
     golden = golden_file(script).read_text(encoding="utf-8")
     assert not [*difflib.unified_diff(golden.splitlines(), shown.splitlines(), "golden", "shown", lineterm="")]
 

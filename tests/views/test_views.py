@@ -7,7 +7,7 @@ import pytest
 from dynamo.trace import events as ev
 from dynamo.trace.model import Compile, Run
 from tests.views import runs
-from tui.views import breaks, compare, graphs, guards, kernels, names, recompiles, timeline
+from tui.views import breaks, compare, graphs, guards, kernels, names, recompiles, timeline, verdict
 from tui.views.page import Page
 from tui.views.repeats import repeated
 from tui.views.table import VIEWS
@@ -196,3 +196,13 @@ def test_every_view_shows_every_run_within_the_width(name: str, make: type) -> N
     view, run = VIEWS[name], make()
 
     assert all(len(line) <= PAGE.width for line in view.lines(view.data(run, ""), PAGE))
+
+
+def test_the_call_of_a_module_is_one_with_its_forward() -> None:
+    broke = [ev.GraphBroke(i, "DD004", runs.FILE, 12, 8, 12, 22, "output: print", "why", "") for i in ("0/0", "1/0")]
+    called, forward = (runs.compiled(i, f"Net.{name}", 10, 1.0, "break") for i, name in (("0/0", "__call__"), ("1/0", "forward")))
+    run = Run([*runs.begun(), *called, broke[0], *forward, broke[1]])
+
+    (place,) = breaks.view(run).places
+    assert (place.count, place.functions, place.compiles) == (1, ("Net.forward",), ("1/0",))
+    assert [(c.name, c.compiles) for c in verdict.functions(run)] == [("Net.forward", 1)]

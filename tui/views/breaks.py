@@ -55,11 +55,14 @@ class NotCaptured:
 
 
 def view(run: Run) -> Breaks:
-    return Breaks(len(run.breaks), places(run), not_captured(run))
+    found = places(run)
+    return Breaks(sum(place.count for place in found), found, not_captured(run))
 
 
 def places(run: Run) -> tuple[BreakPlace, ...]:
-    """Distinct breaks: those of one id at one line with one reason are one."""
+    """Distinct breaks: those of one id at one line with one reason are one. What the call of a module meets in `forward` is one with
+    what `forward` meets.
+    """
     groups: dict[tuple[str, int, str, str], list[ev.GraphBroke]] = {}
     for b in run.breaks:
         groups.setdefault((b.file, b.line, b.id, b.reason), []).append(b)
@@ -67,6 +70,7 @@ def places(run: Run) -> tuple[BreakPlace, ...]:
 
 
 def _place(run: Run, found: list[ev.GraphBroke]) -> BreakPlace:
+    found = [b for b in found if not names.passes_on(run, run.compiles[b.compile_id])] or found
     first = found[0]
     items = [run.compiles[b.compile_id] for b in found]
     functions = dict.fromkeys(names.function_of(run, item).title for item in items)

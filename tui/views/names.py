@@ -84,6 +84,12 @@ def function_of(run: Run, frame: Frame | Compile) -> Function:
     return Function("lambda" if name == "<lambda>" else name, place[0], place[1], resumes)
 
 
+def passes_on(run: Run, frame: Frame | Compile) -> bool:
+    """Whether it is the call of a module, which is captured as its `forward` and, where that breaks, beside it."""
+    name = beginning(frame.name)
+    return (name.endswith(_MODULE_CALL) or name == _MODULE_COMPILED) and function_of(run, frame).name.endswith(".forward")
+
+
 def by_parameter(text: str, run: Run, function: Function) -> str:
     """A value of a guard on `*args` of a module's call, with the name that `forward` has for it: `args[0].size(0)` is `x.size(0)`."""
     if "args[" not in text or not function.name.endswith(".forward"):

@@ -120,6 +120,8 @@ def functions(run: Run) -> tuple[Compiled, ...]:
 
 
 def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compiled:
+    seconds = _wall(c for f in frames for c in f.compiles)
+    frames = [f for f in frames if not names.passes_on(run, f)] or frames
     whole = [c for f in frames for c in f.compiles]
     heads = [c for c in whole if not c.is_resume]
     captured = [g for c in whole for g in c.graphs if g.stage == "capture"]
@@ -132,7 +134,7 @@ def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compi
         len(captured),
         sum(g.ops for g in captured),
         sum(c.is_cached for c in whole),
-        _wall(whole),
+        seconds,
         _processes(run, frames),
     )
 

@@ -63,7 +63,10 @@ class RowPane(ScrollView, can_focus=True):
         self._width = 0
 
     def show_rows(self, rows: list[Row]) -> None:
-        """Replace the rows; the cursor stays on the row with the same key if there is one."""
+        """Replace the rows; the cursor stays on the row with the same key if there is one. Equal rows are not drawn again."""
+        if rows == self.rows:
+            self.mark(frozenset())
+            return
         old = self.row
         self.rows = rows
         self._width = max((cell_len(row.text) for row in rows), default=0) + 2
@@ -83,10 +86,11 @@ class RowPane(ScrollView, can_focus=True):
     def mark(self, places: frozenset[Place]) -> None:
         """Mark the rows that share one of the places and bring the first of them into view."""
         found = marked(self.rows, places)
-        self.marks = set(found)
         if found:
             self._amid(found[0])
-        self.refresh()
+        if self.marks != {*found}:
+            self.marks = {*found}
+            self.refresh()
 
     def search(self, pattern: str) -> int:
         """Find rows; the cursor stays. Returns how many there are."""
