@@ -14,11 +14,12 @@ VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
 SMALL = 1 << 20  # elements below which the number of programs counts more than what each does
 TILE = 2048  # elements of a tile of short rows
-WHOLE_ROW = 4095  # elements of a row that stay in registers between passes
+WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
+SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
 READ_ONCE = 32768  # the same where there is one pass
-FINDING = 4096  # the same where a position is looked for
-SEVERAL = 8192  # the same where a pass reads several rows
+FINDING = 4095  # the same where a position is looked for
 COLUMN_STAGES = 3  # steps of a walk down columns whose loads are under way together
+LANE = 8  # neighbours that one thread loads at once
 SHORT = 16  # elements of a reduction that one thread does alone
 TABLE_BLOCK = 512  # elements of a program that works on one of many buffers
 AHEAD = 65536  # bytes that programs of one processor have on their way
@@ -66,6 +67,7 @@ class Facts:
     states: int = 1  # values that a lane keeps for all reductions together
     stays: bool = False  # programs walk rows
     streamed: int = 0  # bytes that are read at every point
+    shares: bool = False  # every row reads the same elements of something else, as weights
 
 
 def power(n: int) -> int:
@@ -128,11 +130,11 @@ def walk(facts: Facts) -> Shape:
     """Programs that stay, one or two for each processor: what is on its way while they work is what counts."""
     wide = power(facts.columns)
     beside = 1 if facts.columns >= 4096 else 2
-    rows = max(1, min(HELD, AHEAD // 2 // facts.streamed) // (beside * wide) // (1 if wide == facts.columns else 2))
+    rows = max(1, min(HELD, AHEAD // 2 // facts.streamed) // (beside * wide))
     rows = min(power(rows + 1) // 2, power(facts.rows))
     while facts.rows % rows and not facts.rows % (rows // 2):
         rows //= 2
-    ahead = AHEAD // (beside * rows * facts.columns * facts.streamed)
+    ahead = -(-AHEAD // (beside * rows * facts.columns * facts.streamed))
     return Shape("walk", rows, wide, 8 if rows * wide > 4096 else 4, stages=min(max(ahead, 2), 5) + 1)
 
 
@@ -144,15 +146,36 @@ def row(facts: Facts) -> Shape:
         return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
     if facts.passes < 2:
         if facts.columns <= (FINDING if facts.finds else READ_ONCE):
-            few = facts.columns <= (WHOLE_ROW if facts.has_scan else FINDING)
+            few = facts.columns < 4096 + (not facts.has_scan)
             return Shape(kind, 1, wide, 4 if few else 8 if facts.columns <= 16384 else 16)
         warps = 4
+    elif stays_whole(facts):
+        return Shape(kind, 1, wide, whole_warps(facts))
     else:
-        if facts.columns <= (SEVERAL if facts.streams > 1 else WHOLE_ROW):
-            return Shape(kind, 1, wide, 4 if facts.columns <= WHOLE_ROW else 16)
         warps = 8 if facts.columns < 8192 and facts.itemsize <= 2 else 16 if facts.columns <= 16384 else 32
+        if facts.shares and facts.columns > 8192:
+            return Shape("looped row", 1, 16 * 32 * 16, 16, is_looped=True)
     if facts.has_scan:
         return Shape("scan", 1, 4096, 8, is_looped=True)
     if facts.passes < 2 and not facts.finds and facts.rows <= MANY:
         return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 2, 8, is_looped=True)
     return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)
+
+
+def stays_whole(facts: Facts) -> bool:
+    """Whether a row is kept in registers between passes. Rows of odd lengths from 4096 elements on are read in whole pieces by loops."""
+    if facts.columns < 4096 or facts.has_scan:
+        return facts.columns < 4096
+    if facts.streams > 1:
+        return facts.columns <= SHARING
+    is_full = facts.columns % LANE == 0 and 4 * facts.columns >= 3 * power(facts.columns)
+    return is_full and facts.columns <= (SHARING if facts.shares else WHOLE_ROW)
+
+
+def whole_warps(facts: Facts) -> int:
+    """16 to 32 elements a thread; fewer where several rows are read at once."""
+    if facts.columns < 4096:
+        return 4
+    if facts.streams > 1:
+        return 16
+    return 8 if facts.columns <= 4096 or facts.shares else 16

@@ -15,7 +15,7 @@ from inductor.targets.triton.body import FIRST, Body, Lines, Place, State
 from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
-from inductor.targets.triton.machine import SHORT, power
+from inductor.targets.triton.machine import LANE, SHORT, power
 from inductor.targets.triton.ops import TRITON_TYPES
 from inductor.targets.triton.reductions import Reduction, reduction
 from inductor.targets.triton.space import Root, Space
@@ -23,7 +23,6 @@ from inductor.targets.triton.table import Table
 
 WIDE = 1 << 31
 PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
-LANE = 8  # neighbours that one thread loads at once
 TAKE_IN = {"online_softmax": "take_in_sums", "welford": "take_in_moments"}  # several neighbours into the state of a lane
 END = {"online_softmax": "end_sums", "welford": "end_moments"}  # such states of all lanes as one
 VECTORS = 16  # a constant length that is a multiple of this leaves masked accesses whole

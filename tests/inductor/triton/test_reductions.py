@@ -191,7 +191,7 @@ def bf16(*shape: int) -> torch.Tensor:
     return torch.empty(shape, dtype=torch.bfloat16)
 
 
-AHEAD = [(16384, 4096, (2, 4096, 8, 3)), (8192, 8192, (1, 8192, 8, 3)), (32768, 1024, (4, 1024, 4, 3))]
+AHEAD = [(16384, 4096, (2, 4096, 8, 3)), (8192, 8192, (1, 8192, 8, 3)), (32768, 1024, (4, 1024, 4, 3)), (16384, 768, (4, 1024, 4, 4))]
 
 
 @pytest.mark.parametrize(("rows", "columns", "shape"), AHEAD)
