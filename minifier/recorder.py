@@ -22,7 +22,6 @@ from minifier.graph.ir import dump
 from minifier.recordings import VALUES
 from minifier.state import captured
 
-SEED = 0  # of a program that sets none
 _NOT_OF_THE_GRAPH = frozenset({"repro_after", "repro_level", "repro_dir", "cache_dir", "suppress_errors"})
 
 Run = Callable[..., Any]
@@ -34,7 +33,6 @@ class Recorder:
     def __init__(self, folder: Path, engine: str, after: str, backend: str) -> None:
         self.folder, self.engine, self.after, self.backend = folder, engine, after, backend
         self.count = 0
-        torch.manual_seed(SEED)
 
     def between(self, name: str, backend: Callable[..., Any]) -> Callable[..., Any]:
         """What runs in the place of a backend of ours."""

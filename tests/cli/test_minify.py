@@ -108,6 +108,28 @@ def test_aot_graphs_are_recorded_with_their_backward(tmp_path: Path) -> None:
     assert all(n.target.startswith(("torch.ops.", "_operator.")) for g in found if g.graph for n in g.graph.nodes)
 
 
+@pytest.mark.parametrize("after", ["dynamo", "aot"])
+def test_recording_leaves_the_random_numbers_of_the_script_alone(tmp_path: Path, after: str) -> None:
+    """Numbers that are drawn after the first compile are those of a run without."""
+    text = "import torch\ntorch.manual_seed(7)\nf = torch.compile(lambda x: F.dropout(x.sin(), 0.5))\n"
+    text += "import torch.nn.functional as F\nprint(f(torch.randn(3)).tolist(), torch.randn(3).tolist())\n"
+    script = write(tmp_path, text)
+    (tmp_path / "out").mkdir()
+    plain = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env=environment() | {"TORCHDYNAMO_DISABLE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    command = [sys.executable, "-m", "minifier.record", str(tmp_path / "out"), "dynamo", after, "", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    assert len(recorded(tmp_path / "out")) == 1
+
+
 def test_damaged_recording_is_named(tmp_path: Path) -> None:
     (tmp_path / "0000.json").write_text('{"backend": "eager"}')
     with pytest.raises(GraphError, match=r"0000\.json: not a recorded graph"):
