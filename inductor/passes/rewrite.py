@@ -21,6 +21,7 @@ from inductor.passes.convolution import multiply_pixels, pack_convolutions
 from inductor.passes.layout import channels_last
 from inductor.passes.redundant import drop_unused
 from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
+from inductor.passes.together import count_together
 
 TABLE: tuple[Row, ...] = (*views.ROWS, *algebra.ROWS, *constants.ROWS, *redundant.ROWS)
 LIMIT = 8  # replacements of one node after another: rows shrink what they match, so more would be a row that does not
@@ -45,6 +46,7 @@ def rewrite(gm: GraphModule) -> GraphModule:
         if node.op == "call_function":
             apply_rows(node, seen, attributes)
     drop_unused(graph)
+    count_together(graph)
     if gm.meta.get("is_inference"):
         multiply_pixels(graph)
         if pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):

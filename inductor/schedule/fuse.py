@@ -359,11 +359,13 @@ def order_members(members: Sequence[Nest], mutated: set[str]) -> list[Nest]:
 
 
 def check_write_back(group: Group, mutated: set[str], memory: Memory) -> None:
-    """Members may read an input that another member overwrites only at the very point where it does."""
-    for store in [s for m in group.members for s in m.stores if s.buffer in mutated]:
-        loads = [e for m in group.members for e in m.loads() if store.buffer in memory.of(e.attr[0])]
-        if loads and (group.has_reduction or not all(is_harmless(e, store, memory) for e in loads)):
-            raise Refused(f"{store.buffer} is read elsewhere than where it is overwritten")
+    """Members may read an input that another member overwrites only at the very point where it does, and reductions only before that."""
+    for k, member in enumerate(group.members):
+        for store in (s for s in member.stores if s.buffer in mutated):
+            read = [(i, e) for i, m in enumerate(group.members) for e in m.loads() if store.buffer in memory.of(e.attr[0])]
+            is_early = not group.has_reduction or (member.axes == group.outer and all(i <= k for i, _ in read))
+            if read and not (is_early and all(is_harmless(e, store, memory) for _, e in read)):
+                raise Refused(f"{store.buffer} is read elsewhere than where it is overwritten")
 
 
 def check_local(outer: Sequence[Axis], members: Sequence[Nest], mutated: set[str]) -> None:

@@ -20,9 +20,10 @@ from inductor.ir.expr import load as load_at
 from inductor.ir.nest import Batch, Extern, Nest, Program, Step, views_of
 from inductor.ir.ops import OPS
 from inductor.ir.overwrites import WriteBacks, put_writes_last
+from inductor.schedule.limits import Limits
 
 CHEAP = 6  # arithmetic that costs less than storing and reading back one element
-BROADCAST_CHEAP = 2  # the same where every value would be computed many times
+BROADCAST_CHEAP = 2  # the same where every value would be computed many times, and is computed here
 MAX_NODES = 400  # a bigger expression spills registers and compiles slowly
 
 
@@ -59,8 +60,8 @@ def wide_loads(nest: Nest) -> list[str]:
 
 
 class Inliner:
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, limits: Limits) -> None:
+        self.program, self.limits = program, limits
         self.nests = {s.name: s for s in program.steps if isinstance(s, Nest)}
         self.writers: dict[str, list[str]] = {}
         self.uses: Counter[str] = Counter()
@@ -96,8 +97,12 @@ class Inliner:
             return False
         taps = sum(1 for e in consumer.loads() if e.attr[0] == buffer)
         if consumer.points * taps > producer.points * (1 if work > CHEAP else 2):
-            return work <= BROADCAST_CHEAP and wide <= 1
+            return work <= (self.limits.again if self.is_given(producer) else BROADCAST_CHEAP) and wide <= 1
         return self.uses[buffer] == 1 or (work <= CHEAP and (wide <= 1 or self.shares(producer, buffer)))
+
+    def is_given(self, producer: Nest) -> bool:
+        """The producer reads what the program is given: nothing that is computed here could make its value on the way."""
+        return all(self.program.buffers[b].kind in ("input", "const") for b in producer.reads())
 
     def shares(self, producer: Nest, buffer: str) -> bool:
         """Reading the producer's operands again costs little more than the buffer, as its readers need them anyway.
@@ -225,9 +230,9 @@ def _label(nest: Nest) -> str:
     return f"{nest.name}:{nest.origins[-1].op if nest.origins else '?'}"
 
 
-def inline(program: Program) -> None:
+def inline(program: Program, limits: Limits) -> None:
     """Inline producers, then drop nests whose result nothing reads. Reads of inputs move with it, and writes to them go after."""
-    inliner = Inliner(program)
+    inliner = Inliner(program, limits)
     inliner.run()
     drop_dead(program, inliner.inlined)
     put_writes_last(program)

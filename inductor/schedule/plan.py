@@ -60,7 +60,7 @@ class Maker(Protocol):
 def schedule(program: Program, target: Maker) -> Plan:
     """Inline, split long reductions, fuse, order, make kernels, plan memory."""
     restart_names()
-    inline(program)
+    inline(program, target.limits)
     split_reductions(program, target.limits)
     fuser = Fuser(program, target.limits)
     order = fuser.run()

@@ -29,6 +29,7 @@ LIMITS = Limits(
     long_reduction=4096,
     programs=512,  # four for each of 132 processors
     columns=64,
+    again=16,  # less than the time to start a kernel
     staying=132,
     staying_columns=8192,
     large=0,  # torch's allocator takes a microsecond and gives memory back at once

@@ -106,7 +106,7 @@ def parted(fn: Fn, given: Sequence[torch.Tensor]) -> list[Any]:
     """What the loop IR computes once reductions are cut."""
     with compiling("test", "test.fw"):
         program, _ = lower_graph(rewrite(trace(fn, given)))
-        inline(program)
+        inline(program, SMALL)
         split_reductions(program, SMALL)
     verify(program, "split")
     return interp.run(program, given)[0]
