@@ -16,6 +16,7 @@ from inductor.lowering import families
 from inductor.lowering.registry import ROWS
 from inductor.passes.attention import fuse_attention
 from inductor.passes.bags import gather_bags
+from inductor.passes.masks import leave_out_masks
 from inductor.passes.training_layout import arrange
 from inductor.targets.triton.launcher import operators
 
@@ -24,7 +25,7 @@ __all__ = ["arrange", "operators", "prepare", "splits", "start_graph"]
 
 def prepare(gm: GraphModule) -> GraphModule:
     """Rewrites of the captured graph: those that have to come before differentiation."""
-    return gather_bags(fuse_attention(gm))
+    return leave_out_masks(gather_bags(fuse_attention(gm)))
 
 
 def splits() -> Mapping[Any, Callable[..., Any]]:
