@@ -475,7 +475,8 @@ def _exception(w: EntryWriter, v: ExceptionValue) -> str:
 
 
 def _object(w: EntryWriter, v: ObjectValue) -> str:
-    name = w.assign("o", f"new({w.names.const(v.cls)})", v)
+    plain = not issubclass(v.cls, types.SimpleNamespace)  # made by C, which `object` refuses to do for it
+    name = w.assign("o", f"{'new' if plain else w.names.const(types.SimpleNamespace.__new__)}({w.names.const(v.cls)})", v)
     _attributes(w, v, name)
     return name
 

@@ -148,3 +148,13 @@ def shared_modules(compile: Compile) -> Any:
     second = f(x)
     module[1] = nn.Linear(1, 1)
     return first, second, f(x)
+
+
+@program("", "whether an input is a view, and of what, changes between calls")
+def base_of_inputs(compile):
+    @compile
+    def f(x):
+        return x._base is None, x._is_view(), (x * 2)._base is None, x[0]._base is None, x + 1
+
+    whole = torch.ones(2, 4)
+    return [f(x) for x in (torch.ones(2, 2), whole[:, :2], whole[:, 2:].contiguous(), torch.nn.Parameter(torch.ones(2, 2)))]

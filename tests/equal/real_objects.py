@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any
 
 import torch
@@ -182,3 +183,22 @@ def copies_have_memory_of_their_own(compile: Compile) -> Any:
             a.add_(1)
             out += [a, b]
     return out
+
+
+@program("", "namespaces made inside, also of a subclass, returned and kept")
+def namespaces(compile):
+    class Mine(types.SimpleNamespace):
+        def total(self):
+            return self.x.sum()
+
+    kept = []
+
+    @compile
+    def f(x):
+        n = types.SimpleNamespace(x=x + 1, names=["a"])
+        n.extra = n
+        kept.append(Mine(x=x * 2))
+        return n, kept[-1].total(), n == types.SimpleNamespace(x=1)
+
+    n, total, same = f(torch.ones(2))
+    return n.x, n.names, n.extra is n, total, same, type(kept[0]).__name__, kept[0].x

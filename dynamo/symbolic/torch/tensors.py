@@ -232,7 +232,7 @@ def _backward_hooks(tx: Tracer, v: TensorValue) -> Value:
 
 
 def _base(tx: Tracer, v: TensorValue) -> Value:
-    if v.fake._base is None:
+    if v.source is None and v.fake._base is None:  # no guard asks what an input is a view of
         return NONE
     raise tx.break_("DD014", f"_base of {v.describe()}")
 
