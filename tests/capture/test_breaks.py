@@ -577,6 +577,23 @@ CALLS = [
         graphs=None,
         breaks=["DD004:4"],
     ),
+    Case(
+        "an object with a finalizer",
+        """
+        class Ends:
+            def __init__(self, n): self.n = n
+            def __del__(self): print('ends', self.n)
+        def f(x):
+            y = x + 1
+            held = Ends(3)
+            y = y * held.n
+            del held
+            return y.sin()
+        """,
+        inputs=["t(3)"] * 2,
+        graphs=None,
+        breaks=["DD031:6"],
+    ),
 ]
 
 
