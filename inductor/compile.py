@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo import config
+from dynamo.aot import rng
 from dynamo.decisions import compiling, current_compile
 from dynamo.faults import through
 from dynamo.surroundings.collector import paused
@@ -67,7 +68,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, cap
         try:
             device = device_of(gm)
             target = registry.target(device.type)
-            program, how = lower_graph(rewritten, str(device))
+            program, how = lower_graph(rewritten, str(device), draws=device.type in rng.DEVICES and capture is None)
         except Unsupported as reason:
             emit(Note(reason.id, f"{reason}; this graph runs uncompiled", "info"))
             if capture is not None:

@@ -35,6 +35,35 @@ def _normal_apart(like: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, ge
     return apart.normal_(mean, std, generator=generator).clone(memory_format=torch.contiguous_format)
 
 
+DEVICES = frozenset({"cuda"})  # whose generator and dropout are known here
+BLOCK = 256  # threads of a block of eager's dropout
+WORDS = 4  # that the generator of a GPU makes at once
+
+
+def threads_of(device: torch.device, count: int) -> int:
+    """How many threads eager's dropout gives a tensor of so many elements."""
+    at_once = 132 * 2048
+    if device.type == "cuda" and torch.cuda.is_available():
+        found = torch.cuda.get_device_properties(device)
+        at_once = found.multi_processor_count * (found.max_threads_per_multi_processor // BLOCK) * BLOCK
+    return min(at_once, -(-count // BLOCK) * BLOCK)
+
+
+def numbers_of(count: int, threads: int) -> int:
+    """How far eager's dropout moves the generator on."""
+    return ((count - 1) // (threads * WORDS) + 1) * WORDS
+
+
+def _philox_state(numbers: int, device: torch.device) -> torch.Tensor:
+    """The seed of a GPU's generator, and how many times four numbers were drawn; `numbers` more are taken."""
+    torch.cuda.init()
+    generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
+    seed, offset = generator.initial_seed(), generator.get_offset()
+    generator.set_offset(offset + numbers)
+    signed = seed - (1 << 64) if seed >> 63 else seed
+    return torch.tensor([signed, offset // WORDS]).to(device, non_blocking=True)
+
+
 # schema, what runs, what it gives while tracing
 _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
     ("manual_seed(int seed) -> ()", _seed, lambda device, seed: None),
@@ -56,6 +85,11 @@ _OPERATORS: tuple[tuple[str, Callable[..., Any], Callable[..., Any]], ...] = (
         _normal_apart,
         lambda device, like, *moments: torch.empty_like(like, memory_format=torch.contiguous_format),
     ),
+    (
+        "philox_state(int numbers, Device device) -> Tensor",
+        _philox_state,
+        lambda device, numbers, own: torch.empty(2, dtype=torch.int64, device="meta"),
+    ),
 )
 
 
@@ -68,6 +102,8 @@ def _declare(schema: str, run: Callable[..., Any], rule: Callable[..., Any]) -> 
 
 for _row in _OPERATORS:
     _declare(*_row)
+
+PHILOX_STATE = torch.ops.dynamo_debug.philox_state.default
 
 # function of the program -> operator that takes the same arguments
 STATE_OPS: dict[Callable[..., Any], Any] = {

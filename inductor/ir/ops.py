@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from inductor.ir.philox import philox
+
 
 @dataclass(frozen=True)
 class Op:
@@ -90,6 +92,7 @@ OPS: dict[str, Op] = {
         Op("erf", 1, torch.erf, 8),
         Op("erfc", 1, torch.erfc, 12),
         Op("lgamma", 1, torch.lgamma, 60),
+        Op("philox", 4, philox, 40, result="f32"),  # of seed, counter, thread and lane
     )
 }
 

@@ -32,6 +32,7 @@ class Context:
         self.program = Program(device=device)
         self.origins: tuple[Origin, ...] = ()
         self.meta: Any = None
+        self.draws = False  # whether kernels may draw random numbers as eager's do
         self._count = 0
         self._last_random = ""
         self._last_acting = ""

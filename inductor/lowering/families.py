@@ -8,6 +8,7 @@ FAMILIES = (
     "pointwise",
     "pointwise_backward",
     "factory",
+    "random",
     "reduction",
     "view",
     "concat",

@@ -45,9 +45,10 @@ def origin_of(node: Node) -> Origin:
 class Walker:
     """Lowers node by node; `env` maps FX nodes to Tensors, tuples of them, or plain values."""
 
-    def __init__(self, gm: GraphModule, device: str) -> None:
+    def __init__(self, gm: GraphModule, device: str, *, draws: bool) -> None:
         self.gm = gm
         self.ctx = Context(device)
+        self.ctx.draws = draws
         self.env: dict[Node, Any] = {}
         self.how: dict[str, str] = {}
         self.chain = Chain()
@@ -295,7 +296,10 @@ def tensors_of(tree: Any) -> list[Tensor]:
     return []
 
 
-def lower_graph(gm: GraphModule, device: str = "cpu") -> tuple[Program, dict[str, str]]:
-    """The program of an ATen graph whose tensors are on one device, and how each node was lowered (native, decomposed, view or extern)."""
-    walker = Walker(gm, device)
+def lower_graph(gm: GraphModule, device: str = "cpu", *, draws: bool = False) -> tuple[Program, dict[str, str]]:
+    """The program of an ATen graph whose tensors are on one device, and how each node was lowered (native, decomposed, view or extern).
+
+    `draws`: kernels draw random numbers as a GPU of torch's does, where they can.
+    """
+    walker = Walker(gm, device, draws=draws)
     return walker.run(), walker.how

@@ -55,3 +55,25 @@ def test_an_index_out_of_range_is_known_at_the_next_call() -> None:
     with pytest.raises(IndexError, match="out of range"):
         twice()
     torch.testing.assert_close(run(w, good), w[1:3] + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("shape", [(16384, 4096), (1000, 1000), (1001, 3), (102,), (8, 64, 56, 56)])
+def test_dropout_draws_what_eager_draws(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    def fn(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(torch.nn.functional.dropout(x, 0.1) * 2, 0.5)
+
+    run = dynamo.compile(fn, backend="inductor", fullgraph=True)
+    x = torch.rand(shape, device="cuda", dtype=dtype)
+    layout = torch.channels_last if len(shape) == 4 else torch.contiguous_format
+    x = x.contiguous(memory_format=layout).requires_grad_()
+    found = []
+    for f in (run, fn, run, fn):
+        torch.manual_seed(7)
+        torch.rand(9, device="cuda")
+        out = f(x)
+        (grad,) = torch.autograd.grad(out, x, torch.ones_like(out))
+        found.append((out, grad, torch.rand(1, device="cuda")))
+    for ours, eager in (found[:2], found[2:]):
+        for a, b in zip(ours, eager, strict=True):
+            assert torch.equal(a, b)

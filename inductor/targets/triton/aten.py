@@ -134,6 +134,9 @@ class NestText:
             return self.let(f"torch.{name}({args[0]}.expand({self.shape}), {at}, dtype={dtype})")
         if node.op == "fma":
             return self.let(f"({args[0]}.double() * {args[1]}.double() + {args[2]}.double()).to({dtype})")
+        if node.op == "philox":
+            self.lines.append("from inductor.ir.philox import philox")
+            return self.let(f"philox({', '.join(args)})")
         return self.let(f"torch.{OPS[node.op].torch.__name__}({', '.join(args)})")
 
     def load(self, node: Expr, mask: str) -> str:

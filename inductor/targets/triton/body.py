@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from inductor.ir.affine import Axis, Index
+from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim
-from inductor.ir.expr import Expr, const_value, holds
+from inductor.ir.expr import Expr, const_value, holds, walk
 from inductor.ir.nest import Origin, Store
 from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
@@ -67,6 +67,7 @@ class Body:
         self.uses_bad = False
         self.granule: Granule | None = None
         self.part = INNER
+        self.starts: dict[Axis, str] = {}  # where the tile begins along an axis, a multiple of its block
         self._reads: dict[Expr, bool] = {}
 
     # names and lines
@@ -144,6 +145,8 @@ class Body:
         if node.op == "cast":
             return self.cast(node, mask, lines)
         assert node.op in OPS, node.op
+        if node.op == "philox" and (axis := self.along_lanes(node)) is not None:
+            return self.four_at_once(node, axis, lines)
         short = shortcut(node) if node in self.fast else None
         if short is not None:
             return self.let(f"{short[0]}({self.tensor(short[1], mask)})", lines, node)
@@ -151,6 +154,34 @@ class Body:
         if all(const_value(a) is not None for a in node.args):  # a call of bare numbers is no tensor
             args = [self.tensor(a) for a in node.args]
         return self.let(op_text(node, args, is_fast=node in self.fast), lines, node)
+
+    def along_lanes(self, node: Expr) -> Axis | None:
+        """The last axis of the tile, where every four neighbours along it are the four words of one drawing."""
+        axis = self.space.column_of(node.axes) if self.rank == 2 else self.space.rows
+        block = self.places[axis].block if axis in self.starts else 0
+        if axis is None or not isinstance(block, int) or block < 4 or node.args[3].op != "index":
+            return None
+        if any(axis in e.axes and e.op not in ("add", "index") for arg in node.args[:3] for e in walk(arg)):
+            return None
+        last = of_atom(Axis("q", axis.extent)) * 4 + 3
+        return axis if node.args[3].attr.substitute({axis: last}) is Index(3) else None
+
+    def four_at_once(self, node: Expr, axis: Axis, lines: Lines) -> str:
+        """Numbers of which one drawing makes four."""
+        start, block, suffix = self.starts[axis], self.places[axis].block, "[None, :]" if self.rank == 2 else ""
+        quarter = Axis(self.fresh("q"), axis.extent)
+        lines.lines.append(f"{quarter.name} = {f'{start} // 4 + ' if start else ''}tl.arange(0, {block // 4}){suffix}")
+
+        def of_quarter(part: Expr) -> str:
+            if axis not in part.axes:
+                return self.value(part)
+            if part.op == "add":
+                return f"({' + '.join(map(of_quarter, part.args))})"
+            return f"({index_text(part.attr.substitute({axis: of_atom(quarter) * 4}), lambda a: a.name)})"
+
+        four = f"{self.use('four_uniform')}({', '.join(map(of_quarter, node.args[:3]))})"
+        shape = [self.row_block if self.space.rows in node.axes else 1, block] if self.rank == 2 else [block]
+        return self.let(f"tl.reshape({four}, {shape})", lines, node)
 
     def cast(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         (inner,) = node.args

@@ -21,6 +21,7 @@ FINDING = 4095  # the same where a position is looked for
 COLUMN_STAGES = 3  # steps of a walk down columns whose loads are under way together
 LANE = 8  # neighbours that one thread loads at once
 SHORT = 16  # elements of a reduction that one thread does alone
+DRAWN = 4096  # elements of a program that draws a number for each
 TABLE_BLOCK = 512  # elements of a program that works on one of many buffers
 AHEAD = 65536  # bytes that programs of one processor have on their way
 HELD = 8192  # elements of a tile of which a program keeps sums per element
@@ -67,6 +68,7 @@ class Facts:
     states: int = 1  # values that a lane keeps for all reductions together
     stays: bool = False  # programs walk rows
     streamed: int = 0  # bytes that are read at every point
+    draws: bool = False  # random numbers, four at once
     shares: bool = False  # every row reads the same elements of something else, as weights
 
 
@@ -98,6 +100,8 @@ def flat(facts: Facts, device: Device) -> Shape:
     block = 128 * max(VECTOR // facts.itemsize, 4)
     if facts.cost >= HEAVY and facts.itemsize <= 4:
         block *= 2
+    if facts.draws:
+        block = DRAWN
     while block > 128 and facts.rows <= block * device.processors // 2:
         block //= 2
     return Shape("flat", min(block, power(facts.rows)), 0, max(1, min(4, block // 32)))

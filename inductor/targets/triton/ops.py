@@ -104,6 +104,7 @@ TRITON_OPS: dict[str, TritonOp] = {
     "erf": TritonOp({"f32": "erf({0})", "f64": "libdevice.erf({0})"}, "fast_erf({0})"),
     "erfc": _device("erfc"),
     "lgamma": _device("lgamma"),
+    "philox": TritonOp("philox({0}, {1}, {2}, {3})"),
 }
 
 TRITON_TYPES: dict[str, str] = {
@@ -242,6 +243,40 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     return tl.where(tl.abs(x) < 0.02, x * 1.1283791670955126, y)
 """,
         ("normal_tail",),
+    ),
+    "words": (
+        """def words(seed, counter, thread):
+    # Philox4x32-10: four words of 32 bits, in the order of curand's
+    x, y, z = counter.to(tl.uint32), (counter >> 32).to(tl.uint32), (thread + counter * 0).to(tl.uint32)
+    w, first, second = x * 0, seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
+    for _ in tl.static_range(10):
+        x, y, z, w = tl.umulhi(z, 0xCD9E8D57) ^ y ^ first, z * 0xCD9E8D57, tl.umulhi(x, 0xD2511F53) ^ w ^ second, x * 0xD2511F53
+        first, second = first + 0x9E3779B9, second + 0xBB67AE85
+    return x, y, z, w
+""",
+        (),
+    ),
+    "uniform": (
+        """def uniform(word):
+    # in (0, 1]
+    return word.to(tl.uint32, bitcast=True).to(tl.float32) * 2.3283064365386963e-10 + 1.1641532182693481e-10
+""",
+        (),
+    ),
+    "philox": (
+        """def philox(seed, counter, thread, lane):
+    x, y, z, w = words(seed, counter, thread)
+    return uniform(tl.where(lane < 2, tl.where(lane == 0, x, y), tl.where(lane == 2, z, w)))
+""",
+        ("words", "uniform"),
+    ),
+    "four_uniform": (
+        """def four_uniform(seed, counter, thread):
+    # the numbers of neighbours, side by side in a new last axis of two by two
+    x, y, z, w = words(seed, counter, thread)
+    return tl.join(tl.join(uniform(x), uniform(z)), tl.join(uniform(y), uniform(w)))
+""",
+        ("words", "uniform"),
     ),
     "add": ("def add(a, b):\n    return a + b\n", ()),
     "mul": ("def mul(a, b):\n    return a * b\n", ()),

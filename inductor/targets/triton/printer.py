@@ -124,6 +124,7 @@ class Printer:
             if self.row_programs == 1 and not self.kernel.is_batch:
                 start, offset = "", f"{offset}.to(tl.int64)" if self.is_wide else offset
             lines.append(f"x = {start}{offset}")
+            self.body.starts[self.space.rows] = start.removesuffix(" + ")
             if self.body.places[self.space.rows].is_padded:
                 lines.append(f"x_in = x < {self.length}")
         granule = self.kernel.granule
@@ -135,6 +136,7 @@ class Printer:
         elif not self.shape.is_looped:
             for column in self.space.columns:
                 block = self.body.places[column].block
+                self.body.starts[column] = f"{column_at}{block}" if column_at else ""
                 lines.append(f"{column.name} = {column_at + str(block) + ' + ' if column_at else ''}tl.arange(0, {block})[None, :]")
                 if self.body.places[column].is_padded:
                     lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
@@ -286,6 +288,9 @@ class Printer:
             body.under({column: is_padded})
             body.part = part
             body.at = Lines(outer, column)
+            body.starts.pop(column, None)
+            if granule is None:
+                body.starts[column] = start
             if granule is not None:
                 body.at.lines += granule.lanes(f"{start} + {lane}", part)
             elif is_padded:

@@ -55,6 +55,7 @@ C_OPS: dict[str, COp] = {
     "where": COp("({0} ? {1} : {2})"),
     "isnan": COp("({0} != {0})"),
     "isinf": COp({"f32": "(fabsf({0}) == INFINITY)", "f64": "(fabs({0}) == INFINITY)"}),
+    "philox": COp("philox_f32({0}, {1}, {2}, {3})"),
     "signbit": COp({"f32": "signbit_f32({0})", "f64": "signbit_f64({0})"}),
     "sqrt": COp("sqrt{s}({0})"),
     "floor": COp("floor{s}({0})"),

@@ -118,6 +118,19 @@ INLINE float erf_f32(float x) {
     p = FMA(-p, bits_f32((f32_bits(shifted) << 23) + 0x3f800000u), 1.0f);
     return a > 0.9f ? copysignf(p, x) : near;
 }
+/* Philox4x32-10: see ir/philox.py */
+INLINE float philox_f32(int64_t seed, int64_t counter, int64_t thread, int64_t lane)
+{
+    uint32_t x[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)thread, (uint32_t)(thread >> 32)};
+    uint32_t first = (uint32_t)seed, second = (uint32_t)(seed >> 32);
+    for (int k = 0; k < 10; k++) {
+        uint64_t a = x[0] * (uint64_t)0xD2511F53, b = x[2] * (uint64_t)0xCD9E8D57;
+        x[0] = (uint32_t)(b >> 32) ^ x[1] ^ first, x[1] = (uint32_t)b;
+        x[2] = (uint32_t)(a >> 32) ^ x[3] ^ second, x[3] = (uint32_t)a;
+        first += 0x9E3779B9, second += 0xBB67AE85;
+    }
+    return (float)x[lane] * 0x1p-32f + 0x1p-33f;
+}
 INLINE uint8_t signbit_f32(float a) { return f32_bits(a) >> 31; }
 INLINE uint8_t signbit_f64(double a) { uint64_t u; memcpy(&u, &a, 8); return u >> 63; }
 INLINE float remainder_f32(float a, float b) { float m = fmodf(a, b); return m != 0 && ((b < 0) != (m < 0)) ? m + b : m; }
