@@ -103,6 +103,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "sanitizer_kernels", "", "kernels it checks: `cpu`, `cuda`, '' for those of the tensors' device", "DYNAMO_SANITIZER_KERNELS", str
     ),
+    Option("kernel_times", False, "measure every kernel alone when it is loaded onto a GPU, for the record", "DYNAMO_KERNEL_TIMES", _flag),
     Option("guard_times", False, "after each compile, measure what every guard of it costs, for the record", "DYNAMO_GUARD_TIMES", _flag),
     Option("replay_record_enabled", False, "where a capture fails, keep the frame for `replay`", "TORCH_COMPILE_REPLAY_RECORD", _flag),
     Option("replay_record_always", False, "write every frame that is compiled", "DYNAMO_REPLAY_RECORD_ALWAYS", _flag),

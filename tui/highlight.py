@@ -11,7 +11,7 @@ from rich.text import Text
 
 Span = tuple[int, int, Style]
 
-LEXERS = {"c": "c", "python": "python", "shell": "bash"}
+LEXERS = {"c": "c", "python": "python", "shell": "bash", "ptx": "ptx", "mlir": "llvm"}
 THEME = "ansi_dark"  # the terminal's own colours, so that light terminals stay readable
 LARGE = 400_000  # characters from which colouring takes longer than a reader waits
 

@@ -31,12 +31,14 @@ CODE_TITLES = {
     "py": "host program as Python",
     "sh": "build command",
 }
+KERNEL_TITLES = {"py": "Triton kernel", "ttir": "Triton IR", "ttgir": "Triton IR for the GPU", "ptx": "PTX"}
+_KERNEL = re.compile(r"(?<=\.)k\d+(_\d+)?$")
 _PLACE = re.compile(r"(?P<file>[^\s;|/]+|/[^;|]*?):(?P<line>\d+)(?=[\s;,|]|$)")
 
 
 @dataclass(frozen=True)
 class Artefact:
-    """One text. `key` is unique in the run; `language` is python, c, ir, shell or text."""
+    """One text. `key` is unique in the run; `language` is python, c, ir, shell, mlir, ptx or text."""
 
     key: str
     stage: str
@@ -126,6 +128,7 @@ def _of_compile(run: Run, item: Compile) -> list[Artefact]:
     found = [_graph(g) for g in item.graphs] + [_code(c) for c in item.code] + [_lowering(e) for e in item.lowered]
     found += [_cache(c) for c in item.cache]
     found += [_steps(item, graph_id) for graph_id in dict.fromkeys(s.graph_id for s in item.steps)]
+    found += [_loaded(item, graph_id) for graph_id in dict.fromkeys(k.graph_id for k in item.loaded)]
     if item.guards:
         found.append(Artefact(f"{item.id} guards", "guards", item.id, "", "guards", "text", _guards(run, item)))
     found.sort(key=lambda a: order.get(a.stage, len(order)))
@@ -155,8 +158,17 @@ def node_facts(graph: ev.GraphCaptured) -> Iterator[str]:
 
 
 def _code(code: ev.CodeGenerated) -> Artefact:
-    title = CODE_TITLES.get(code.name.rpartition(".")[2], code.name)
+    title = title_of(code.name)
     return Artefact(f"{code.stage} {code.name}", code.stage, code.compile_id, code.graph_id, title, code.language, code.code)
+
+
+def title_of(name: str) -> str:
+    """What a text is, by the end of its name; of a kernel's own (`0/0.k3.ptx`) which kernel."""
+    stem, _, ending = name.rpartition(".")
+    kernel = _KERNEL.search(stem)
+    if kernel is not None and ending in KERNEL_TITLES:
+        return f"{kernel[0]}: {KERNEL_TITLES[ending]}"
+    return CODE_TITLES.get(ending, name)
 
 
 def _lowering(e: ev.GraphLowered) -> Artefact:
@@ -170,6 +182,11 @@ def _cache(e: ev.CacheLooked) -> Artefact:
     text = f"{e.outcome}: {e.reason}\n" if e.reason else f"{e.outcome}\n"
     text += f"key {e.key}\n" if e.key else ""
     return Artefact(f"cache {e.compile_id}", "cache", e.compile_id, "", f"cache on disk: {e.outcome}", "text", text)
+
+
+def _loaded(item: Compile, graph_id: str) -> Artefact:
+    text = "".join(f"{line.removeprefix('kernels: ')}\n" for k in item.loaded if k.graph_id == graph_id for line in lines_of(k))
+    return Artefact(f"kernels {graph_id} loaded", "kernels", item.id, graph_id, "what kernels need of the device", "text", text)
 
 
 def _steps(item: Compile, graph_id: str) -> Artefact:

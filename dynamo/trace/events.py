@@ -337,6 +337,31 @@ class StepScheduled(Event):
 
 
 @_row
+class KernelLoaded(Event):
+    """A kernel of a graph was loaded onto a GPU, or for a capability (90 for 9.0) of one. `name` is that of its step.
+
+    `registers` of each thread, `spills` bytes of each thread, `shared` bytes of each block; `programs`: blocks of its grid; `occupancy`:
+    the share of a processor's threads that its blocks fill. `microseconds` of one launch and `copy`, bytes that a plain copy moves
+    in a microsecond there, are 0.0 where nothing was measured (option `kernel_times`).
+    """
+
+    compile_id: str
+    graph_id: str
+    name: str
+    function: str
+    device: str
+    capability: int
+    registers: int
+    spills: int
+    shared: int
+    threads: int
+    programs: int
+    occupancy: float
+    microseconds: float = 0.0
+    copy: float = 0.0
+
+
+@_row
 class Note(Event):
     """A warning or remark the user saw, with its stable id."""
 

@@ -53,6 +53,7 @@ LOGS: tuple[Log, ...] = (
     Log("fusion", "what was fused, what was not, and why", _decided("fuse")),
     Log("decisions", "every optional step of the compiler, taken or refused", _decided()),
     Log("schedule", "kernels and operator calls in order, with their buffers", _kind(ev.StepScheduled)),
+    Log("kernels", "what kernels need of a GPU, and how long they take", _kind(ev.KernelLoaded)),
     Log("output_code", "generated C and the host program", _code(".c", ".py")),
     Log("kernel_code", "generated C", _code(".c")),
     Log("stages", "how long each stage took", _kind(ev.StageTimed)),

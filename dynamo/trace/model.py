@@ -75,6 +75,7 @@ class Compile:
     lowered: list[ev.GraphLowered] = field(default_factory=list)
     decisions: list[ev.Decided] = field(default_factory=list)
     steps: list[ev.StepScheduled] = field(default_factory=list)
+    loaded: list[ev.KernelLoaded] = field(default_factory=list)
     announced: bool = False
 
     @property

@@ -84,6 +84,12 @@ def _scheduled(e: ev.StepScheduled) -> list[str]:
     return [f"schedule: {e.what} {e.name} of {', '.join(e.ops)} reads {' '.join(e.reads)} writes {' '.join(e.writes)}{where}"]
 
 
+def _loaded(e: ev.KernelLoaded) -> list[str]:
+    needs = f"{e.registers} registers, {e.spills} bytes of spills, {e.shared} of shared memory, {e.occupancy:.0%} occupied"
+    took = f", {e.microseconds:.1f} us" if e.microseconds else ""
+    return [f"kernels: {e.name} ({e.function}) on {e.device}: {e.programs} x {e.threads} threads, {needs}{took}"]
+
+
 def _faulted(e: ev.MemoryFault) -> list[str]:
     what = f"element {e.index} of {e.buffer}, which has {e.size}" if e.buffer else f"index {e.index} of {e.size}"
     where = f" ({', '.join(e.lines)})" if e.lines else ""
@@ -149,6 +155,7 @@ ROWS: dict[type[Event], Row] = {
     ev.FrozenMiss: Row(_to_run("frozen"), lambda e: [f"frozen, ran without a compile: {e.frame}: {e.reason}"], ("breaks", "report")),
     ev.Decided: Row(_to_compile("decisions"), _decided, ("stages",)),
     ev.StepScheduled: Row(_to_compile("steps"), _scheduled, ("stages",)),
+    ev.KernelLoaded: Row(_to_compile("loaded"), _loaded, ("stages",)),
     ev.Note: Row(_to_run("notes"), lambda e: [f"{e.level} {e.id}: {e.message}"], ("report",), _ON_STDERR),
     ev.InternalError: Row(
         _to_run("internal_errors"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynamo.decisions import compiling
 from dynamo.surroundings.locks import Lock
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
@@ -48,6 +49,10 @@ class Pending:
             return self._program
 
     def _make(self) -> Compiled:
+        with compiling(self._graph_id, f"{self._graph_id}.{'bw' if self.recipe.owns_inputs else 'fw'}"):
+            return self._built()
+
+    def _built(self) -> Compiled:
         library = self._library
         if not isinstance(library, Job):
             return devices.runtime(self.recipe.device).program(self.recipe, library)

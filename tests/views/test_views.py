@@ -181,6 +181,22 @@ def test_kernels_know_what_they_move() -> None:
     assert kernels.lines(found, PAGE)[-1].split() == ["k0", "1.1", "KB", "train.py:11", "mul"]
 
 
+def test_kernels_say_what_they_need_of_a_gpu() -> None:
+    run = runs.layered(1)
+    text = "in a0: f32[1024, 1024] (1024, 1)\ntemp b1: f32[1024, 1024] (1024, 1)\nkernel k0\n"
+    run.add(ev.CodeGenerated("0/0", "schedule", "0/0.fw.fused", "ir", text, "0/0.fw"))
+    run.add(ev.StepScheduled("0/0", "0/0.fw", "k0", "kernel", ("mul.Tensor",), ("a0",), ("b1",), ("train.py:11",)))
+    run.add(ev.StepScheduled("0/0", "0/0.fw", "mm", "extern", ("mm.default",), ("b1",), ("b2",), ("train.py:12",)))
+    run.add(ev.KernelLoaded("0/0", "0/0.fw", "k0", "flat_mul", "NVIDIA H200", 90, 24, 8, 2048, 128, 1024, 1.0, 4.0, float(1 << 22)))
+    found = kernels.view(run)
+
+    needs = found.steps[0].device
+    assert needs is not None and (needs.registers, needs.microseconds, needs.copy_share) == (24, 4.0, 0.5)
+    assert found.steps[1].device is None
+    line = next(row for row in kernels.lines(found, Page(width=140)) if row.strip().startswith("k0"))
+    assert line.split() == "k0 8.0 MB 24 regs 8 B spilled 2.0 KB shared 100% occ 4.0 us 50% of copy train.py:11 mul".split()
+
+
 def test_a_run_compared_with_itself_and_with_another() -> None:
     same = compare.view(runs.breaking(2), runs.breaking(2))
     other = compare.view(runs.breaking(2), runs.recompiling())

@@ -21,8 +21,28 @@ _LINES = 3
 
 
 @dataclass(frozen=True)
+class Needs:
+    """registers and spills (bytes) of each thread, shared memory (bytes) of each block of `threads`; occupancy: the share of a processor's
+    threads that its blocks fill. microseconds and copy_share (of the bandwidth of a plain copy) are None where nothing was measured."""
+
+    name: str
+    function: str
+    registers: int
+    spills: int
+    shared: int
+    threads: int
+    programs: int
+    occupancy: float
+    microseconds: float | None
+    copy_share: float | None
+
+
+@dataclass(frozen=True)
 class Kernel:
-    """One step. what: kernel or extern. bytes: what it reads and writes, each buffer once, or None where sizes are not recorded."""
+    """One step. what: kernel or extern. bytes: what it reads and writes, each buffer once, or None where sizes are not recorded.
+
+    `device`: what it needs of the GPU it was loaded onto, or None.
+    """
 
     graph_id: str
     name: str
@@ -33,6 +53,7 @@ class Kernel:
     writes: int
     bytes: int | None
     function: str
+    device: Needs | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +76,8 @@ def _of(run: Run, item: Compile) -> list[Kernel]:
         return []
     function = names.function_of(run, item).title
     sizes = {c.graph_id: _sizes(c.code) for c in item.code if c.name.rpartition(".")[2] == _FUSED}
-    return [_kernel(s, sizes.get(s.graph_id, {}), function) for s in item.steps]
+    loaded = {(k.graph_id, k.name): k for k in item.loaded}
+    return [_kernel(s, sizes.get(s.graph_id, {}), function, loaded.get((s.graph_id, s.name))) for s in item.steps]
 
 
 @cache
@@ -69,11 +91,18 @@ def _width(dtype: str) -> int:
     return int(bits[0]) // 8 if bits else 1
 
 
-def _kernel(s: ev.StepScheduled, sizes: dict[str, int], function: str) -> Kernel:
+def _kernel(s: ev.StepScheduled, sizes: dict[str, int], function: str, loaded: ev.KernelLoaded | None) -> Kernel:
     buffers = {*s.reads, *s.writes}
     known = [sizes[b] for b in buffers if b in sizes]
     moved = sum(known) if known and len(known) == len(buffers) else None
-    return Kernel(s.graph_id, s.name, s.what, s.ops, s.lines, len(s.reads), len(s.writes), moved, function)
+    needs = None if loaded is None else _needs(loaded, moved)
+    return Kernel(s.graph_id, s.name, s.what, s.ops, s.lines, len(s.reads), len(s.writes), moved, function, needs)
+
+
+def _needs(e: ev.KernelLoaded, moved: int | None) -> Needs:
+    took = e.microseconds or None
+    share = None if took is None or not e.copy or moved is None else round(moved / took / e.copy, 4)
+    return Needs(e.device, e.function, e.registers, e.spills, e.shared, e.threads, e.programs, e.occupancy, took, share)
 
 
 def largest(found: Kernels) -> Kernel | None:
@@ -101,9 +130,24 @@ def lines(found: Kernels, page: Page) -> list[str]:
         steps = graphs[ids[0]]
         times = f" x {len(ids)}  ({' '.join(ids)})" if len(ids) > 1 else ""
         out += ["", page.clip(f"graph {ids[0]}  {steps[0].function}{times}")]
-        rows = [(k.name, size(k.bytes) if k.bytes is not None else "", _origin(k), " ".join(_op(op) for op in k.ops)) for k in steps]
-        out += _repeats([page.clip(f"  {row}") for row in columns(rows, right=(1,))])
+        needs = [_cells(k) for k in steps] if any(k.device for k in steps) else [()] * len(steps)
+        rows = [
+            (k.name, size(k.bytes) if k.bytes is not None else "", *cells, _origin(k), " ".join(_op(op) for op in k.ops))
+            for k, cells in zip(steps, needs, strict=True)
+        ]
+        out += _repeats([page.clip(f"  {row}") for row in columns(rows, right=range(1, 2 + len(needs[0])))])
     return out
+
+
+def _cells(k: Kernel) -> tuple[str, ...]:
+    """Registers, spills, shared memory, occupancy, time and share of copy bandwidth."""
+    d = k.device
+    if d is None:
+        return ("",) * 6
+    took = f"{d.microseconds:.1f} us" if d.microseconds is not None else ""
+    share = f"{d.copy_share:.0%} of copy" if d.copy_share is not None else ""
+    spills, shared = f"{d.spills} B spilled" if d.spills else "", f"{size(d.shared)} shared" if d.shared else ""
+    return f"{d.registers} regs", spills, shared, f"{d.occupancy:.0%} occ", took, share
 
 
 def _origin(k: Kernel) -> str:

@@ -7,6 +7,7 @@ says so once.
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo.trace import emit
-from dynamo.trace.events import Note
+from dynamo import config
+from dynamo.decisions import current_compile, current_graph
+from dynamo.trace import emit, is_watched
+from dynamo.trace.events import CodeGenerated, KernelLoaded, Note
 from inductor import _host
 from inductor.runtime import graphs
 from inductor.runtime.capturable import NO_REPLAY, Refusal, place_of, refusal_of, values_of
@@ -24,7 +27,9 @@ from inductor.runtime.layout import is_connected
 from inductor.runtime.python_host import PythonHost
 from inductor.runtime.recipe import KernelCall, Recipe
 from inductor.runtime.writer import CALL, LAUNCH, HostWriter, Platform, Step
+from inductor.targets.triton import timing
 from inductor.targets.triton.library import Kernel, Reference, Started, note_refused
+from inductor.targets.triton.machine import occupancy
 from inductor.targets.triton.worker import Image, Refused
 
 NO_DRIVER = "DI022"
@@ -145,6 +150,10 @@ class Writer:
     def __init__(self, recipe: Recipe, kernels: Sequence[Kernel], on: Device) -> None:
         self.recipe, self.kernels, self.device = recipe, kernels, on
         self.loaded = [self.load(k) for k in kernels]
+        if is_watched():
+            for kernel, loaded in zip(kernels, self.loaded, strict=True):
+                if loaded is not None:
+                    tell(kernel, loaded, on)
         notes = any(k.facts.takes_bad for k in kernels)
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=torch.cuda.is_available()) if notes else None
 
@@ -175,6 +184,22 @@ class Writer:
             whole = (*grid, 1, 1)[:3]
             image = loaded.image
             yield (LAUNCH, image.name, loaded.function, image.shared, whole, image.threads, buffers, numbers, form)
+
+
+LANGUAGES = {"ttir": "mlir", "ttgir": "mlir", "ptx": "ptx"}
+
+
+def tell(kernel: Kernel, loaded: Loaded, on: Device) -> None:
+    """What a kernel needs of the device, and what Triton made on the way to it, for the record."""
+    compile_id, graph_id, image = current_compile(), current_graph(), loaded.image
+    name = kernel.step
+    programs = sum(math.prod(grid) for _, _, grid in kernel.facts.launches(len(kernel.facts.grid)))
+    filled = occupancy(on.capability, image.threads, loaded.registers, image.shared)
+    took, copy = (timing.microseconds(kernel), timing.copy_rate(on.index, kernel)) if config.kernel_times else (0.0, 0.0)
+    needs = (loaded.registers, loaded.spills, image.shared, image.threads, programs, round(filled, 4), round(took, 3), round(copy, 1))
+    emit(KernelLoaded(compile_id, graph_id, name, image.name, torch.cuda.get_device_name(on.index), on.capability, *needs))
+    for kind, text in image.texts.items():
+        emit(CodeGenerated(compile_id, "kernels", f"{graph_id}.{name}.{kind}", LANGUAGES[kind], text, graph_id))
 
 
 def other_form(on: Device, kernel: Kernel, misaligned: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import tempfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -146,6 +147,11 @@ class Kernel:
     def module(self) -> ModuleType:
         return module_of(self.text, self.interpreted)
 
+    @property
+    def step(self) -> str:
+        """The name of its step in the graph, with which the file begins."""
+        return self.text.partition('"""')[2].partition(":")[0]
+
     @cached_property
     def facts(self) -> Facts:
         return facts_of(self.module)
@@ -169,8 +175,8 @@ class Kernel:
                 return None
             about = json.loads(parts[0])
             facts = Facts.read(about["grid"], about["takes_bad"], about["launched"], about["rows"])
-            image = Image(about["name"], about["threads"], about["shared"], parts[1])
-        except (cache.Damaged, ValueError, KeyError, IndexError):
+            image = Image(about["name"], about["threads"], about["shared"], parts[1], json.loads(zlib.decompress(parts[2])))
+        except (cache.Damaged, ValueError, KeyError, IndexError, zlib.error):
             return None  # it is made again
         self.facts = facts
         return image
@@ -193,7 +199,8 @@ class Kernel:
             facts = self.facts
             about = {"name": image.name, "threads": image.threads, "shared": image.shared, "grid": facts.grid}
             about |= {"takes_bad": facts.takes_bad, "launched": facts.launched, "rows": facts.rows}
-            cache.put_parts(cache.image_path(self.key(capability, misaligned)), [json.dumps(about).encode(), image.code])
+            parts = [json.dumps(about).encode(), image.code, zlib.compress(json.dumps(image.texts).encode())]
+            cache.put_parts(cache.image_path(self.key(capability, misaligned)), parts)
 
 
 def library_of(source: str, *, interpreted: bool = False) -> list[Kernel]:

@@ -10,6 +10,8 @@ from typing import Literal
 
 Kind = Literal["flat", "transpose", "row", "looped row", "column", "short reduction", "scan", "walk"]
 
+WARP = 32  # threads that run together
+REGISTERS = 256  # a warp gets a multiple of so many
 VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
 SMALL = 1 << 20  # elements below which the number of programs counts more than what each does
@@ -34,6 +36,37 @@ class Device:
     """Limits of a GPU."""
 
     processors: int = 132
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What the blocks that one processor of a GPU runs at a time have together. `shared`: bytes; of each block 1 KiB is the system's."""
+
+    threads: int
+    shared: int
+    blocks: int
+    registers: int = 65536
+
+
+PROCESSORS = {  # by capability: those of the CUDA programming guide
+    70: Processor(2048, 96 << 10, 32),
+    75: Processor(1024, 64 << 10, 16),
+    80: Processor(2048, 164 << 10, 32),
+    86: Processor(1536, 100 << 10, 16),
+    89: Processor(1536, 100 << 10, 24),
+    90: Processor(2048, 228 << 10, 32),
+    120: Processor(1536, 100 << 10, 24),
+}
+
+
+def occupancy(capability: int, threads: int, registers: int, shared: int) -> float:
+    """The share of a processor's threads that blocks of a kernel fill. `registers`: of each thread, `shared`: bytes of each block."""
+    processor = PROCESSORS[max((c for c in PROCESSORS if c <= capability), default=min(PROCESSORS))]
+    warps = -(-threads // WARP)
+    by_registers = processor.registers // (warps * -(-max(registers, 1) * WARP // REGISTERS) * REGISTERS)
+    by_shared = processor.shared // (-(-(shared + 1024) // 128) * 128)
+    blocks = min(processor.blocks, processor.threads // (warps * WARP), by_registers, by_shared)
+    return blocks * warps * WARP / processor.threads
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ import importlib.util
 import json
 import sys
 import types
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 WARP = 32
 ALIGNED = [["tt.divisibility", 16]]
 LAST_BIT = 63  # of a mask of misaligned buffers: stands for all from there on
+
+TEXTS = ("ttir", "ttgir", "ptx")  # what Triton makes on its way, in its words
 
 SIGNATURES = {
     "float64": "*fp64",
@@ -40,12 +42,13 @@ SIGNATURES = {
 
 @dataclass(frozen=True)
 class Image:
-    """A compiled kernel: its name, threads of a block, bytes of shared memory, and what the driver loads."""
+    """A compiled kernel: its name, threads of a block, bytes of shared memory, what the driver loads, and for people the steps to there."""
 
     name: str
     threads: int
     shared: int
     code: bytes
+    texts: Mapping[str, str] = field(default_factory=dict)  # by rows of TEXTS
 
 
 class Refused(RuntimeError):
@@ -77,7 +80,7 @@ def image_of(module: types.ModuleType, capability: int, misaligned: int = 0) -> 
     about = made.metadata
     if getattr(about, "num_ctas", 1) != 1 or getattr(about, "global_scratch_size", 0) or getattr(about, "profile_scratch_size", 0):
         raise Refused("it needs clusters or memory of its own")
-    return Image(about.name, about.num_warps * WARP, about.shared, made.asm["cubin"])
+    return Image(about.name, about.num_warps * WARP, about.shared, made.asm["cubin"], {name: made.asm[name] for name in TEXTS})
 
 
 def first_line(error: BaseException) -> str:
@@ -123,7 +126,8 @@ def answer(path: str, capability: int, misaligned: int) -> dict[str, Any]:
         image = image_of(module, capability, misaligned)
     except Exception as error:  # noqa: BLE001  the process goes on for other kernels
         return {"error": str(error) if isinstance(error, Refused) else first_line(error)}
-    return {"name": image.name, "threads": image.threads, "shared": image.shared, "code": base64.b64encode(image.code).decode()}
+    code = base64.b64encode(image.code).decode()
+    return {"name": image.name, "threads": image.threads, "shared": image.shared, "code": code, "texts": image.texts}
 
 
 def read(line: str) -> Image:
@@ -131,7 +135,7 @@ def read(line: str) -> Image:
     fields = json.loads(line)
     if "error" in fields:
         raise Refused(fields["error"])
-    return Image(fields["name"], fields["threads"], fields["shared"], base64.b64decode(fields["code"]))
+    return Image(fields["name"], fields["threads"], fields["shared"], base64.b64decode(fields["code"]), fields["texts"])
 
 
 def main() -> None:

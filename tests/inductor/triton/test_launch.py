@@ -14,7 +14,7 @@ import torch
 
 from dynamo import config
 from dynamo.trace import session
-from dynamo.trace.events import Note
+from dynamo.trace.events import CodeGenerated, KernelLoaded, Note
 from inductor import _host
 from inductor.compile import compile_graph
 from inductor.runtime import devices
@@ -22,6 +22,7 @@ from inductor.runtime.pool import Job
 from inductor.targets import registry
 from inductor.targets.triton import build, launcher, worker
 from inductor.targets.triton.library import FAILED, Kernel
+from inductor.targets.triton.machine import occupancy
 from inductor.targets.triton.runtime import TritonRuntime
 from inductor.targets.triton.target import TritonTarget
 from tests.inductor.helpers import trace
@@ -77,6 +78,7 @@ def driver(library: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> It
     monkeypatch.setattr(launcher, "device_index", lambda recipe: 0)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: STREAM, raising=False)
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "a GPU that is not there")
     monkeypatch.setattr(build, "has_device", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(registry, "target", lambda device: target)
@@ -106,6 +108,35 @@ def test_a_kernel_is_launched_with_its_buffers(driver: FakeDriver) -> None:
     assert launch.stream == STREAM and launch.context == _host.device_context(0)
     assert launch.grid[0] * launch.threads >= 1000 // 8 and [*launch.grid[1:]] == [1, 1]
     assert type(run).__name__ == "Program"
+
+
+def test_what_a_kernel_needs_is_in_the_record(driver: FakeDriver) -> None:
+    x = torch.randn(1000)
+    with session() as store:
+        compiled(lambda x: (x + 1,), [x], compile_id="7/0")([x])
+    (loaded,) = store.of(KernelLoaded)
+    assert (loaded.compile_id, loaded.graph_id, loaded.name, loaded.device) == ("7/0", "7/0.fw", "k0", "a GPU that is not there")
+    (launch,) = driver.launches()
+    assert (loaded.threads, loaded.programs, loaded.capability) == (launch.threads, launch.grid[0], 90)
+    assert (loaded.occupancy, loaded.microseconds) == (1.0, 0.0)
+    texts = {c.name: c.code for c in store.of(CodeGenerated) if c.name.startswith("7/0.fw.k0.")}
+    assert f".entry {loaded.function}" in texts["7/0.fw.k0.ptx"]
+    assert f"tt.func public @{loaded.function}" in texts["7/0.fw.k0.ttir"]
+
+
+@pytest.mark.parametrize(
+    "capability, threads, registers, shared, share",
+    [
+        (90, 128, 32, 0, 1.0),
+        (90, 128, 255, 0, 0.125),  # registers of two blocks
+        (90, 256, 16, 100 << 10, 0.25),  # memory of two blocks
+        (90, 32, 16, 0, 0.5),  # 32 blocks
+        (86, 256, 40, 0, 1.0),
+        (103, 1024, 64, 0, 0.5),
+    ],
+)
+def test_occupancy(capability: int, threads: int, registers: int, shared: int, share: float) -> None:
+    assert occupancy(capability, threads, registers, shared) == share
 
 
 def test_a_second_process_needs_neither_triton_nor_files(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
