@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from torch import nn
 import dynamo
 from dynamo import config
 from dynamo.trace import session
-from dynamo.trace.events import Note
+from dynamo.trace.events import CacheLooked, Note
 from inductor.ir.nest import Buffer, View
 from inductor.runtime import capturable, devices, graphs
 from inductor.runtime.capturable import REASONS
@@ -502,3 +504,32 @@ def test_an_entry_that_ends_drops_its_graphs(everywhere: Device) -> None:
     del model, run
     gc.collect()
     assert [len(p) for p in pools] == [0]
+
+
+def test_tensors_of_the_processor_are_no_part_of_a_graph(everywhere: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capturable, "GPU", "cuda")
+    with session() as store:
+        run = dynamo.compile(lambda x: x.sin() + 1, backend="inductor", mode="reduce-overhead")
+        line = sys._getframe().f_lineno - 1
+        for _ in range(4):
+            run(torch.ones(3))
+    (note,) = [n for n in store.of(Note) if n.id in REASONS]
+    assert note.id == "DI030" and f"test_graphs.py:{line}" in note.message
+    assert not everywhere.replays
+
+
+def test_a_graph_from_the_cache_is_captured_too(everywhere: Device, tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir(mode=0o700)
+    with config.patch(cache_dir=str(tmp_path / "kept"), graph_cache=True):
+        for process in range(2):
+            dynamo.reset()
+            with session() as store:
+                run = dynamo.compile(waits, backend="inductor", mode="reduce-overhead")
+                run(torch.ones(3))
+                run = dynamo.compile(lambda x: x.cos() + 1, backend="inductor", mode="reduce-overhead")
+                before = everywhere.replays
+                for _ in range(4):
+                    run(torch.ones(3))
+            assert everywhere.replays == before + 3, process
+            assert [c.outcome for c in store.of(CacheLooked)][-1] == ("hit" if process else "miss")
+            assert {n.id for n in store.of(Note) if n.id in REASONS} == {"DI031"}
