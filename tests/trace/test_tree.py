@@ -166,6 +166,7 @@ def test_every_log_finds_its_events() -> None:
         ev.GraphLowered("0/0", "0/0", {"aten.mm.default": "extern"}, t=0.0),
         ev.CodeGenerated("0/0", "bytecode", "bytecode", "text", "LOAD_FAST\n", t=0.0),
         ev.CacheLooked("0/0", "hit", "abc", t=0.0),
+        ev.KernelLoaded("0/0", "0/0.fw", "k0", "flat_mul", "a GPU", 90, 24, 0, 0, 128, 8, 1.0, t=0.0),
     ]
     assert [log.name for log in logs.LOGS if not any(log.wants(e) for e in mine)] == []
 
