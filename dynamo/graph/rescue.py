@@ -114,15 +114,17 @@ class Watch:
 
 
 def undoing(graph_fn: Callable[..., Any], positions: Sequence[int], held: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """A graph that gives tensors their old values back when it raises: arguments at `positions`, and tensors it holds."""
+    """A graph that gives tensors their old values and versions back when it raises: arguments at `positions`, and tensors it holds."""
 
     def run(*args: Any) -> Any:
         kept = [(t, t.detach().clone()) for t in (*(args[i] for i in positions), *held)]
+        counts = torch.autograd._unsafe_preserve_version_counter(tuple(t for t, _ in kept if not t.is_inference()))
         try:
             return graph_fn(*args)
         except Exception:
-            for tensor, old in kept:
-                tensor.detach().copy_(old)
+            with counts:
+                for tensor, old in kept:
+                    tensor.detach().copy_(old)
             raise
 
     return run

@@ -12,6 +12,8 @@ import textwrap
 from hypothesis import strategies as st
 
 PRELUDE = """
+from types import SimpleNamespace
+
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
@@ -33,6 +35,14 @@ layer = Layer()
 
 def helper(x):
     return x + 1
+
+def is_low(x, bound=1e6):
+    return bool((x < bound).all())
+
+def checked(x):
+    if not is_low(x):
+        raise ValueError("high")
+    return x * 2
 
 ready = []
 
@@ -96,8 +106,9 @@ POINTWISE = (
     "{a} / 3",
 )
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
+KEPT = ("SimpleNamespace(kept={a}).kept", "[{a}, {b}][-1]")
 DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
-CALLED = ("helper({a})", "once({a})", "layer.step({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
+CALLED = ("helper({a})", "once({a})", "layer.step({a})", "checked({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
 TRANSFORMED = (
     "torch.vmap(helper)({a})",
     "torch.func.grad(lambda t: (t.sin() * {b}).sum())({a})",
@@ -108,7 +119,7 @@ CONDITIONS = (
     "either({a}.sum() > 0, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
     "either({a}[0, 0] > {b}[0, 0], lambda s, t: s @ t, lambda s, t: either(s.sum() > 1, torch.add, torch.mul, s, t) @ t, {a}, {b})",
 )
-VALUES = POINTWISE + MOVED + DRAWN + CALLED + TRANSFORMED + CONDITIONS
+VALUES = POINTWISE + MOVED + KEPT + DRAWN + CALLED + TRANSFORMED + CONDITIONS
 
 WRITES = (
     "{a}.mul_(2)",
@@ -136,6 +147,8 @@ AUTOGRAD = (
     "seen.append({a}.requires_grad)",
     "seen.append(({a} * 1).is_leaf)",
     "seen.append(torch.is_grad_enabled())",
+    "seen.append(x._base is None)",
+    "seen.append(SimpleNamespace(kept=n, flag=flag))",
     "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
 )
 BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0)", "print(torch.is_grad_enabled())")
@@ -163,6 +176,9 @@ FAILING = (
     "{a}.expand(2, 3, 3).add_(1)",
     "torch._assert_async({a}.sum() * 0)",
     "{a} = torch.where({a}, {a}, {a})",
+    "{a} = F.hardswish({a}.int())",
+    "{a} = {a} + ({a} > 0).abs()",
+    "{a} = checked({a} + 1e9)",
     "raise ValueError('no')",
     "{a} = {a} * (1 // (n - n))",
 )
@@ -258,7 +274,7 @@ def program(compile):
                     result.float().sum().backward(retain_graph={keeps})
                 except RuntimeError as e:
                     seen.append(str(e)[:30])
-        return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf]
+        return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf], [t._version for t in (a, b) if not t.is_inference()]
     finally:
         for back in reversed(undo):
             back()
