@@ -240,8 +240,8 @@ def _log_softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tens
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
     shifted = ctx.map(minus, [x, high], wide)
-    # ATen's kernel for the last dim keeps the sums and their logarithms in the type of the result.
-    kept = ctx.meta.dtype if dim % x.ndim == x.ndim - 1 else wide
+    # ATen's kernel for the last dim keeps the sums and their logarithms in the type of the result, on processors.
+    kept = ctx.meta.dtype if dim % x.ndim == x.ndim - 1 and ctx.program.device == "cpu" else wide
 
     def log(total: Expr) -> Expr:
         return as_stored(call("log", as_stored(total, kept)), kept)

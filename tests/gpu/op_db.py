@@ -20,6 +20,10 @@ from dynamo.trace.events import Note
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool)
 DEAD = ("CUDA error", "an illegal memory access")
+UNDEFINED = {  # results that hold nothing, where nothing is drawn: the state of a generator
+    "torch.ops.aten._efficient_attention_forward": "result 2:",
+    "torch.ops.aten._flash_attention_forward": "result 2:",
+}
 FELL_BACK = ("DI001", "DI002", "DI021")
 
 
@@ -28,6 +32,8 @@ def check(op: Any, dtype: torch.dtype) -> tuple[str, list[str]]:
     from tests.inductor import sweep  # the database takes seconds to import, and only workers need it
 
     why, store = sweep.draw(op, dtype, "cuda", 1).check()
+    if why and why.startswith(UNDEFINED.get(op.name, "?")):
+        why = ""
     return why, [f"{n.id}: {n.message}" for n in store.of(Note) if n.id in FELL_BACK]
 
 

@@ -187,7 +187,7 @@ class Body:
         (inner,) = node.args
         if is_half(inner.type) and inner.op == "cast" and inner.args[0].type == node.type and holds(inner.args[0], inner.type):
             return self.value(inner.args[0], mask)
-        if node in self.in_pairs:
+        if node in self.in_pairs and any(p.block != 1 for a, p in self.places.items() if a in node.axes):
             return self.let(f"round_bf16({self.value(inner.args[0], mask)})", lines)
         return self.let(cast_text(self.tensor(inner, mask), inner.type, node.type), lines, node)
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo.trace import session
+from inductor.ir.nest import Nest
+from inductor.lowering.graph import lower_graph
 from tests.inductor.helpers import assert_same, compiled
-from tests.inductor.triton.seam import interpreted, kernels_of, refusals
+from tests.inductor.triton.seam import compiled_for, interpreted, kernels_of, refusals
 
 SPECIAL = [math.inf, -math.inf, math.nan, 0.0, -0.0, 3e38, -3e38, 1e-30, -1e-30, 13.9, -13.9, 100.0, -100.0]
 
@@ -129,3 +134,20 @@ def test_a_sum_of_what_is_not_read_is_over_plain_rows() -> None:
 
     ((kernel, _),) = kernels_of(fn, [torch.empty(600, 9001), torch.empty(600, dtype=torch.int64)])
     assert kernel.granule is None
+
+
+def test_one_value_is_not_rounded_in_pairs(tmp_path: Path) -> None:
+    for _, text in kernels_of(lambda x: x.sum() / 5, [torch.empty(5, dtype=torch.bfloat16)]):
+        assert compiled_for(text, 90, tmp_path) is not None
+        assert "round_bf16" not in text
+
+
+def test_log_softmax_of_a_gpu_keeps_its_sums() -> None:
+    """Eager's kernel for processors rounds them to the type of the result."""
+    with FakeTensorMode():
+        gm = make_fx(lambda x: torch.log_softmax(x, -1))(torch.empty(5, 5, dtype=torch.bfloat16))
+    casts = []
+    for device in ("cpu", "cuda:0"):
+        program, _ = lower_graph(gm, device)
+        casts.append(sum(e.op == "cast" and e.type == "bf16" for step in program.steps if isinstance(step, Nest) for e in step.exprs()))
+    assert casts == [3, 1]
