@@ -94,20 +94,21 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, cap
 
 
 def device_of(gm: GraphModule) -> torch.device:
-    """The device of all tensors of a graph. Raises Unsupported where it is none of the targets', or tensors are on several."""
-    device: torch.device | None = None
+    """The device of a graph's kernels: the GPU of its tensors, some of which may be the processor's, or the processor. Raises Unsupported
+    where tensors are on devices of no target, or on several GPUs."""
+    device = torch.device("cpu")
     for node in gm.graph.nodes:
         found = node.meta.get("val")
         for val in found if isinstance(found, list | tuple) else (found,):
-            own = getattr(val, "device", None)
-            if own is None:
-                continue
+            own = getattr(val, "device", device)
             if own.type not in devices.DEVICES:
                 raise Unsupported(f"{node.name} is on {own}, and only graphs on {' and '.join(devices.DEVICES)} are compiled")
-            if device is not None and own != device:
-                raise Unsupported(f"{node.name} is on {own} and others are on {device}: only graphs on one device are compiled")
+            if own.type == "cpu" or own == device:
+                continue
+            if device.type != "cpu":
+                raise Unsupported(f"{node.name} is on {own} and others are on {device}: only graphs on one GPU are compiled")
             device = own
-    return device or torch.device("cpu")
+    return device
 
 
 def without_compiler(gm: GraphModule, graph_id: str, error: BuildError) -> Compiled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -174,7 +175,11 @@ class Context:
     def extern_result(self, meta: Any) -> Tensor | None:
         if not isinstance(meta, torch.Tensor):
             return None
-        return self.buffer(as_shape(meta.shape), meta.dtype, as_shape(meta.stride()), "extern")
+        out = self.buffer(as_shape(meta.shape), meta.dtype, as_shape(meta.stride()), "extern")
+        if self.program.device != "cpu" and str(meta.device) != self.program.device:
+            buffers = self.program.buffers
+            buffers[out.buffer] = replace(buffers[out.buffer], device=str(meta.device))
+        return out
 
     def to_views(self, tree: Any) -> Any:
         """Tensors in an argument tree become views of buffers."""

@@ -22,6 +22,7 @@ from inductor.ir.nest import Buffer, Origin, Program, View
 from inductor.ir.overwrites import Memory, put_writes_last
 from inductor.lowering import families
 from inductor.lowering.context import Context, Decline
+from inductor.lowering.elsewhere import Elsewhere, check_devices
 from inductor.lowering.foreach import Batcher, Chain, pointwise
 from inductor.lowering.registry import ROWS, Lower, Row
 from inductor.lowering.tensor import Tensor, of_strides
@@ -52,6 +53,7 @@ class Walker:
         self.env: dict[Node, Any] = {}
         self.how: dict[str, str] = {}
         self.chain = Chain()
+        self.elsewhere = Elsewhere(self.ctx) if device != "cpu" else None
 
     def run(self) -> Program:
         for node in self.gm.graph.nodes:
@@ -64,6 +66,8 @@ class Walker:
                     self.chain.origins[node] = origin_of(node)
                     continue
             self.step(node)
+        if self.elsewhere is not None:
+            check_devices(self.ctx.program)
         return self.ctx.program
 
     def step(self, node: Node) -> None:
@@ -136,6 +140,11 @@ class Walker:
             self.how[node.name] = "extern"
             return
         row = ROWS.get(node.target)
+        if self.elsewhere is not None:
+            if not self.elsewhere.is_left_to_aten(node, metas_of(self.ctx.meta)):
+                args, kwargs = self.elsewhere.bring(args), self.elsewhere.bring(kwargs)
+            elif row is not None and row.kind != "view":
+                row = None
         if row is not None and supported(row, (args, kwargs), self.ctx.meta) and (row.any_dtype or not reads_marked(node)):
             for attempt in (row.lower, as_vectors(row, args), nothing_to_compute):
                 if self.tried(node, attempt, args, kwargs):
