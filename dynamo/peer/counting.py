@@ -14,7 +14,8 @@ from dynamo.trace.store import of_process
 
 
 class Counters(defaultdict[str, Counter[Any]]):
-    """Group to counter, as torch has them: `stats`, `frames`, `graph_break`, `recompiles`, `inductor`."""
+    """Group to counter, as torch has them: `stats`, `frames`, `graph_break`, `recompiles`, `inductor`; and `notes` by id: `DI021` for
+    every kernel that Triton refused."""
 
     def __init__(self) -> None:
         super().__init__(Counter)
@@ -43,6 +44,8 @@ class Counters(defaultdict[str, Counter[Any]]):
             self._add("recompiles", event.reason, 1)
         elif isinstance(event, ev.CacheLooked):
             self._add("inductor", f"fxgraph_cache_{event.outcome}", 1)
+        elif isinstance(event, ev.Note):
+            self._add("notes", event.id, 1)
 
     def _add(self, group: str, name: str, count: int) -> None:
         super().__getitem__(group)[name] += count

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from dynamo import config
+from dynamo.peer.counting import counters
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, KernelLoaded, Note
 from inductor import _host
@@ -199,6 +200,14 @@ def test_a_kernel_that_triton_refuses_runs_as_aten_calls(driver: FakeDriver, mon
     assert torch.equal(out, x + 1)
     (note,) = [n for n in store.of(Note) if n.id == FAILED]
     assert "CompilationError: at 3:4" in note.message
+
+
+def test_kernels_that_are_refused_are_counted(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "ask", lambda *args: worker.read('{"error": "CompilationError: at 3:4"}'))
+    counters.clear()
+    x = torch.randn(100)
+    compiled(lambda x: (x + 1, x.sum()), [x])([x])
+    assert counters["notes"][FAILED] == 2
 
 
 def test_a_compiler_that_dies_costs_its_kernel(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
