@@ -306,7 +306,7 @@ def tensors_of(tree: Any) -> list[Tensor]:
 
 
 def lower_graph(gm: GraphModule, device: str = "cpu", *, draws: bool = False) -> tuple[Program, dict[str, str]]:
-    """The program of an ATen graph whose kernels are for one device, and how each node was lowered (native, decomposed, view or extern)."""
+    """The program of an ATen graph whose kernels are for one device, and how each node was lowered (native, decomposed, view or extern).
 
     `draws`: kernels draw random numbers as a GPU of torch's does, where they can.
     """
