@@ -48,79 +48,120 @@ class _Refuse(torch.autograd.Function):
         raise RuntimeError(DOUBLE_BACKWARD.format(ctx.reason))
 
 
-def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:
-    """One autograd.Function for the forward and backward graph. Takes the primals, returns the results.
+class _Backward:
+    """What a pair does with the gradients that arrive.
 
     `again` differentiates where the backward graph can't. What only it needs is kept beside the saved tensors: changing such a
     tensor in place before a backward that doesn't read it is nobody's mistake.
     """
-    results, primals = facts.results, len(facts.primals)
-    constant = [not d for d in facts.differentiable]
-    saved_primals = facts.saved_primals
-    has_constants = any(constant)
-    wanted, behind = facts.wanted, facts.behind
-    differentiable = [i for i, d in enumerate(facts.differentiable) if d]
-    tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
-    first = differentiable[0]
-    failing = [(i, *error) for i, error in zip(differentiable, facts.backward_errors, strict=False) if error[0]]
 
-    run_forward = guarded(forward)
-    run_backward: Compiled | None = None
-    lays_out = True
-    if facts.asks_grad_mode:
-        run_forward = torch.enable_grad()(run_forward)
-    wants_all = list(wanted) == list(range(primals))
-    saves_all = list(saved_primals) == list(range(primals))
-    extras, overwritten = again.extras(), again.overwritten
-    keeps = bool(extras or overwritten)
-    draws = facts.draws and not again.reason
-    has_links = bool(plan.levels)
-    several = Several(facts, again)
-    has_parts = several.is_needed
+    def __init__(self, facts: Facts, backward: Compiled, again: Again, plan: links.Plan) -> None:
+        self.backward = backward
+        self.run: Compiled | None = None  # it may still be being built, so it is asked for when the first gradients arrive
+        self.lays_out = True
+        self.again, self.plan, self.several = again, plan, Several(facts, again)
+        differentiable = [i for i, d in enumerate(facts.differentiable) if d]
+        self.first = differentiable[0]
+        self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
+        self.failing = [(i, *error) for i, error in zip(differentiable, facts.backward_errors, strict=False) if error[0]]
+        self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
+        self.wants_all = list(facts.wanted) == list(range(self.primals))
+        self.keeps = bool(again.extras() or again.overwritten)
+        self.has_links = bool(plan.levels)
+        self.has_parts = self.several.is_needed
 
-    def differentiate(ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
-        nonlocal run_backward, lays_out
-        if run_backward is None:
-            program = getattr(backward, "settle", lambda: backward)()
-            run_backward, lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
-        inputs = [] if has_parts and ctx.is_bare else [*saved_of(ctx)]
+    def differentiated(self, ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of the primals, for those of the results."""
+        is_given = grads[self.first] is not None or any(g is not None for g in grads)
+        for i, kind, message in self.failing:
+            if grads[i] is not None:
+                raise getattr(builtins, kind, RuntimeError)(message)
+        if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
+            if self.keeps and not keeps_graph():
+                ctx.extras = None
+            return tuple(found)
+        if not is_given:
+            if not (keeps_graph() or (self.has_parts and (ctx.left is not None or ctx.is_bare))):
+                set_aside(ctx)
+            return tuple(_absent(ctx, p) for p in range(self.primals))
+        if self.has_parts and ctx.left is not None and (later := self.several.later(ctx, grads)) is not None:
+            return tuple(later)
+        if not is_wanted():
+            return tuple(self._computed(ctx, grads, releases=True))
+        reason = self.again.obstacle(ctx)
+        if not reason:
+            return tuple(self.again.gradients(ctx, grads))
+        with torch.no_grad():
+            out = list(self._computed(ctx, grads, releases=False))
+        if not torch.is_grad_enabled():
+            return tuple(out)
+        return tuple(_refusing(reason, out, (*saved_of(ctx), *grads)))
+
+    def _computed(self, ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
+        """What the backward graph gives. With `releases` nothing that the forward saved is needed after it."""
+        if self.run is None:
+            program = getattr(self.backward, "settle", lambda: self.backward)()
+            self.run, self.lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
+        inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx)]
+        missing = self._add(inputs, ctx, grads)
+        doubtful = missing and releases and self.several.may_meet(missing)
+        if releases and not doubtful:
+            self._release(ctx, missing)
+            if ctx.aside is not None and not keeps_graph():
+                ctx.aside = None
+            ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
+        computed = self.run(inputs)
+        if doubtful:
+            starts_over = has_nan(computed) and not self.again.obstacle(ctx)
+            if starts_over:
+                computed = self.again.gradients(ctx, grads)
+            self._release(ctx, missing)
+            if starts_over:
+                return computed
+            if not keeps_graph():
+                ctx.aside = None
+        if missing:
+            rows = zip(computed, self.behind, self.wanted, strict=True)
+            computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in rows]
+        if self.wants_all:
+            return computed
+        out: list[Any] = [None] * self.primals
+        for i, grad in zip(self.wanted, computed, strict=True):
+            out[i] = grad
+        return out
+
+    def _add(self, inputs: list[Any], ctx: Any, grads: Sequence[Any]) -> int:
+        """Put the gradients behind the inputs, zeros for those that are missing. Returns which are, as bits."""
         missing = 0
-        for bit, (i, strides, shape, is_dense) in enumerate(tangents):
+        for bit, (i, strides, shape, is_dense) in enumerate(self.tangents):
             if grads[i] is None:
                 missing |= 1 << bit
                 inputs.append(_zeros(ctx._input_metadata[i], strides, shape))
                 continue
             grad = _resolved(grads[i])
-            inputs.append(_as_traced(grad, strides, shape, is_dense) if lays_out else grad)
-        doubtful = missing and releases and several.may_meet(missing)
-        if releases and not doubtful:
-            release(ctx, missing)
-            if ctx.aside is not None and not keeps_graph():
-                ctx.aside = None
-            ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
-        computed = run_backward(inputs)
-        if doubtful:
-            if has_nan(computed) and not again.obstacle(ctx):
-                computed = again.gradients(ctx, grads)
-                release(ctx, missing)
-                return computed
-            release(ctx, missing)
-            if not keeps_graph():
-                ctx.aside = None
-        if missing:
-            computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in zip(computed, behind, wanted, strict=True)]
-        if wants_all:
-            return computed
-        out: list[Any] = [None] * primals
-        for i, grad in zip(wanted, computed, strict=True):
-            out[i] = grad
-        return out
+            inputs.append(_as_traced(grad, strides, shape, is_dense) if self.lays_out else grad)
+        return missing
 
-    def release(ctx: Any, missing: int) -> None:
-        if has_parts:
-            several.spend(ctx, missing)
-        elif keeps and not keeps_graph():
+    def _release(self, ctx: Any, missing: int) -> None:
+        if self.has_parts:
+            self.several.spend(ctx, missing)
+        elif self.keeps and not keeps_graph():
             ctx.extras = None
+
+
+def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:
+    """One autograd.Function for the forward and backward graph. Takes the primals, returns the results."""
+    results, saved_primals = facts.results, facts.saved_primals
+    constant = [not d for d in facts.differentiable]
+    has_constants = any(constant)
+    saves_all = list(saved_primals) == list(range(len(facts.primals)))
+    run_forward = guarded(forward)
+    if facts.asks_grad_mode:
+        run_forward = torch.enable_grad()(run_forward)
+    extras, overwritten = again.extras(), again.overwritten
+    draws = facts.draws and not again.reason
+    back = _Backward(facts, backward, again, plan)
+    keeps, has_links, has_parts = back.keeps, back.has_links, back.has_parts
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
@@ -145,31 +186,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             return given
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
-        is_given = grads[first] is not None or any(g is not None for g in grads)
-        if failing:
-            for i, kind, message in failing:
-                if grads[i] is not None:
-                    raise getattr(builtins, kind, RuntimeError)(message)
-        if has_links and (found := links.rest(ctx, grads, plan)) is not None:
-            if keeps and not keeps_graph():
-                ctx.extras = None
-            return tuple(found)
-        if not is_given:
-            if not (keeps_graph() or (has_parts and (ctx.left is not None or ctx.is_bare))):
-                set_aside(ctx)
-            return tuple(_absent(ctx, p) for p in range(primals))
-        if has_parts and ctx.left is not None and (later := several.later(ctx, grads)) is not None:
-            return tuple(later)
-        if not is_wanted():
-            return tuple(differentiate(ctx, grads, releases=True))
-        reason = again.obstacle(ctx)
-        if not reason:
-            return tuple(again.gradients(ctx, grads))
-        with torch.no_grad():
-            out = list(differentiate(ctx, grads, releases=False))
-        if not torch.is_grad_enabled():
-            return tuple(out)
-        return tuple(_refusing(reason, out, (*saved_of(ctx), *grads)))
+        return back.differentiated(ctx, grads)
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
