@@ -41,13 +41,13 @@ class Converter:
         self._fakes: dict[int, tuple[torch.Tensor, FakeTensor]] = {}
         self._storages: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
-    def fake_of(self, t: torch.Tensor, leaf: bool | None) -> FakeTensor:
+    def fake_of(self, t: torch.Tensor) -> FakeTensor:
         if type(t) is FakeTensor:
             return t
         known = self._fakes.get(id(t))
         if known is not None:
             return known[1]
-        fake = self._make(t, _is_leaf(t) if leaf is None else leaf)
+        fake = self._make(t, _is_leaf(t))
         self._fakes[id(t)] = (t, fake)
         return fake
 

@@ -78,13 +78,13 @@ class FakeMode(TorchDispatchMode):
         self.ran.add(func)
         return run(self, func, args, kwargs or {})
 
-    def from_real(self, t: torch.Tensor, *, leaf: bool | None = None) -> FakeTensor:
+    def from_real(self, t: torch.Tensor) -> FakeTensor:
         """The fake of a real tensor: same shape, strides, offset, dtype, device, requires_grad, aliasing.
 
-        `leaf` overrides `t.is_leaf`. One fake per real tensor and mode. Raises `Unsupported` for sparse, quantized, nested
+        One fake per real tensor and mode. Raises `Unsupported` for sparse, quantized, nested
         tensors and subclasses.
         """
-        return self._converter.fake_of(t, leaf)
+        return self._converter.fake_of(t)
 
 
 def run(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -103,7 +103,6 @@ class Context:
         compute: torch.dtype | None = None,
         pre: Callable[[Expr], Expr] | None = None,
         post: Callable[[Expr], Expr] | None = None,
-        output: int = 0,
     ) -> Tensor:
         """Reduce `pre(x)` over dims, then apply `post`. `compute` is the type to accumulate in (default: of `dtype`)."""
         reduced = normal_dims(dims, x.ndim)
@@ -117,7 +116,7 @@ class Context:
         def body(where: tuple[Index, ...]) -> Expr:
             full = [of_atom(axes[k]) if k in reduced else where[k] for k in range(x.ndim)]
             value = cast(x.load(full), type_name)
-            value = reduce(kind, pre(value) if pre else value, tuple(axes[k] for k in order), output)
+            value = reduce(kind, pre(value) if pre else value, tuple(axes[k] for k in order))
             return post(value) if post else value
 
         if not reduced:
@@ -135,9 +134,9 @@ class Context:
 
         return self.make(wanted, dtype, squeezed)
 
-    def copy(self, x: Tensor, strides: Shape | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    def copy(self, x: Tensor, strides: Shape | None = None) -> Tensor:
         """A new buffer with the elements of `x`."""
-        return self.make(x.shape, dtype or x.dtype, x.load, strides or contiguous_strides(x.shape))
+        return self.make(x.shape, x.dtype, x.load, strides or contiguous_strides(x.shape))
 
     def dense(self, x: Tensor) -> Tensor:
         """`x` as a strided tensor; copied when its map is not affine."""

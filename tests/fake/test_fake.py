@@ -37,7 +37,6 @@ def test_non_leaf_stays_non_leaf_and_is_no_view() -> None:
     real = torch.randn(3, requires_grad=True).view(3, 1) * 2
     fake = FakeMode().from_real(real)
     assert not fake.is_leaf and fake.grad_fn is not None and not fake._is_view()
-    assert FakeMode().from_real(real, leaf=True).is_leaf
 
 
 def test_parameter_becomes_a_fake() -> None:

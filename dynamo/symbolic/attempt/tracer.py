@@ -268,11 +268,11 @@ class Tracer:
         name = self.builder.fresh_name(source.name if source is not None else type(obj).__name__)
         return self.builder.node_here(self.builder.add_attribute(name, obj, obj))
 
-    def wrap_output(self, node: Node, out: Any, cls: type | None = None) -> Value:
+    def wrap_output(self, node: Node, out: Any) -> Value:
         """Values for what a graph op returned; members of sequences get `getitem` nodes."""
         if isinstance(out, torch.Tensor):
             node.meta["val"] = out
-            return TensorValue(node, out, cls or torch.Tensor)
+            return TensorValue(node, out, torch.Tensor)
         if isinstance(out, tuple | list):
             parts: list[Value | Lazy] = []
             for i, x in enumerate(out):

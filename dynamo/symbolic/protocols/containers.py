@@ -195,9 +195,9 @@ def as_slice(tx: Tracer, v: Value) -> slice | None:
     return slice_of(tx, v) if isinstance(v, SliceValue) else None
 
 
-def position(tx: Tracer, v: Value, n: int, what: str, owner: str, kinds: str = "integers or slices") -> int:
+def position(tx: Tracer, v: Value, n: int, what: str, owner: str) -> int:
     """A checked index into a sequence of n items."""
-    i = index_of(tx, v, f"{owner} indices must be {kinds}, not {v.cls.__name__}")
+    i = index_of(tx, v, f"{owner} indices must be integers or slices, not {v.cls.__name__}")
     i = i + n if i < 0 else i
     if not 0 <= i < n:
         raise tx.throw(IndexError, f"{what} out of range")

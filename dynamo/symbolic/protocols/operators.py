@@ -410,9 +410,9 @@ def _object_contains(tx: Tracer, owner: Value, v: Value) -> bool:
 # ---- iteration --------------------------------------------------------------------------------------------
 
 
-def sequence_iter(tx: Tracer, cls: type, items: Callable[[], list[Value | Lazy]], owner: Value, start: int = 0) -> IterValue:
+def sequence_iter(tx: Tracer, cls: type, items: Callable[[], list[Value | Lazy]], owner: Value) -> IterValue:
     """An iterator over a sequence that may change while it is iterated: reads by index, like CPython's."""
-    state = [start]
+    state = [0]
 
     def step() -> Value:
         now = items()

@@ -388,9 +388,8 @@ def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
 class KernelPrinter:
     """Prints the function of a kernel and the wrapper that shares it among threads."""
 
-    def __init__(self, kernel: LoopKernel, program: Program, slots: dict[str, int], aliased: bool = False) -> None:
+    def __init__(self, kernel: LoopKernel, program: Program, slots: dict[str, int]) -> None:
         self.kernel, self.program, self.slots = kernel, program, slots
-        self.aliased = aliased
 
     def pointers(self) -> list[str]:
         out = []
@@ -399,9 +398,8 @@ class KernelPrinter:
                 continue
             const = "" if buffer in self.kernel.writes else "const "
             kind = c_type(self.program.buffers[buffer].type)
-            restrict = "" if self.aliased else "RESTRICT "
             skip = f" + {self.kernel.skip[buffer]}L" if buffer in self.kernel.skip else ""
-            out.append(f"{const}{kind} *{restrict}p_{buffer} = ({const}{kind} *)p[{self.slots[buffer]}]{skip};")
+            out.append(f"{const}{kind} *RESTRICT p_{buffer} = ({const}{kind} *)p[{self.slots[buffer]}]{skip};")
         return out
 
     def tiles(self) -> list[str]:

@@ -22,19 +22,19 @@ SECTION = 24 * 1024  # characters of kernels that are worth a compiler of their 
 _ENTRY = re.compile(r"^static (?:__attribute__\(\(noinline\)\) )?void (\w+)\(char \*const \*p, int threads\)", re.MULTILINE)
 
 
-def printer(kernel: LoopKernel, program: Program, slots: dict[str, int], aliased: bool) -> KernelPrinter | BatchPrinter:
+def printer(kernel: LoopKernel, program: Program, slots: dict[str, int]) -> KernelPrinter | BatchPrinter:
     if isinstance(kernel, BatchKernel):
         return BatchPrinter(kernel, program, slots)
-    return KernelPrinter(kernel, program, slots, aliased)
+    return KernelPrinter(kernel, program, slots)
 
 
-def print_unit(kernels: list[LoopKernel], program: Program, slots: dict[str, int], aliased: frozenset[str] = frozenset()) -> str:
-    """The whole C file. `slots` numbers the buffers in the pointer table; `aliased` names kernels that update memory in place."""
+def print_unit(kernels: list[LoopKernel], program: Program, slots: dict[str, int]) -> str:
+    """The whole C file. `slots` numbers the buffers in the pointer table."""
     nodes = [e for k in kernels for s in k.stages for m in s.members for e in m.exprs()]
     functions = libm_used(nodes)
     if any(n.op == "reduce" and n.attr[0] == "online_softmax" for n in nodes):
         functions |= {"exp"}
-    texts = share([(k, printer(k, program, slots, k.name in aliased).text()) for k in kernels])
+    texts = share([(k, printer(k, program, slots).text()) for k in kernels])
     helpers = [text for text, name in ((TRANSPOSE, "transpose_"), (RUN_SHARED, "run_shared(")) if any(name in t for t in texts)]
     head = [PRELUDE, prototypes(functions), *helpers]
     names = ", ".join(k.name for k in kernels) or "0"
