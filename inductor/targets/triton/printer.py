@@ -130,10 +130,7 @@ class Printer:
         granule = self.kernel.granule
         if granule is not None:
             lines += granule.row(is_wide=self.is_wide)
-        if granule is not None and not self.shape.is_looped:
-            self.body.part = LAST_PART
-            lines += granule.lanes(f"tl.arange(0, {self.shape.columns})[None, :]", LAST_PART)
-        elif not self.shape.is_looped:
+        if not self.shape.is_looped:
             for column in self.space.columns:
                 block = self.body.places[column].block
                 self.body.starts[column] = f"{column_at}{block}" if column_at else ""
@@ -432,6 +429,7 @@ class Printer:
         lane, granule = f"{first} + tl.arange(0, {LANE})[None, :]", self.kernel.granule
         is_ragged = number(column.extent) % LANE != 0
         body.places[column] = replace(place, block=LANE, is_padded=is_ragged)
+        body.starts.pop(column, None)
         body.at, body.part = Lines(outer, column), EDGES
         if granule is not None:
             body.at.lines += granule.lanes(lane, EDGES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 
@@ -22,7 +23,7 @@ REFUSED = "DI020"
 
 LIMITS = Limits(
     members=48,
-    few_iterations=132,  # processors
+    few_iterations=132,  # processors: see `limits_of`
     small_work=16384,
     piece=0,  # what fills a buffer ends before the kernel that scatters to it begins
     few_results=256,
@@ -38,6 +39,12 @@ LIMITS = Limits(
 )
 
 
+def limits_of(device: Device) -> Limits:
+    """The limits that follow from the number of processors."""
+    most = device.processors
+    return replace(LIMITS, few_iterations=most, staying=most, programs=1 << (4 * most).bit_length() - 1)
+
+
 def this_device() -> Device:
     """The GPU that is there; the usual one where there is none."""
     if not torch.cuda.is_available():
@@ -48,11 +55,10 @@ def this_device() -> Device:
 class TritonTarget:
     """`name` is torch's name of the device; tests run processors' tensors through Triton's interpreter."""
 
-    limits = LIMITS
-
     def __init__(self, name: str = "cuda") -> None:
         self.name = name
         self.device = this_device() if name == "cuda" else Device()
+        self.limits = limits_of(self.device)
 
     def kernel(self, name: str, group: Group, program: Program, needed: frozenset[str]) -> TritonKernel:
         return kernel_of(name, group, program, needed, self.device)

@@ -133,3 +133,16 @@ def test_two_drawings_in_a_graph_are_in_order(generator: Generator) -> None:
     assert not torch.equal(a, b)
     assert torch.equal(a, sequential(x, 0.1, 8))
     assert torch.equal(b, sequential(x, 0.1, 8 + rng.numbers_of(4096, rng.threads_of(x.device, 4096))))
+
+
+def test_the_position_of_the_largest_is_looked_for_among_the_same_numbers(generator: Generator) -> None:
+    """The eight neighbours that have it begin at no multiple of a tile."""
+    x = torch.rand(2, 9000)
+
+    def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out, _ = torch.native_dropout(x, 0.5, True)
+        return out.argmax(-1), out
+
+    with interpreted():
+        at, out = compiled(fn, [x])(x)
+    assert torch.equal(at, out.argmax(-1))

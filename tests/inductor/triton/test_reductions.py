@@ -26,7 +26,8 @@ from inductor.schedule.limits import Limits
 from inductor.schedule.plan import Plan, schedule
 from inductor.schedule.split import split_reductions
 from inductor.targets.triton.kernel import TritonKernel
-from inductor.targets.triton.target import LIMITS, TritonTarget
+from inductor.targets.triton.machine import Device
+from inductor.targets.triton.target import LIMITS, TritonTarget, limits_of
 from tests.inductor.helpers import assert_same, compiled, flat, trace
 from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 
@@ -200,3 +201,9 @@ def test_as_much_is_on_its_way_as_was_measured_to_be_best(rows: int, columns: in
     (first, _), _ = kernels_of(layer_norm_backward, [bf16(rows, columns), bf16(rows, columns), stats, stats, bf16(columns)])
     assert first.shape is not None
     assert (first.shape.rows, first.shape.columns, first.shape.warps, first.shape.stages) == shape
+
+
+@pytest.mark.parametrize(("processors", "programs"), [(132, 512), (108, 256), (8, 32)])
+def test_what_follows_from_the_number_of_processors(processors: int, programs: int) -> None:
+    found = limits_of(Device(processors=processors))
+    assert (found.few_iterations, found.staying, found.programs) == (processors, processors, programs)
