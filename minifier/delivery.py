@@ -95,7 +95,8 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
         title = str(draft.signature).replace("\\", "/").replace('"', "'")
         (folder / TEST).write_text(_TEST.format(name=REPRO, title=title, word="repro", seconds=draft.bounds.seconds))
     inputs = sorted(f"inputs/{p.name}" for p in (folder / "inputs").glob("*.safetensors") if p.name in text)
-    files = (REPRO, ISSUE, *([TEST] if wants_test else []), *inputs)
+    module = f"{str((draft.setting or {}).get('backend', '')).partition(':')[0]}.py"  # of the script's own backend
+    files = (REPRO, ISSUE, *([TEST] if wants_test else []), *([module] if (folder / module).is_file() else []), *inputs)
     (folder / MANIFEST).write_text(replace(manifest, files=files).text())
     pack(folder, folder / BUNDLE)
     return Delivered(rate, str(folder / REPRO), str(folder / BUNDLE))

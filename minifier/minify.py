@@ -178,7 +178,7 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], tell: Tell, l
             report = _deeper(wish, found, tell, listener) if is_ours else None
             return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
     report = _script_failure(wish, tell, listener) if wish.after == "auto" and not wish.graph and not wish.accuracy else None
-    return report or Report(NOTHING, problems=problems, tried=tuple(ladder.asked))
+    return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
 def _ladder(wish: Wish, level: str) -> Ladder:

@@ -17,6 +17,7 @@ from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
 from dynamo.peer import patient
 from inductor.backend import SPLITS, arrange, prepare
+from minifier import script_backends
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import dump
 from minifier.recordings import VALUES
@@ -66,7 +67,7 @@ class Recorder:
             problem = f"{type(e).__name__}: {e}"
         data = {
             "id": name,
-            "backend": backend,
+            "backend": script_backends.kept(backend, self.folder),
             "arguments": arguments,
             "options": self._options(),
             "is_backward": is_backward,
@@ -102,8 +103,8 @@ def _is_json(value: Any) -> bool:
 
 
 def backend_name(name: str, backend: Callable[..., Any]) -> str:
-    """The name under which another process finds a backend."""
-    if name in registry.list_backends(exclude_tags=()):
+    """The name under which another process finds a backend. One that the script registers is registered nowhere else."""
+    if name in registry.list_backends(exclude_tags=()) and backend.__module__ != "__main__":
         return name
     return f"{backend.__module__}:{getattr(backend, '__qualname__', name)}"
 

@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -178,7 +179,7 @@ def _torchs(setting: Setting) -> Compiler:
     if setting.without:
         part, _, most = setting.without.partition("/")
         patient.leave_out(setting.backend, part, int(most))
-    backend = _resolved(setting.backend)
+    backend = _resolved(setting)
     return lambda module, inputs: patient.compiled(module, backend, setting.arguments)
 
 
@@ -191,7 +192,7 @@ def _ours(setting: Setting) -> Compiler:
         if "is_backward" in inspect.signature(compiler).parameters:
             compiler = functools.partial(compiler, is_backward=setting.is_backward)
         return functools.partial(_aten_compiled, compiler, "backward" if setting.is_backward else "forward")
-    backend = _resolved(setting.backend)
+    backend = _resolved(setting)
     if isinstance(backend, str):
         backend = lookup_backend(backend)[1]
 
@@ -202,9 +203,14 @@ def _ours(setting: Setting) -> Compiler:
     return compile_aloud
 
 
-def _resolved(backend: str) -> Any:
-    """The function of `module:function`; any other name is the engine's to find."""
-    return resolve(backend.replace(":", ".")) if ":" in backend else backend
+def _resolved(setting: Setting) -> Any:
+    """The function of `module:function`; any other name is the engine's to find. Modules of the script lie beside its stored values."""
+    if ":" not in setting.backend:
+        return setting.backend
+    beside = str(Path(setting.store).absolute().parent)
+    if setting.store and beside not in sys.path:
+        sys.path.append(beside)
+    return resolve(setting.backend.replace(":", "."))
 
 
 def _aten_compiled(

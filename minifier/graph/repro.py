@@ -181,6 +181,9 @@ def _write(text: str, graph: Graph, setting: Setting, folder: Path, name: str) -
         (folder / "inputs").mkdir(exist_ok=True)
         for i in stored:
             _placed(Path(setting.store, f"{i.recipe.key}.safetensors"), folder / "inputs" / f"{i.recipe.key}.safetensors")
+    module = f"{setting.backend.partition(':')[0]}.py"
+    if setting.store and ":" in setting.backend and Path(setting.store).with_name(module).exists():  # of the script
+        _placed(Path(setting.store).with_name(module), folder / module)
     partial = folder / f".{name}.partial"
     partial.write_text(text)
     partial.rename(folder / name)

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from minifier.engine import Verdict
 from minifier.graph.ir import GraphError
-from minifier.recordings import recorded
+from minifier.graph.oracle import judge
+from minifier.ladder import recorded_run
+from minifier.recordings import VALUES, recorded
 from tests.cli.command import environment, run, write
 from tests.schemas import validate
 
@@ -128,6 +131,49 @@ def test_recording_leaves_the_random_numbers_of_the_script_alone(tmp_path: Path,
 
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     assert len(recorded(tmp_path / "out")) == 1
+
+
+BACKEND = """
+import torch
+import dynamo
+
+WRONG = 2.0
+
+
+def times(node):
+    return "mul" in str(node.target)
+
+
+@dynamo.register_backend
+def halves(gm, inputs):
+    for node in filter(times, list(gm.graph.nodes)):
+        node.args = (node.args[0], WRONG)
+    gm.recompile()
+    return gm.forward
+
+
+if __name__ == "__main__":
+    WRONG = float("nan")
+    torch.compile(lambda x: x.sin() * 4, backend=%s)(torch.ones(3))
+"""
+
+
+def test_backend_of_the_script_itself_is_found_by_other_processes(tmp_path: Path) -> None:
+    script = write(tmp_path, BACKEND % "halves")
+    found = recorded_run(tmp_path / "out", str(tmp_path / script), (), "dynamo", "dynamo", "", 120.0)[1][0]
+    setting = found.setting("dynamo", "dynamo", True, str(tmp_path / "out" / VALUES))
+    assert found.graph is not None
+    outcome = judge(found.graph, setting)
+
+    assert (found.backend, outcome.verdict) == ("script_backend:halves", Verdict.INTERESTING), outcome.detail
+    assert outcome.signature is not None and outcome.signature.accuracy == "value"  # what runs the script is not run
+
+
+def test_a_graph_that_cannot_be_judged_is_not_called_healthy(tmp_path: Path) -> None:
+    done = run("minify", write(tmp_path, BACKEND % "(lambda gm, inputs: gm.forward)"), "--accuracy", cwd=tmp_path, timeout=400)
+
+    assert (done.returncode, done.stdout) == (4, "not reproduced\n")
+    assert "graph 0/0 can't be judged: there is no function __main__" in done.stderr
 
 
 def test_damaged_recording_is_named(tmp_path: Path) -> None:
