@@ -15,7 +15,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo import config
-from dynamo.aot import aot_module
+from dynamo.aot import aot_module, rng
 from dynamo.decisions import compiling, current_compile
 from dynamo.trace import emit
 from dynamo.trace.events import MemoryFault, Note
@@ -95,7 +95,7 @@ def checked(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool
 def planned(gm: GraphModule, kernels: str) -> tuple[Plan, dict[str, str]]:
     """The schedule of a graph, and the texts of its Triton kernels by name. Raises Unsupported."""
     device = device_of(gm)
-    program, _ = lower_graph(rewrite(gm), str(device))
+    program, _ = lower_graph(rewrite(gm), str(device), draws=device.type in rng.DEVICES)
     target = target_of(kernels or device.type, device.type)
     plan = schedule(program, target)
     if (kernels or device.type) != "cuda":

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from dynamo.aot import aot_module, interpret
+from dynamo.aot import aot_module, interpret, rng
 from dynamo.graph.lazy import forward_of
 from inductor.backend import SPLITS, arrange, prepare
 from inductor.compile import as_tuple, compile_graph, device_of
@@ -63,7 +63,8 @@ def printed(gm: torch.fx.GraphModule, inputs: Sequence[Any], *, is_backward: boo
 
 def _interpreted(gm: torch.fx.GraphModule, change: Callable[[Program], Program]) -> Callable[[list[Any]], Sequence[Any]]:
     try:
-        program, _ = lower_graph(rewrite(gm), str(device_of(gm)))
+        device = device_of(gm)
+        program, _ = lower_graph(rewrite(gm), str(device), draws=device.type in rng.DEVICES)
     except Unsupported:
         return lambda values: as_tuple(gm(*values))
     program = change(program)
