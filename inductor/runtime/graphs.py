@@ -313,6 +313,7 @@ class Memory:
 
 _memories: weakref.WeakValueDictionary[tuple[int, bool], Memory] = weakref.WeakValueDictionary()
 _recorders: weakref.WeakSet[Recorder] = weakref.WeakSet()
+_invalid: list[Any] = []  # see `clean_up`
 
 
 def memory_for(where: tuple[Any, ...], is_backward: bool) -> Memory:
@@ -379,8 +380,7 @@ def capture(subject: Subject, given: list[Any], memory: Memory) -> tuple[Capture
     with torch.cuda.device(memory.index), paused():
         if memory.handle is None:
             memory.stream = torch.cuda.Stream()
-            memory.handle = torch.cuda.graph_pool_handle()
-            memory.anchor = empty_graph(memory)
+            begin_pool(memory)
         graph = torch.cuda.CUDAGraph()
         for generator in subject.generators:
             graph.register_generator_state(generator)
@@ -408,41 +408,45 @@ def recording(graph: Any, memory: Memory) -> Iterator[None]:
     try:
         graph.capture_end()
     except RuntimeError:
-        clean_up(memory)
+        clean_up(graph, memory)
         raise
 
 
 def end_failed(graph: Any, memory: Memory) -> None:
-    try:
-        graph.capture_end()
-    except RuntimeError:
-        clean_up(memory)
+    with quiet():
+        try:
+            graph.capture_end()
+        except RuntimeError:
+            clean_up(graph, memory)
 
 
-def clean_up(memory: Memory) -> None:
-    """What `capture_end` leaves undone when the capture is invalid: allocations still go to the pool, generators wait for the end."""
+def clean_up(graph: Any, memory: Memory) -> None:
+    """What `capture_end` leaves undone when the capture is invalid: allocations still go to the pool, generators wait for the end.
+
+    The allocator of pinned memory cannot be told, and asks the graph for good; so the graph stays, and the next gets another pool.
+    """
+    _invalid.append(graph)
     with contextlib.suppress(RuntimeError):
         torch._C._cuda_endAllocateToPool(memory.index, memory.handle)
         torch._C._cuda_releasePool(memory.index, memory.handle)
-    generator = torch.cuda.default_generators[memory.index]
-    with contextlib.suppress(RuntimeError):
-        empty_graph(memory)  # with the end of a capture the generator is as before
-    try:
-        state = generator.get_state()
-        torch.rand((), device=f"cuda:{memory.index}")
-        generator.set_state(state)
-    except RuntimeError:  # it goes on from a copy of its state, which is not the one that recordings draw from
-        generator.graphsafe_set_state(generator.clone_state())
-        release()
+    begin_pool(memory)
 
 
-def empty_graph(memory: Memory) -> Any:
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.stream(memory.stream), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it is empty
-        graph.capture_begin(pool=memory.handle, capture_error_mode="thread_local")
-        graph.capture_end()
-    return graph
+def begin_pool(memory: Memory) -> None:
+    """A pool of torch's, with a graph that keeps it. The end of its capture is what generators wait for after one that failed."""
+    memory.handle = torch.cuda.graph_pool_handle()
+    memory.anchor = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(memory.stream), quiet():
+        memory.anchor.capture_begin(pool=memory.handle, capture_error_mode="thread_local")
+        memory.anchor.capture_end()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Nobody has to know that a graph is empty."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The CUDA Graph is empty")
+        yield
 
 
 # what is captured

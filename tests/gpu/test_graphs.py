@@ -24,8 +24,13 @@ pytestmark = pytest.mark.gpu
 Check = Callable[[], None]
 
 
-def compiled(fn: Any, **options: Any) -> Any:
+def forget() -> None:
     dynamo.reset()
+    gc.collect()
+
+
+def compiled(fn: Any, **options: Any) -> Any:
+    forget()
     return dynamo.compile(fn, backend="inductor", **(options or {"mode": "reduce-overhead"}))
 
 
@@ -101,7 +106,7 @@ def test_two_streams() -> None:
 def test_several_graphs_alive() -> None:
     fs = [lambda x, k=k: (torch.softmax(x + k, -1) @ x).relu() for k in range(4)]
     runs = []
-    dynamo.reset()
+    forget()
     for f in fs:
         runs.append(dynamo.compile(f, backend="inductor", mode="reduce-overhead"))
     for _ in range(8):
@@ -146,7 +151,7 @@ def check_training(accumulate: int, zero_between: bool) -> None:
     torch.manual_seed(0)
     models = [Net().cuda(), Net().cuda()]
     models[1].load_state_dict(models[0].state_dict())
-    dynamo.reset()
+    forget()
     run = dynamo.compile(models[0], backend="inductor", mode="reduce-overhead")
     with session() as store:
         found = train(models[0], run, 20, accumulate, zero_between)
@@ -174,7 +179,7 @@ def test_two_forwards_before_a_backward() -> None:
     torch.manual_seed(0)
     model, other = Net().cuda().eval(), Net().cuda().eval()
     other.load_state_dict(model.state_dict())
-    dynamo.reset()
+    forget()
     run = dynamo.compile(model, backend="inductor", mode="reduce-overhead")
     for _ in range(10):
         xs = [rand(16, 32), rand(16, 32)]
@@ -240,8 +245,7 @@ def test_memory_is_given_back() -> None:
 
 
 def test_a_dropped_function_drops_its_graphs() -> None:
-    dynamo.reset()
-    gc.collect()
+    forget()
 
     def use() -> None:
         model = Net().cuda().eval()
@@ -322,7 +326,7 @@ def test_backends() -> None:
         model = Net().cuda()
         other = Net().cuda()
         other.load_state_dict(model.state_dict())
-        dynamo.reset()
+        forget()
         run = dynamo.compile(model, backend=name)
         with session() as store:
             found = train(model, run, 12, 1, zero_between=False)
