@@ -55,8 +55,13 @@ def numbers_of(count: int, threads: int) -> int:
 
 
 def _philox_state(numbers: int, device: torch.device) -> torch.Tensor:
-    """The seed of a GPU's generator, and how many times four numbers were drawn; `numbers` more are taken."""
+    """The seed of a GPU's generator, and how many times four numbers were drawn; `numbers` more are taken.
+
+    While the program captures a CUDA graph of its own, the state cannot be read: then both are drawn, anew in every replay.
+    """
     torch.cuda.init()
+    if torch.cuda.is_current_stream_capturing():
+        return torch.empty(2, dtype=torch.int64, device=device).random_()
     generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
     seed, offset = generator.initial_seed(), generator.get_offset()
     generator.set_offset(offset + numbers)

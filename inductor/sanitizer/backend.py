@@ -169,7 +169,7 @@ class Run:
     def stages(self, kernel: Kernel) -> list[list[Nest]]:
         if not kernel.is_batch:
             return stages_of(kernel)
-        batch = next(s for s in self.plan.program.steps if isinstance(s, Batch) and s.writes() == frozenset(kernel.writes))
+        batch = next(s for s in self.plan.program.steps if isinstance(s, Batch) and s.writes() <= frozenset(kernel.writes))
         return [list(batch.unrolled())]
 
     def stored_by(self, kernel: Kernel) -> frozenset[str]:

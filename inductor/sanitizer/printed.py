@@ -33,17 +33,22 @@ class Printed:
         for name in self.names:
             old = self.plan.over.get(name, "")
             memory[name] = memory[old] if old in memory else content[old if old in content else name].cpu().clone()
+        table = self.plan.table
         for positions, numbers, grid in facts.launches(len(self.names)):
-            names = [self.names[k] for k in positions]
+            names = [self.names[k] for k in positions] if table is None else list(self.names)  # which it knows by their addresses
             regions: list[Region] = []
             for k, name in enumerate(names):
                 twin = next((r for r in regions if r.content is memory[name]), None)
                 regions.append(twin or Region(k, memory[name], name in scattered))
+            given = [regions[k] for k in positions] if table is not None else list(regions)
             if facts.takes_bad:
                 regions.append(Region(len(regions), torch.zeros(1, dtype=torch.int32), is_scattered=True))
-            strays, is_whole = guarded.launch(module, str(module.__file__), regions, numbers, grid[0])
+                given.append(regions[-1])
+            strays, is_whole = guarded.launch(module, str(module.__file__), regions, numbers, grid[0], given)
             for stray in strays:
                 self.report(stray, names)
+            if table is not None and table.writes(numbers):
+                continue
             for name, region in zip(names, regions, strict=False):
                 self.compare(name, region, stored.get(name), is_whole)
 

@@ -37,6 +37,12 @@ def samples(device):
     return out
 
 
+def launch(*tensors, bad=()):
+    """Run the kernel on the buffers of `samples`. `bad`: where an index out of range is noted, if it looks for them."""
+    for buffers, numbers, grid in LAUNCHES or [(range(len(tensors)), (), GRID)]:
+        KERNEL[grid](*(tensors[k] for k in buffers), *bad, *numbers, **OPTIONS)
+
+
 def microseconds(run, tensors):
     """The median of graph replays, without the cost of launching."""
     run(*tensors)
@@ -61,18 +67,14 @@ if __name__ == "__main__":
     others = [t.clone() for t in tensors]
     bad = [torch.zeros(1, dtype=torch.int32, device="cuda")] if TAKES_BAD else []
     if KERNEL is not None:
-        def launch(*args):
-            for buffers, numbers, grid in LAUNCHES or [(range(len(args)), (), GRID)]:
-                KERNEL[grid](*(args[k] for k in buffers), *bad, *numbers, **OPTIONS)
-
-        launch(*tensors)
+        launch(*tensors, bad=bad)
         for buffers, length in ROWS or [(range(len(others)), None)]:
             reference(*(others[k] for k in buffers), *bad, *([] if length is None else [length]))
         for k in {k for buffers, _ in ROWS for k in buffers} if ROWS else range(len(tensors)):  # no table of addresses
             t, o = tensors[k], others[k]
             torch.testing.assert_close(t, o, rtol=2e-2 if t.dtype.itemsize == 2 else 1e-4, atol=1e-4, equal_nan=True)
         moved = sum(size * dtype.itemsize for size, dtype in SIZES or BUFFERS)
-        us = microseconds(launch, tensors)
+        us = microseconds(lambda *given: launch(*given, bad=bad), tensors)
         print(f"{KERNEL.__name__}: {us:.2f} us, {moved / us / 1e3:.0f} GB/s")
 '''
 

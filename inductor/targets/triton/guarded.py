@@ -131,8 +131,8 @@ class Guard:
     # launches
 
     @contextlib.contextmanager
-    def watching(self, chosen: Sequence[int], grid: int) -> Iterator[None]:
-        """The interpreter with what it does to memory going through here, and its programs being the chosen ones."""
+    def watching(self, chosen: Sequence[int], grid: int, given: Sequence[Region]) -> Iterator[None]:
+        """The interpreter with what it does to memory going through here, its programs being the chosen ones. `given`: its parameters."""
         interpreter = self.interpreter
         builder = interpreter.InterpreterBuilder
         dims = builder.set_grid_dim
@@ -145,7 +145,7 @@ class Guard:
             "set_grid_idx": self.numbered(builder.set_grid_idx, chosen),
         }
         before = {name: getattr(builder, name) for name in patched}
-        convert, places = interpreter._implicit_cvt, iter(self.regions)
+        convert, places = interpreter._implicit_cvt, iter(given)
 
         def standing(arg: Any) -> Any:
             made = convert(arg)
@@ -212,11 +212,14 @@ def programs(count: int) -> list[int]:
     return sorted({*range(third), *between, *range(count - third, count)})
 
 
-def launch(module: ModuleType, path: str, regions: Sequence[Region], extra: Sequence[Any], grid: int) -> tuple[list[Stray], bool]:
-    """Run a kernel of an interpreted file. What it did wrong, and whether all of its programs ran."""
+def launch(
+    module: ModuleType, path: str, regions: Sequence[Region], extra: Sequence[Any], grid: int, given: Sequence[Region] = ()
+) -> tuple[list[Stray], bool]:
+    """Run a kernel of an interpreted file. What it did wrong, and whether all of its programs ran. `given`: those of the regions that are
+    its parameters, where it has the addresses of others (none: all)."""
     kernel, chosen = module.KERNEL, programs(grid)
     with open(path, encoding="utf-8") as file:
         guard = Guard(regions, path, file.read().splitlines(), kernel.interpreter)
-    with guard.watching(chosen, grid):
-        kernel[(len(chosen),)](*(r.content for r in regions), *extra, **module.OPTIONS)
+    with guard.watching(chosen, grid, given or regions):
+        kernel[(len(chosen),)](*(r.content for r in given or regions), *extra, **module.OPTIONS)
     return list(guard.strays.values()), len(chosen) == grid

@@ -47,6 +47,10 @@ class Table:
         writing: list[Launch] = [((*flat[start : start + most], own), (start,), (1,)) for start in starts]
         return [*writing, ((*flat[:most], own), (-1,), (sum(self.pieces),))]
 
+    def writes(self, numbers: Sequence[int]) -> bool:
+        """Whether a launch with these numbers writes addresses down."""
+        return numbers[0] >= 0
+
     def writing(self) -> list[str]:
         """Statements that write addresses down."""
         return [f"tl.store(table + first + {k}, {name}.to(tl.int64))" for k, name in enumerate(self.parameters)]

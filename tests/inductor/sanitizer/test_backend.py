@@ -117,3 +117,15 @@ def test_a_loop_that_is_too_large_is_said() -> None:
         found = dynamo.compile(lambda x: x.cumsum(0), backend="sanitizer")(torch.ones(5000))
     assert found[-1] == 5000
     assert [n.id for n in store.of(Note)] == [backend.UNCHECKED]
+
+
+def test_a_kernel_that_has_its_buffers_addresses_from_a_table_is_watched() -> None:
+    given = [torch.rand(5 + k // 3 % 7) for k in range(3 * 180)]  # more of them than one launch writes down
+
+    def fn(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        a, b, c = (list(tensors[k::3]) for k in range(3))
+        return list(torch._foreach_addcmul(a, b, c))
+
+    found, faults = sanitized(fn, given)
+    assert faults == []
+    assert len(found) == 180
