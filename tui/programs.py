@@ -31,6 +31,7 @@ class Program:
 def prepare(request: Request, root: str) -> Program:
     """Make `__main__`, with our import root out of the way. Ends the process where there is no such module."""
     sys.path.remove(root)
+    sys.orig_argv[:] = [sys.executable, request.script, *request.args]
     if request.overlay:
         sys.meta_path.insert(0, Overlay(request.overlay))
     kind = request.script if not request.is_file else "file"
@@ -48,7 +49,7 @@ def _file(request: Request) -> Program:
     path = os.path.abspath(request.script)
     sys.argv[:] = [request.script, *request.args]
     _first_path(os.path.dirname(os.path.realpath(path)))
-    module = _main(__file__=path, __loader__=SourceFileLoader("__main__", path))
+    module = _main(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
     if is_recording(Path(path)):
         return Program(module, lambda: _replaying(path, request), request.script)
     read = request.overlay.get(path, path)
@@ -119,9 +120,10 @@ _KINDS: dict[str, Callable[[Request], Program]] = {"file": _file, "-m": _module,
 
 
 def _main(**values: object) -> ModuleType:
+    """A module with the names that the interpreter's own has; `__annotations__` is not in all versions."""
     module = ModuleType("__main__")
-    builtins = sys.modules["builtins"]
-    module.__dict__.update({"__builtins__": builtins, "__spec__": None, "__package__": None, "__cached__": None, **values})
+    given: dict[str, object] = {"__annotations__": {}} if "__annotations__" in vars(sys.modules["__main__"]) else {}
+    module.__dict__.update({"__builtins__": sys.modules["builtins"], "__spec__": None, "__package__": None, **given, **values})
     return module
 
 

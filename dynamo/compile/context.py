@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import sys
 import types
@@ -24,6 +25,16 @@ from dynamo.symbolic.values.errors import BreakError
 from dynamo.trace import emit, events
 
 _frame_numbers = itertools.count()
+# Modules whose functions are transforms around one of the program.
+_TRANSFORMS = frozenset({"torch._functorch.apis", "torch._functorch.eager_transforms"})
+
+
+def _leave(state: CodeState, fn: types.FunctionType, reason_id: str, reason: str) -> None:
+    """Have CPython run it always, and say so of the function of the program that it wraps."""
+    state.cache.mode = _C.Cache.SKIP
+    inner = inspect.unwrap(fn)
+    code = inner.__code__ if isinstance(inner, types.FunctionType) else fn.__code__
+    emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, reason_id, reason))
 
 
 @dataclass
@@ -95,10 +106,9 @@ class Context:
                 else:
                     self._kept.append(state)
                 if decode(fn.__code__).is_generator:
-                    state.cache.mode = _C.Cache.SKIP
-                    code = fn.__code__
-                    reason = "a generator or coroutine frame is run by CPython"
-                    emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD025", reason))
+                    _leave(state, fn, "DD025", "a generator or coroutine frame is run by CPython")
+                elif fn.__globals__.get("__name__") in _TRANSFORMS and not self.fullgraph:
+                    _leave(state, fn, "DD022", "a transform of torch.func hides what it runs from graphs")
             return state
 
     def reset(self) -> None:

@@ -44,7 +44,7 @@ def miss(ctx: Context, state: CodeState, compiled: _C.Compiled, inputs: tuple[An
     """Called by C when no entry fits. None: run the function natively."""
     fn: Any = compiled.fn
     with pristine_builtins():
-        if config.disable or not is_chosen(fn.__code__, config.debug_function) or _is_watched(fn.__code__, state):
+        if config.disable or not is_chosen(fn.__code__, config.debug_function) or _is_watched(fn.__code__, state, inputs):
             return None
     with state.lock, busy():
         for entry in state.cache.entries:  # another thread may have made it while we waited; guards see the program's own builtins
@@ -76,10 +76,10 @@ def _drop_stale(state: CodeState) -> None:
             info.lifetime.end()
 
 
-def _is_watched(code: types.CodeType, state: CodeState) -> bool:
-    """Whether something is active that no graph may hide operations from; told once per frame and mode."""
+def _is_watched(code: types.CodeType, state: CodeState, inputs: tuple[Any, ...]) -> bool:
+    """Whether something is active that no graph may hide operations from; told once per frame and mode, if it could be captured."""
     by = watcher()
-    if by and by not in state.watchers:
+    if by and by not in state.watchers and not (state.nested and not mentions_tensors(inputs)):
         state.watchers.add(by)
         emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD022", by))
     return bool(by)

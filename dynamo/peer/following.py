@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -13,10 +14,13 @@ from dynamo.trace.store import of_process
 
 
 def begin(request: dict[str, Any]) -> None:
-    """`request`: `folder` of the events, `engine`, `backend`, `pid` of the script, `began`, its zero of time on the monotonic clock."""
+    """`request`: `folder` of the events, `engine`, `backend`, `pid` of the script, `began`, its zero of time on the monotonic clock.
+
+    With the id of the script it is what the script has put in its own place.
+    """
     store = of_process()
     store.began = request["began"]
-    store.listeners.append(ProcessWriter(request["folder"], request["pid"]))
+    store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0))
     if request["engine"] == "torch":
         from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # imports torch's own compiler
 

@@ -286,3 +286,32 @@ def alternating(compile):
     k = compile(lambda x: vmap(h)(x).sum(0))
     x = torch.rand(2, 3)
     return c(x[0]), g(x[0]), h(x[0]), vmap(h)(x), k(x), c(x[1]), vmap(grad(lambda x: h(x).sum()))(x), h(x[1])
+
+
+@program("", "a transform that is compiled itself: nothing is captured, and its results are eager's")
+def compiled_itself(compile):
+    def loss(w, x):
+        return (x @ w).sin().sum()
+
+    w, x = torch.ones(3), torch.arange(6.0).reshape(2, 3)
+    return compile(vmap(grad(loss), in_dims=(None, 0)))(w, x), compile(grad(loss))(w, x)
+
+
+@program("", "the module of an exported program is one graph, and its checks refuse what eager's refuse")
+def exported_module(compile):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(4, 2))
+
+        def forward(self, x):
+            return (x @ self.weight).relu()
+
+    module = torch.export.export(Model(), (torch.ones(3, 4),)).module()
+    f = compile(module, fullgraph=True)
+    found = [f(torch.ones(3, 4))]
+    try:
+        f(torch.ones(2, 4))
+    except AssertionError as e:
+        found.append(str(e))
+    return found

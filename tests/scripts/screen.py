@@ -15,6 +15,7 @@ _VARYING = (
     (re.compile(r"^  [\d.]+ s compiling, slowest stage .*", re.MULTILINE), "  T compiling, slowest stage S"),
     (re.compile(r" +\d+\.\d\d s\b"), "  T"),
     (re.compile(r"\bpid \d+"), "pid P"),
+    (re.compile(r"<eval_with_key>\.\d+"), "<eval_with_key>.N"),
     (re.compile(r"\b0x[0-9a-f]{6,}"), "0xA"),
     (re.compile(r"\b((?:container|module)\.py):\d+"), r"\1:L"),
     (re.compile(r"\bmm: (?=mat1 and mat2 )"), ""),

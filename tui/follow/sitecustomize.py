@@ -29,8 +29,8 @@ class _Waiting:
 
 def _follow(request: dict[str, Any]) -> None:
     root, pid = request["root"], request["pid"]
-    if pid == os.getpid():
-        return
+    if pid == os.getpid() and "dynamo.trace.store" in sys.modules:
+        return  # the script's own process, unless that began anew with `os.exec*`
     theirs = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in ("dynamo", "inductor")}
     sys.path.insert(0, root)
     try:

@@ -96,11 +96,12 @@ def _stack_line(entry: str) -> str:
 
 
 def not_captured(run: Run) -> tuple[NotCaptured, ...]:
-    groups: dict[tuple[str, str, int, str, str], int] = {}
+    """Functions with the reason that was met first."""
+    groups: dict[tuple[str, str, int, str], list[str]] = {}
     for s in run.skipped:
-        key = (names.beginning(s.name).rpartition("<locals>.")[2], s.file, s.line, s.id, s.reason)
-        groups[key] = groups.get(key, 0) + 1
-    return tuple(NotCaptured(*key, count) for key, count in groups.items())
+        name = names.beginning(s.name).rpartition("<locals>.")[2].strip("<>")
+        groups.setdefault((name, s.file, s.line, s.id), []).append(s.reason)
+    return tuple(NotCaptured(*key, reasons[0], len(reasons)) for key, reasons in groups.items())
 
 
 def short_lines(place: BreakPlace, page: Page) -> list[str]:
@@ -135,10 +136,14 @@ def lines(found: Breaks, page: Page) -> list[str]:
             out.append(f"   more: dynamo-debug explain --code {place.id}")
     if found.not_captured:
         out += ["", page.paint("functions that are not captured", "bold")]
-        for s in found.not_captured:
-            times = f"  {s.count}x" if s.count > 1 else ""
-            out.append(page.clip(f"  {s.name}  {short(s.file)}:{s.line}{times}  {s.id} {s.reason}".rstrip()))
+        out += [page.clip(f"  {left_line(s)}") for s in found.not_captured]
     return out
+
+
+def left_line(left: NotCaptured) -> str:
+    """A function that runs uncompiled, in a line."""
+    times = f"  {left.count}x" if left.count > 1 else ""
+    return f"{left.name}  {short(left.file)}:{left.line}{times}  {left.id} {left.reason}".rstrip()
 
 
 def counted(found: Breaks) -> str:

@@ -233,16 +233,17 @@ def _values(changes: Iterable[_Change]) -> tuple[str, ...]:
 
 
 def _merged(groups: list[Group]) -> tuple[Group, ...]:
-    """Parts of a function after its breaks follow what happens to its beginning: they are counted there."""
+    """Parts of a function after its breaks follow what happens to its beginning: they are counted there, as is what other processes did."""
     out: dict[tuple[object, ...], Group] = {}
     for group in groups:
-        beginning = group.function.partition(", resumes at")[0]
+        beginning, resumes, _ = group.function.partition(", resumes at")
         key = (beginning, group.cause, group.values) if group.values else (group.function, group.cause, group.what)
         first = out.get(key)
         if first is None:
             out[key] = group
         else:
-            facts = {**vars(first), "count": first.count + group.count, "parts": first.parts + 1, "ids": first.ids + group.ids}
+            more = {"parts": first.parts + 1} if resumes else {"compiles": first.compiles + group.compiles}
+            facts = {**vars(first), "count": first.count + group.count, "ids": first.ids + group.ids, **more}
             out[key] = Group(**facts)
     return tuple(out.values())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dynamo.trace.model import Compile, Frame, Run, plural, process_key, short
 from tui.views import advice, breaks, failures, kernels, names, recompiles, timeline
 from tui.views.advice import Step
-from tui.views.breaks import BreakPlace
+from tui.views.breaks import BreakPlace, NotCaptured
 from tui.views.failures import Failure
 from tui.views.page import HEIGHT, Page, Section, columns, continued, fitted, length
 from tui.views.recompiles import Group, Limit
@@ -66,7 +66,7 @@ class Verdict:
     recompiles: tuple[Group, ...]
     limits: tuple[Limit, ...]
     failures: tuple[Failure, ...]
-    uncompiled: int
+    uncompiled: tuple[NotCaptured, ...]
     slowest: Slowest | None
     notes: tuple[str, ...]
     problems: tuple[str, ...]
@@ -94,7 +94,7 @@ def verdict(run: Run, target: str = "") -> Verdict:
         found_recompiles.groups,
         found_recompiles.limits,
         found_failures,
-        len(run.skipped),
+        breaks.not_captured(run),
         _slowest(run),
         tuple(dict.fromkeys(f"{n.id}: {n.message}" for n in run.notes if not run.limits or n.id != "DD026")),
         tuple(run.problems),
@@ -176,7 +176,8 @@ def _finding(
     if serious:
         return f"{_WHO[serious[0].kind]}: {serious[0].error}" + (f" at {serious[0].at}" if serious[0].at else "")
     if not run.compiles:
-        return "nothing was compiled"
+        left = breaks.not_captured(run)
+        return f"nothing was compiled: {left[0].name} runs in eager, {left[0].reason}" if left else "nothing was compiled"
     limited = next((g for g in again.groups if g.limit), None)
     if limited is not None:
         return f"{limited.function} reached its recompile limit of {limited.limit} because {limited.what} changes: it now runs in eager"
@@ -221,6 +222,7 @@ def lines(found: Verdict, page: Page, height: int = HEIGHT) -> list[str]:
         Section(*_failed(found, page)),
         Section("problems", [[p] for p in found.problems], "--json"),
         Section(_compiled_title(found), _compiled_rows(found, page), "--full"),
+        Section("uncompiled", [[page.clip(f"  {breaks.left_line(s)}")] for s in found.uncompiled], _command(found, "breaks")),
         Section(_breaks_title(found), [breaks.short_lines(b, page) for b in _most_first(found)], _command(found, "breaks"), 3.0),
         Section(_recompiles_title(found), [recompiles.short_lines(g, page) for g in found.recompiles], _command(found, "recompiles"), 2.0),
         Section("time", [[line] for line in _time(found)]),

@@ -277,16 +277,18 @@ def _peer(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
         return TRUE
     if fn.name in ("mark_static", "mark_dynamic", "maybe_mark_dynamic", "mark_static_address", "mark_unbacked"):
         return NONE
-    if original := _TAGGED.get(fn.code.co_qualname):
+    if original := _AROUND.get(fn.code.co_qualname):
         method = cell_get(tx, closure(tx, fn)[fn.code.co_freevars.index(original)], original, True)
         return tx_call(tx, method, args, kwargs)
     raise tx.break_("DD021", f"{fn.globals.get('__name__')}.{fn.qualname}")
 
 
-# Once torch's compiler is used it replaces methods of `nn.Module` by ones that call the original, then note down which modules are new.
-_TAGGED = {
+# What torch's compiler puts around functions, with the variable that holds the function. Once it is used it replaces methods of `nn.Module`
+# by ones that then note down which modules are new; the last one sets options of it during the call.
+_AROUND = {
     "install_generation_tagging_init.<locals>.patched_init": "init",
     "install_generation_tagging_init.<locals>.patched_setstate": "setstate",
+    "wrap_dunder_call_ctx_manager.<locals>.inner": "func",
 }
 
 
@@ -389,6 +391,8 @@ _HOMES: dict[str, Verdict] = {
     "dynamo.public.api": _own,
     "torch._inductor": _broken("DD021"),
     "torch.export": _broken("DD021"),
+    "torch.export._tree_utils": _inline,
+    "torch.export._unlift": _inline,  # what modules of exported programs do around their graph
     "torch.onnx": _onnx,
     "torch.serialization": _broken("DD005"),
     "torch.hub": _broken("DD005"),
