@@ -6,6 +6,7 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import dynamo
 from minifier.fuzz.draw.tensor_programs import Program
@@ -171,3 +172,15 @@ def test_negative_indices_count_from_the_end():
 def test_the_norm_of_one_element_is_its_absolute_value(p):
     x = torch.tensor([[1e30, -3.0, 0.0]])
     check_graph(lambda x: (torch.linalg.vector_norm(x, p, [0]), torch.linalg.vector_norm(x[:, :1], p)), x)
+
+
+@pytest.mark.parametrize("extent", [4, 5, 8])
+def test_a_patch_is_transposed_after_it_is_written(extent):
+    """C lets a compiler assume that floats and integers share no memory: a patch was copied as integers before its floats were there."""
+    x, w, v = torch.randn(2, 2, extent, extent), torch.randn(2, 2, 3, 3), torch.randn(2, 1, 1, 1)
+    b = torch.randn(2, requires_grad=True)
+
+    def f(x, w, b, v):
+        return F.softplus(x + torch.conv2d(x, w, b, (1, 1), (1, 1))), torch.conv2d(x, v, b, (1, 1), (0, 0), (1, 1), 2)
+
+    torch.testing.assert_close(dynamo.compile(f)(x, w, b, v), f(x, w, b, v))

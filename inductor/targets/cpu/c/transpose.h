@@ -1,7 +1,11 @@
 /* Patches of transposed memory: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns. */
+/* Elements of any type of that size: without `may_alias` a compiler may read them before they are written as what they are. */
+typedef uint16_t __attribute__((may_alias)) any16;
+typedef uint32_t __attribute__((may_alias)) any32;
+typedef uint64_t __attribute__((may_alias)) any64;
 typedef uint32_t v8u __attribute__((vector_size(32)));
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-INLINE void transpose_8x8(uint32_t *to, long to_step, const uint32_t *from, long from_step) {
+INLINE void transpose_8x8(any32 *to, long to_step, const any32 *from, long from_step) {
     v8u a[8], b[8];
     for (int i = 0; i < 8; i++) memcpy(&a[i], from + i * from_step, 32);
     for (int i = 0; i < 8; i += 2) {
@@ -21,8 +25,8 @@ INLINE void transpose_8x8(uint32_t *to, long to_step, const uint32_t *from, long
     for (int i = 0; i < 8; i++) memcpy(to + i * to_step, &b[i], 32);
 }
 static void transpose_4(void *to_, long to_step, const void *from_, long from_step, long rows, long columns) {
-    uint32_t *RESTRICT to = to_;
-    const uint32_t *RESTRICT from = from_;
+    any32 *RESTRICT to = to_;
+    const any32 *RESTRICT from = from_;
     const long whole = columns & ~7L;
     long i = 0;
     for (; i + 8 <= rows; i += 8) {
@@ -41,5 +45,5 @@ static void transpose_4(void *to_, long to_step, const void *from_, long from_st
             for (long j = 0; j < columns; j++) to[j * to_step + i] = from[i * from_step + j]; \
     }
 TRANSPOSE(1, uint8_t)
-TRANSPOSE(2, uint16_t)
-TRANSPOSE(8, uint64_t)
+TRANSPOSE(2, any16)
+TRANSPOSE(8, any64)
