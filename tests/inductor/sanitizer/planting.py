@@ -274,8 +274,13 @@ def in_text(subject: Subject, pattern: str, put: Callable[[re.Match[str]], str |
             yield f"{head[: begin + match.start()]}{text}{head[begin + match.end() :]}{mark}{tail}"
 
 
-def is_ragged(subject: Subject, name: str) -> bool:
-    return f"{name}_in = " in subject.text
+def everywhere(subject: Subject, pattern: str, put: str) -> Iterator[str]:
+    """The text with all matches in the kernel's function put differently: its branches do the same."""
+    head, mark, tail = subject.text.partition("\n\nKERNEL = ")
+    begin = head.rfind("@triton.jit")
+    changed, count = re.subn(pattern, put, head[begin:])
+    if mark and count and "KERNEL = None" not in subject.text:
+        yield f"{head[:begin]}{changed}{mark}{tail}"
 
 
 @rule(PRINTED, "pointer one element further")
@@ -405,7 +410,7 @@ def overlapping(subject: Subject) -> Iterator[str]:
 def no_atomic(subject: Subject) -> Iterator[str]:
     indices = [subject.memory.data[b] for b in subject.kernel.reads if subject.program.buffers[b].dtype == torch.int64]
     if all(i.unique().numel() < i.numel() for i in indices):
-        yield from in_text(subject, r"tl\.atomic_add\((.*), sem=\"relaxed\"\)", lambda m: f"tl.store({m[1]})")
+        yield from everywhere(subject, r"tl\.atomic_add\((.*), sem=\"relaxed\"\)", r"tl.store(\1)")
 
 
 @rule(PRINTED, "loop too long")
@@ -422,7 +427,7 @@ def long_loop(subject: Subject) -> Iterator[str]:
 def unclamped(subject: Subject) -> Iterator[Any]:
     if "TAKES_BAD = True" in subject.text:
         for _, values in unchecked(subject):
-            for text in in_text(subject, r"tl\.where\(v\d+, 0, (v\d+)\)", lambda m: m[1]):
+            for text in everywhere(subject, r"tl\.where\(v\d+, 0, (v\d+)\)", r"\1"):
                 yield text, values
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 
 import pytest
 
-from tests.inductor.sanitizer.planting import RULES, Planted, Subject, checked, subjects_of
-from tests.inductor.sanitizer.subjects import NAMES, graphs_of
+from tests.inductor.sanitizer.counting import missed
+from tests.inductor.sanitizer.planting import RULES
+from tests.inductor.sanitizer.subjects import NAMES
 
 FEW = {  # some of every rule, in kernels that run fast
     "pad": ("dropped mask", "dropped mask of a store", "mask one element too wide", "programs on the same rows", "overlapping programs"),
@@ -22,28 +22,6 @@ FEW = {  # some of every rule, in kernels that run fast
     "rms norm": ("stages in the wrong order", "load one element further"),
     "where": ("dropped mask of a load", "store one element further"),
 }
-EACH = 2  # faults of a rule in a kernel
-MOST = 12  # kernels of a program: equal layers tell nothing more
-
-
-def faults(subject: Subject, rules: tuple[str, ...]) -> list[Planted]:
-    return [one for kind in rules for one in islice(RULES[kind](subject), EACH)]
-
-
-def missed(name: str, rules: tuple[str, ...]) -> tuple[Counter[str], list[str], int]:
-    """(how many faults were planted by rule, those that were not found, kernels) of a program; kernels as they are have none."""
-    planted: Counter[str] = Counter()
-    missing, kernels = [], 0
-    for gm, values in graphs_of(name):
-        for subject in subjects_of(gm, values):
-            kernels += 1
-            assert checked(subject) == [], f"a false alarm in {subject.kernel.name} of {name}"
-            for one in faults(subject, rules) if kernels <= MOST else ():
-                planted[one.kind] += 1
-                found = [f for f in checked(subject, one) if f.form == one.form]
-                if not found or {f.kernel for f in found} != {subject.kernel.name}:
-                    missing.append(f"{one.kind} in {subject.kernel.name} of {name}: {found}")
-    return planted, missing, kernels
 
 
 @pytest.mark.parametrize("name", FEW)
