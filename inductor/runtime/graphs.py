@@ -109,7 +109,8 @@ class Recorder:
         self.subject, self.memory = subject, memory
         self.recordings: list[_host.Recording] = []  # tried last first
         self.before: list[int] | None = None  # where the inputs of the last call here were
-        self.copied: set[int] = set()  # inputs that have moved
+        self.moved: set[int] = set()  # inputs that were at another address than a recording had them
+        self.copied: set[int] = set()  # those of them that are copied now
         self.kept: tuple[bool, ...] = ()  # results that are copied out
         self.made = self.moves = self.blocks = self.failures = 0
         self.is_refused = False
@@ -122,7 +123,7 @@ class Recorder:
             inputs = list(inputs)
         places = self.places(inputs)
         warm = self.before is not None
-        again = self.stays_blocked(blocked) if blocked is not None else not self.recordings or self.moves_again(inputs)
+        again = self.stays_blocked(blocked) if blocked is not None else not self.recordings or self.moves_again(inputs, places)
         recording = self.record(inputs, places) if warm and again and not self.is_refused else None
         self.before = places
         if recording is None:
@@ -160,14 +161,19 @@ class Recorder:
         self.recordings.remove(recording)
         return True
 
-    def moves_again(self, inputs: list[Any]) -> bool:
-        """Whether it is the second call with inputs at other addresses: one such call may stay alone."""
+    def moves_again(self, inputs: list[Any], places: list[int]) -> bool:
+        """Whether it is the second call with inputs at other addresses: one such call may stay alone.
+
+        An input that is where it was in that call may have moved for good; one that moves a second time is copied.
+        """
         self.moves += 1
         if self.moves % 2:
             return False
-        moved = set(self.recordings[-1].moved(inputs))
-        if moved - self.subject.written:
-            self.copied |= moved - self.subject.written
+        moved = set(self.recordings[-1].moved(inputs)) - self.subject.written
+        if moved:
+            assert self.before is not None
+            self.copied |= {i for i in moved if i in self.moved or places[i] != self.before[i]}
+            self.moved |= moved
             self.kept = self.recordings[-1].kept
             self.recordings.clear()
         return True

@@ -297,6 +297,18 @@ def test_inputs_that_stay_are_read_where_they_are(device: Device) -> None:
     assert len(device.graphs) == 2, "an input that moves is copied from then on"
 
 
+def test_an_input_that_moves_once_is_read_at_its_new_place(device: Device) -> None:
+    run = graphed(device, lambda i: [i[0] * 2], 1)
+    keep = [torch.full((3,), float(k)) for k in range(3)]
+    for x in keep[:2]:
+        for _ in range(6):
+            assert torch.equal(run([x])[0], x * 2)
+    assert device.fake.copies == 0 and len(device.graphs) == 2
+    for _ in range(6):
+        assert torch.equal(run([keep[2]])[0], keep[2] * 2)
+    assert device.fake.copies == 5, "it moved a second time"
+
+
 def test_many_inputs_are_copied_at_once(device: Device) -> None:
     run = graphed(device, lambda i: [sum(i, torch.zeros(3))], 6)
     for _ in range(5):
