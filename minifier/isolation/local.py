@@ -106,6 +106,11 @@ class LocalTransport(Transport):
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="query")
         self._zygote, self._control = self._start(self.spec.warm)
 
+    @property
+    def forks(self) -> bool:
+        """Whether children are forks of the warmed process, not new interpreters."""
+        return not self._fresh
+
     def submit(self, candidate: Candidate) -> Future[Outcome]:
         query = _Query()
         run = self._pool.submit(self._run, candidate, query)

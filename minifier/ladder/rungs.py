@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from minifier.engine import Candidate, Outcome, Transport, Verdict
+from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
 from minifier.graph.oracle import Setting
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder.probe import question, spec_for
@@ -19,6 +19,13 @@ LAST = {"inductor": "codegen", "aot_eager": "aot", "eager": "capture"}
 OF_A_BACKEND = "backend"
 TRIES = 12  # at graphs none of which fails: of failures that come three times in ten, one in seventy is missed
 PATIENCE = 60.0  # seconds after which no further try begins
+
+
+SURE = 3  # signals in a row that are no accident
+
+
+def _is_signal(outcome: Outcome) -> bool:
+    return outcome.signature is not None and outcome.signature.kind is Kind.SIGNAL
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,17 @@ class Ladder:
         if self.transport is not None:
             self.transport.close()
 
+    def _confirmed(self, asked: Candidate, outcome: Outcome, setting: Setting, forking: LocalTransport) -> Outcome:
+        """A signal may come from forks alone, as not all libraries survive one: then new interpreters are asked from now on."""
+        fresh = LocalTransport(spec_for(setting), self.folder / "fresh", self.jobs, self.limits, fresh=True)
+        told = fresh.submit(asked).result()
+        if not _is_signal(told) and all(_is_signal(forking.submit(asked).result()) for _ in range(SURE)):
+            forking.close()
+            self.transport = fresh
+            return told
+        fresh.close()
+        return outcome
+
     def _settings(self, recorded: Recorded, after: str) -> Iterator[Setting]:
         plain = recorded.setting(self.engine, after, self.accuracy, str(self.store.absolute()))
         yield plain
@@ -99,7 +117,10 @@ class Ladder:
         assert recorded.graph is not None
         if self.transport is None:
             self.transport = LocalTransport(spec_for(setting), self.folder, self.jobs, self.limits)
-        outcome = self.transport.submit(Candidate("rung", question(recorded.graph, setting))).result()
+        asked = Candidate("rung", question(recorded.graph, setting))
+        outcome = self.transport.submit(asked).result()
+        if _is_signal(outcome) and isinstance(self.transport, LocalTransport) and self.transport.forks:
+            outcome = self._confirmed(asked, outcome, setting, self.transport)
         how = f"{setting.backend}{', gradients' if setting.backward else ''}"
         told = f"graph {recorded.name} under {how}: {outcome.verdict.value}, {outcome.signature or 'no failure'}"
         self.asked += [] if told in self.asked else [told]

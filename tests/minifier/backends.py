@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
+
+IMPORTED_BY = os.getpid()
 
 
 def _has(gm: fx.GraphModule, *names: str) -> bool:
@@ -54,3 +57,11 @@ def aten_without_sin(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any
     if any(n.target is torch.ops.aten.sin.default for n in gm.graph.nodes):
         raise LoweringError("no sin")
     return lambda values: gm(*values)
+
+
+def refuses_and_survives_no_fork(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    if os.getpid() != IMPORTED_BY:
+        os.abort()
+    if _has(gm, "sin"):
+        raise LoweringError("no sin")
+    return gm.forward

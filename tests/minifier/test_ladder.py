@@ -58,6 +58,16 @@ def test_stage_and_graph_are_named(tmp_path: Path, fault: str, accuracy: bool, s
     assert len(ladder.asked) >= 3
 
 
+def test_what_only_a_fork_dies_of_is_not_the_failure(tmp_path: Path) -> None:
+    backend = "tests.minifier.backends:refuses_and_survives_no_fork"
+    graphs = [Recorded(n, backend, False, recorded(f, tmp_path), name=f"{n}/0", state=State()) for n, f in enumerate((plain, waves))]
+    with contextlib.closing(Ladder("dynamo", False, tmp_path, tmp_path / "ladder")) as ladder:
+        found = ladder.first_failure(graphs, "dynamo")
+
+    assert found is not None and found.recorded.name == "1/0"
+    assert found.outcome.signature is not None and found.outcome.signature.exceptions == ("tests.minifier.backends.LoweringError",)
+
+
 def test_backward_needs_gradients(tmp_path: Path) -> None:
     found, _ = climbed("wrong-operator", tmp_path, accuracy=True)
 
