@@ -169,6 +169,14 @@ def sums_of(ctx: Context, x: Tensor, over: Tensor, body: Any) -> Tensor:
     return ctx.make(x.shape, x.dtype, sums.load, strides)
 
 
+def summed(ctx: Context, x: Tensor, over: Tensor, body: Any) -> Tensor:
+    """`x` with the elements of `over` added, as ATen does: in its type, but on a GPU in float32 where that is a 16-bit one."""
+    if types.is_half(x.type) and ctx.program.device != "cpu":
+        return sums_of(ctx, x, over, body)
+    scatter(ctx, x, over, "add", body)
+    return x
+
+
 def scatter(ctx: Context, out: Tensor, over: Tensor, mode: str, body: Any) -> None:
     """One store into `out` per element of `over`; `body(where, indirect)` gives (position in out, value)."""
     axes, where = loop_axes(over)
@@ -187,7 +195,9 @@ def _index_put(ctx: Context, x: Tensor, indices: Sequence[Tensor | None], values
     def body(where: Sequence[Index], indirect: Indirect) -> tuple[list[Index], Expr]:
         return plan.place(where, indirect), cast(values.broadcast_load(where), ctx_type(x))
 
-    scatter(ctx, out, over, "add" if accumulate else "set", body)
+    if accumulate:
+        return summed(ctx, out, over, body)
+    scatter(ctx, out, over, "set", body)
     return out
 
 
@@ -278,8 +288,7 @@ def _embedding_backward(ctx: Context, grad: Tensor, index: Tensor, rows: int, pa
             value = call("where", call("eq", cast(row, "i64"), const(padding_idx, "i64")), const(0, value.type), value)
         return place, value
 
-    scatter(ctx, out, template((*index.shape, grad.shape[-1]), grad), "add", body)
-    return out
+    return summed(ctx, out, template((*index.shape, grad.shape[-1]), grad), body)
 
 
 # ---- writing a region: where() on the position ----

@@ -204,10 +204,12 @@ def _max_pool2d_backward(
     axes, where = loop_axes(template(grad.shape, grad))
     indirect = Indirect()
     place = indirect.axis(indices.load(where), plane) * step
-    base = out.at([*where[:-2], Index(0), Index(0)])
-    value = to_storage(grad.load(where), out.type)
-    ctx.emit(axes, (Store(out.buffer, base + place, value, "add", tuple(indirect.values)),))
-    return out
+    is_wide = types.is_half(out.type) and ctx.program.device != "cpu"  # atomics of 16 bits are slow, or there are none
+    sums = ctx.make(out.shape, torch.float32, out.load, view.strides) if is_wide else out
+    base = sums.at([*where[:-2], Index(0), Index(0)])
+    value = to_storage(grad.load(where), sums.type)
+    ctx.emit(axes, (Store(sums.buffer, base + place, value, "add", tuple(indirect.values)),))
+    return ctx.make(out.shape, out.dtype, sums.load, view.strides) if is_wide else out
 
 
 @lowers("avg_pool2d avg_pool3d")

@@ -7,8 +7,8 @@ On processors those are training graphs with many depthwise convolutions: ATen's
 to twice as long on contiguous ones. Other graphs stay as they are: the gradient of a dense weight would come channels last and had to be
 copied for the caller, and what is evaluated is prepared otherwise (`convolution.py`).
 
-On GPUs those are graphs whose dense convolutions run on tensor cores: cuDNN's kernels for contiguous images copy them to channels last and
-back, which takes a third of the time of resnet18.
+On GPUs those are graphs whose convolutions run on tensor cores: cuDNN's kernels for contiguous images copy them to channels last and back.
+On an H200 a dense one takes 40 to 100 % of the time, its backward 60 to 110 %, one of 32 groups half (16 images, float32 as tf32).
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ def has_depthwise(convolutions: Sequence[Node], needs_backward: bool) -> bool:
 
 
 def has_tensor_cores(convolutions: Sequence[Node], needs_backward: bool) -> bool:
-    """All are dense and of types that tensor cores multiply."""
+    """All are of types that tensor cores multiply, and none is depthwise."""
     types = {torch.float16, torch.bfloat16} | ({torch.float32} if torch.backends.cudnn.allow_tf32 else set())
-    return all(is_image(n.meta["val"]) and n.meta["val"].dtype in types and not n.args[6] and n.args[8] == 1 for n in convolutions)
+    dense = [n for n in convolutions if is_image(n.meta["val"]) and not n.args[6] and (n.args[8] == 1 or n.args[1].meta["val"].shape[1] > 1)]
+    return len(dense) == len(convolutions) and all(n.meta["val"].dtype in types for n in dense)
 
 
 # device -> whether these convolutions, and what lies between them, are faster channels last

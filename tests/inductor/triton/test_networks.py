@@ -74,17 +74,18 @@ def test_statistics_are_written_by_the_kernel_that_computes_them() -> None:
     assert all(k.how()[0] != "flat" or k.rows for k in written.values())
 
 
-def test_evaluation_has_one_kernel_for_each_convolution() -> None:
+@pytest.mark.parametrize("groups", [1, 4])
+def test_evaluation_has_one_kernel_for_each_convolution(groups: int) -> None:
     with torch.no_grad():
-        (plan,) = plans_of(Network().eval(), torch.randn(4, 8, 32, 32))
+        (plan,) = plans_of(Network(groups).eval(), torch.randn(4, 8, 32, 32))
     assert last(plan) == [True, True]
     assert len(plan.kernels) == 1 + 2  # the first copies the image; the last writes in the strides of eager
 
 
 @pytest.mark.parametrize(
     "model, x",
-    [(lambda: Network(groups=4), torch.randn(2, 8, 8, 8)), (lambda: Network().double(), torch.randn(2, 8, 8, 8, dtype=torch.float64))],
-    ids=["groups", "float64"],
+    [(lambda: Network(groups=16), torch.randn(2, 8, 8, 8)), (lambda: Network().double(), torch.randn(2, 8, 8, 8, dtype=torch.float64))],
+    ids=["depthwise", "float64"],
 )
 def test_other_convolutions_keep_their_layout(model: Callable[[], nn.Module], x: torch.Tensor) -> None:
     with torch.no_grad():
