@@ -37,7 +37,8 @@ TOTAL = words(
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d adaptive_max_pool2d adaptive_max_pool3d addbmm
     addmm addmv addr affine_grid_generator all amax amin aminmax any arange argmax argmin as_strided_scatter avg_pool2d avg_pool3d
     baddbmm bartlett_window binary_cross_entropy_with_logits blackman_window block_diag bmm bucketize cat channel_shuffle clone col2im
-    complex constant_pad_nd conv_tbc convolution copy count_nonzero cummax cummin cumprod cumsum diag_embed diagonal_scatter dist dot
+    complex constant_pad_nd conv_tbc convolution copy count_nonzero cudnn_convolution_add_relu cudnn_convolution_relu
+    cummax cummin cumprod cumsum diag_embed diagonal_scatter dist dot
     empty empty_like empty_permuted empty_strided eye fft_fftfreq fft_rfftfreq fill flip full full_like glu grid_sampler_2d
     grid_sampler_3d hamming_window hann_window hardswish huber_loss im2col isin kaiser_window kthvalue lift
     linalg_cross linalg_vector_norm linear linspace log_sigmoid_forward logcumsumexp logspace logsumexp masked_fill max

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
+import torch
+
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import as_shape, at_least, numel

@@ -18,6 +18,7 @@ from dynamo.decisions import decide
 from dynamo.faults import through
 from inductor.passes import algebra, constants, redundant, views
 from inductor.passes.convolution import multiply_pixels, pack_convolutions
+from inductor.passes.fused_convolution import fuse_convolutions
 from inductor.passes.layout import channels_last
 from inductor.passes.redundant import drop_unused
 from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
@@ -49,8 +50,11 @@ def rewrite(gm: GraphModule) -> GraphModule:
     count_together(graph)
     if gm.meta.get("is_inference"):
         multiply_pixels(graph)
-        if pack_convolutions(graph, unchanging(graph, gm.meta.get("static_inputs", ()))):
+        static = unchanging(graph, gm.meta.get("static_inputs", ()))
+        if pack_convolutions(graph, static):
             channels_last(graph)
+        fuse_convolutions(graph, static)
+        drop_unused(graph)
     return GraphModule(attributes, graph)
 
 

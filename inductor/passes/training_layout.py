@@ -57,8 +57,13 @@ def has_depthwise(convolutions: Sequence[Node], needs_backward: bool) -> bool:
 def has_tensor_cores(convolutions: Sequence[Node], needs_backward: bool) -> bool:
     """All are of types that tensor cores multiply, and none is depthwise."""
     types = {torch.float16, torch.bfloat16} | ({torch.float32} if torch.backends.cudnn.allow_tf32 else set())
-    dense = [n for n in convolutions if is_image(n.meta["val"]) and not n.args[6] and (n.args[8] == 1 or n.args[1].meta["val"].shape[1] > 1)]
-    return len(dense) == len(convolutions) and all(n.meta["val"].dtype in types for n in dense)
+    for node in convolutions:
+        val, weight, groups = node.meta["val"], node.args[1], node.args[8]
+        assert isinstance(weight, Node)
+        is_depthwise = groups != 1 and weight.meta["val"].shape[1] == 1
+        if not is_image(val) or val.dtype not in types or node.args[6] or is_depthwise:
+            return False
+    return True
 
 
 # device -> whether these convolutions, and what lies between them, are faster channels last

@@ -24,6 +24,7 @@ from inductor.schedule.limits import Limits
 
 CHEAP = 6  # arithmetic that costs less than storing and reading back one element
 BROADCAST_CHEAP = 2  # the same where every value would be computed many times, and is computed here
+GIVEN = 1 << 13  # values that stay near while they are computed at every read
 MAX_NODES = 400  # a bigger expression spills registers and compiles slowly
 
 
@@ -97,12 +98,12 @@ class Inliner:
             return False
         taps = sum(1 for e in consumer.loads() if e.attr[0] == buffer)
         if consumer.points * taps > producer.points * (1 if work > CHEAP else 2):
-            return work <= (self.limits.again if self.is_given(producer) else BROADCAST_CHEAP) and wide <= 1
+            return work <= self.limits.again if self.is_given(producer) else work <= BROADCAST_CHEAP and wide <= 1
         return self.uses[buffer] == 1 or (work <= CHEAP and (wide <= 1 or self.shares(producer, buffer)))
 
     def is_given(self, producer: Nest) -> bool:
-        """The producer reads what the program is given: nothing that is computed here could make its value on the way."""
-        return all(self.program.buffers[b].kind in ("input", "const") for b in producer.reads())
+        """The producer reads a little of what the program is given: nothing that is computed here could make its value on the way."""
+        return producer.points <= GIVEN and all(self.program.buffers[b].kind in ("input", "const") for b in producer.reads())
 
     def shares(self, producer: Nest, buffer: str) -> bool:
         """Reading the producer's operands again costs little more than the buffer, as its readers need them anyway.

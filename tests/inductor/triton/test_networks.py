@@ -75,11 +75,13 @@ def test_statistics_are_written_by_the_kernel_that_computes_them() -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 4])
-def test_evaluation_has_one_kernel_for_each_convolution(groups: int) -> None:
+def test_evaluation(groups: int) -> None:
+    """One kernel copies the image, two scale weights and shift for the fused call, and the last writes in the strides of eager."""
     with torch.no_grad():
         (plan,) = plans_of(Network(groups).eval(), torch.randn(4, 8, 32, 32))
+    assert [s.target for s in calls(plan)] == [aten.cudnn_convolution_relu.default, aten.convolution.default]
     assert last(plan) == [True, True]
-    assert len(plan.kernels) == 1 + 2  # the first copies the image; the last writes in the strides of eager
+    assert len(plan.kernels) == 1 + 2 + 1
 
 
 @pytest.mark.parametrize(
