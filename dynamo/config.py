@@ -114,6 +114,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("cache_limit", 512, "megabytes it may hold; what was used longest ago goes first", "DYNAMO_CACHE_LIMIT", _megabytes),
     Option("force_disable_caches", False, "use no cache, whatever `cache` says", "TORCHINDUCTOR_FORCE_DISABLE_CACHES", _flag),
     Option("freezing", False, "trust that parameters never change where no gradient is needed", "DYNAMO_FREEZING", _flag),
+    Option("max_autotune", False, "measure how kernels of a GPU are cut, whatever the mode", "TORCHINDUCTOR_MAX_AUTOTUNE", _flag),
     Option("cudagraphs", False, "capture compiled graphs as CUDA graphs, whatever the mode", "TORCHINDUCTOR_CUDAGRAPHS", _flag),
     Option("keep_freed_memory", True, "let glibc keep 64 MB of freed memory; read at the first graph", "DYNAMO_KEEP_FREED_MEMORY", _flag),
     Option(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def inductor(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
     """Compile a captured graph, with its backward where gradients are needed. `options` (modes of the GPU) change nothing on CPUs."""
     cache = DiskCache(dict(options or {}))
-    compiler = functools.partial(compile_one, captures=wants_graphs(options or {}))
+    compiler = functools.partial(compile_one, captures=wants_graphs(options or {}), tunes=wants_tuning(options or {}))
     return aot_module(
         gm,
         example_inputs,
@@ -46,6 +46,14 @@ def wants_graphs(options: Mapping[str, Any]) -> bool:
     if asked is None and "mode" in options:
         return options["mode"] in ("reduce-overhead", "max-autotune")
     return bool(config.cudagraphs if asked is None else asked)
+
+
+def wants_tuning(options: Mapping[str, Any]) -> bool:
+    """Whether shapes of kernels are to be measured: by the option, else by the mode, else by the configuration."""
+    asked = options.get("max_autotune")
+    if asked is None and "mode" in options:
+        return str(options["mode"]).startswith("max-autotune")
+    return bool(config.max_autotune if asked is None else asked)
 
 
 def cudagraphs(gm: GraphModule, example_inputs: Sequence[torch.Tensor], *, options: dict[str, Any] | None = None) -> Callable[..., Any]:
@@ -96,7 +104,9 @@ def arrange(joint: Joint) -> None:
     _uncached().arrange(joint)
 
 
-def compile_one(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool, captures: bool = False) -> Compiled | Pending:
+def compile_one(
+    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool, captures: bool = False, tunes: bool = False
+) -> Compiled | Pending:
     """One ATen graph. The C compiler may still be at work when this returns."""
-    started: Compiled | Pending = _uncached().start_graph(gm, example_inputs, is_backward=is_backward, captures=captures)
+    started: Compiled | Pending = _uncached().start_graph(gm, example_inputs, is_backward=is_backward, captures=captures, tunes=tunes)
     return started

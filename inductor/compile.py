@@ -51,15 +51,24 @@ def compile_graph(
 
 
 def start_graph(
-    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, captures: bool = False, compile_id: str = ""
+    gm: GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    is_backward: bool = False,
+    captures: bool = False,
+    tunes: bool = False,
+    compile_id: str = "",
 ) -> Compiled | Pending:
-    """As `compile_graph`, but the C compiler may still be at work when this returns."""
+    """As `compile_graph`, but the C compiler may still be at work when this returns. `tunes`: shapes of kernels are measured on a GPU."""
     graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
-        return run_stages(gm, graph_id, f"{graph_id}.bw" if is_backward else graph_id, is_backward, capture_of(gm) if captures else None)
+        name, capture = f"{graph_id}.bw" if is_backward else graph_id, capture_of(gm) if captures else None
+        return run_stages(gm, graph_id, name, is_backward, capture, tunes)
 
 
-def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, capture: Capture | None) -> Compiled | Pending:
+def run_stages(
+    gm: GraphModule, graph_id: str, name: str, is_backward: bool, capture: Capture | None, tunes: bool
+) -> Compiled | Pending:
     reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)
@@ -79,6 +88,7 @@ def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, cap
     reporter.lowered(program)
     with stage("schedule", graph_id):
         plan = schedule(program, target)
+        plan.tunes = tunes
     verify(program, "schedule")
     through("check", verify_plan, plan)(plan)
     reporter.scheduled(plan)

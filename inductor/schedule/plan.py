@@ -27,6 +27,7 @@ class Plan:
     arena: dict[str, Dim] = field(default_factory=dict)
     arena_bytes: Dim = 0
     reasons: list[tuple[str, str, str]] = field(default_factory=list)
+    tunes: bool = False  # how kernels are cut is to be measured, where the target can
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -18,6 +18,7 @@ from inductor.targets.triton.bundle import joined, parted
 from inductor.targets.triton.file import kernel_file
 from inductor.targets.triton.kernel import TritonKernel, batch_kernel, kernel_of
 from inductor.targets.triton.machine import Device
+from inductor.targets.triton.tune import tune
 
 REFUSED = "DI020"
 
@@ -69,6 +70,8 @@ class TritonTarget:
     def source(self, plan: Plan) -> str:
         """The files of all kernels. What has no Triton form is noted, with its reason."""
         kernels = [k for k in plan.kernels if isinstance(k, TritonKernel)]
+        if plan.tunes and self.name == "cuda" and torch.cuda.is_available():
+            tune(kernels, plan.program)
         files = [kernel_file(k, plan.program) for k in kernels]
         for kernel in kernels:
             if kernel.refusal:

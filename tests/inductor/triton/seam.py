@@ -16,13 +16,14 @@ import pytest
 from dynamo import config
 from dynamo.decisions import compiling
 from dynamo.trace.events import Note
+from inductor.ir.nest import Program
 from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
 from inductor.runtime import devices
 from inductor.schedule.limits import Limits
 from inductor.schedule.plan import schedule
 from inductor.targets import registry
-from inductor.targets.triton.bundle import parted
+from inductor.targets.triton.file import kernel_file
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.library import FAILED
 from inductor.targets.triton.runtime import TritonRuntime
@@ -49,12 +50,16 @@ def refusals(store: Any) -> list[str]:
 
 def kernels_of(fn: Callable[..., Any], given: Sequence[Any]) -> list[tuple[TritonKernel, str]]:
     """The kernels of a graph and their files."""
-    gm, target = trace(fn, given), TritonTarget()
+    kernels, program = program_of(fn, given)
+    return [(k, kernel_file(k, program)) for k in kernels]
+
+
+def program_of(fn: Callable[..., Any], given: Sequence[Any]) -> tuple[list[TritonKernel], Program]:
+    """The kernels of a graph, and its buffers."""
     with compiling("test", "test.fw"):
-        program, _ = lower_graph(rewrite(gm))
-        plan = schedule(program, target)
-    kernels = [k for k in plan.kernels if isinstance(k, TritonKernel)]
-    return list(zip(kernels, parted(target.source(plan)), strict=True))
+        program, _ = lower_graph(rewrite(trace(fn, given)))
+        plan = schedule(program, TritonTarget())
+    return [k for k in plan.kernels if isinstance(k, TritonKernel)], program
 
 
 def function_text(text: str) -> str:
