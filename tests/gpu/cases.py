@@ -109,6 +109,12 @@ def grads_of(fn: Callable[..., Any], given: list[torch.Tensor], leaves: list[tor
     ends = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if o.requires_grad]
     if not ends:
         return []
-    weights = [torch.linspace(0.5, 1.5, e.numel(), device="cuda", dtype=torch.float64).view(e.shape).to(e.dtype) for e in ends]
+    weights = [weights_like(e) for e in ends]
     found = torch.autograd.grad(ends, leaves, weights, allow_unused=True)
     return [f for f in found if f is not None]
+
+
+def weights_like(end: torch.Tensor) -> torch.Tensor:
+    """A gradient in the layout of the result, which compiled graphs take for granted, as torch's own do."""
+    values = torch.linspace(0.5, 1.5, end.numel(), device="cuda", dtype=torch.float64)
+    return torch.empty_like(end).copy_(values.view(end.shape))
