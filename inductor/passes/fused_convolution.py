@@ -92,7 +92,7 @@ def match(node: Node, static: frozenset[Node]) -> Found | None:
 
 
 def is_fit(node: Any) -> bool:
-    val = node.meta.get("val") if isinstance(node, Node) else None
+    val: Any = node.meta.get("val") if isinstance(node, Node) else None
     return is_image(val) and val.device.type == "cuda" and val.dtype is torch.float32 and is_channels_last(val)
 
 
@@ -138,10 +138,10 @@ def replace(graph: Graph, f: Found, shift: Node, added: Node | None) -> Node:
         filters = call(graph, f.norm, aten.mul.Tensor, (weight, scale), relaid(image, channels_last_strides(image.shape)))
         geometry = (list(stride), list(padding), list(dilation), groups)  # type: ignore[arg-type]
         if added is None:
-            target, args = aten.cudnn_convolution_relu.default, (x, filters, shift, *geometry)
+            made = call(graph, f.last, aten.cudnn_convolution_relu.default, (x, filters, shift, *geometry), f.last.meta["val"])
         else:
-            target, args = aten.cudnn_convolution_add_relu.default, (x, filters, added, 1.0, shift, *geometry)
-        made = call(graph, f.last, target, args, f.last.meta["val"])
+            args = (x, filters, added, 1.0, shift, *geometry)
+            made = call(graph, f.last, aten.cudnn_convolution_add_relu.default, args, f.last.meta["val"])
     f.last.replace_all_uses_with(made)
     return made
 
