@@ -25,7 +25,7 @@ from inductor.passes.convolution import NORMS, norm_after
 from inductor.passes.layout import channels_last_strides, is_channels_last, is_image, relaid
 
 aten = torch.ops.aten
-LARGER = 4  # times the elements of an image those of a weight that is as contiguous as it is channels last
+LARGER = 2  # times the elements of an image those of a weight that is as contiguous as it is channels last
 
 
 @dataclass(frozen=True)
