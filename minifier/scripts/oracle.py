@@ -42,16 +42,17 @@ def ask(path: Path) -> Outcome:
         code = e.code if isinstance(e.code, int) else int(e.code is not None)
         return Outcome(Verdict.INTERESTING, Signature(Kind.EXIT, code=code, stage=STAGE)) if code else Outcome(Verdict.BORING)
     except Exception as e:  # noqa: BLE001  # this is what is looked for
-        return Outcome(Verdict.INTERESTING, signature_of(e), detail=f"{type(e).__name__}: {e}"[:2000])
+        return Outcome(Verdict.INTERESTING, signature_of(e, path.name), detail=f"{type(e).__name__}: {e}"[:2000])
     return Outcome(Verdict.BORING)
 
 
-def signature_of(error: BaseException) -> Signature:
-    """Of an error that carries an id, the place where it is raised says nothing: all of them are raised there."""
+def signature_of(error: BaseException, script: str) -> Signature:
+    """The place where an error is raised says nothing of one that carries an id, as all of them are raised there, nor of one that the
+    script itself raises: what its own check says is the failure, and the script has another name as a repro."""
     found = failure(error, STAGE)
     broke = getattr(error, "broke", None)
     if broke is None:
-        return found
+        return replace(found, frame="") if found.frame.startswith(f"{script}:") else found
     return replace(found, frame="", message=f"{broke.reason.title} [{broke.id}]")
 
 

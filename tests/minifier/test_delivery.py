@@ -13,6 +13,7 @@ import pytest
 from minifier.bundle import MANIFEST, of_folder
 from minifier.delivery import Draft, bounds_for, deliver
 from minifier.engine import Kind, Signature
+from minifier.scripts.oracle import signature_of
 from minifier.verify import Bounds, Rate, once
 from tests.cli.command import run, write
 from tests.schemas import validate
@@ -139,3 +140,12 @@ def test_command_that_tells_nothing(tmp_path: Path, answer: str, code: int, says
     assert done.returncode == code
     assert says in done.stderr
     assert not (tmp_path / "minified" / "repro.py").exists()
+
+
+def test_place_of_what_a_script_itself_raises_is_no_part_of_its_signature() -> None:
+    """The candidate is `script.py`, the repro is not; and any other check of the script stands at the same place."""
+    with pytest.raises(AssertionError) as raised:
+        exec(compile("assert False, 'NaN at call 1'", "/somewhere/script.py", "exec"))
+    own, other = signature_of(raised.value, "script.py"), signature_of(raised.value, "library.py")
+
+    assert (own.frame, own.message, other.frame) == ("", "NaN at call N", "script.py:<module>")
