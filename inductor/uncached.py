@@ -16,8 +16,8 @@ from inductor.lowering import families
 from inductor.lowering.registry import ROWS
 from inductor.passes.attention import fuse_attention
 from inductor.passes.bags import gather_bags
-from inductor.passes.masks import leave_out_masks
 from inductor.passes.image_layout import arrange
+from inductor.passes.masks import leave_out_masks
 from inductor.targets.triton.launcher import operators
 
 __all__ = ["arrange", "operators", "prepare", "splits", "start_graph"]
