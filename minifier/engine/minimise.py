@@ -12,7 +12,7 @@ from minifier.engine.asking import Asker, Budget, OutOfBudget, Repeats
 from minifier.engine.events import Calibrated, Certificate, Decided, Event, Listener, Rejected, Result, Status
 from minifier.engine.journal import Journal, JournalError
 from minifier.engine.problem import Candidate, Problem, S, Size, candidate_of
-from minifier.engine.signature import Rule, Signature
+from minifier.engine.signature import Kind, Rule, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
 from minifier.engine.walk import Node, Walk
 
@@ -70,6 +70,10 @@ def minimise(problem: Problem[S], start: S, transport: Transport, options: Optio
         journal.close()
 
 
+def _ran_out_of_time(outcome: Outcome) -> bool:
+    return outcome.signature is not None and outcome.signature.kind is Kind.TIMEOUT
+
+
 @dataclass(frozen=True)
 class Rates:
     """What runs of the start have shown: how many failed in the wanted way, of how many, and their median time."""
@@ -112,7 +116,9 @@ class _Reduction(Generic[S]):
             self._set_rates(Rates.from_text(noted))
             return
         count = self.options.calibration
-        outcomes = self.asker.outcomes(first, count)
+        outcomes = self.asker.outcomes(first, 1)
+        if not _ran_out_of_time(outcomes[0]):  # else it is as long as anything may take: once will do
+            outcomes += self.asker.outcomes(first, count - 1)
         rates = self._rates(outcomes)
         most = self.options.flaky_calibration if count > 1 else count
         while rates.hits < rates.runs < (most if rates.hits else most // 2):
