@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reason:
     """What can't be captured. `explanation` says why, `hint` what to write instead, `example` a failing and a working form."""
 

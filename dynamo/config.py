@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Option:
     """One option. `parse` turns the environment variable's text into the value. `ignored`: why nothing reads it.
 
@@ -35,7 +35,7 @@ class Option:
         return next((name for name in (self.env, *self.also) if name in os.environ), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """An option with its value now and where it came from (default, env, set)."""
 

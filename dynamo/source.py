@@ -8,8 +8,7 @@ Sources are interned per base: equal paths are the same object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynamo.inspection import attributes_of, given
 
@@ -100,8 +99,7 @@ def _base_code(s: Source, load: Load) -> str:
     return load(s.base)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One kind of step. name: the path as people read it, where it has no label. code: Python of the entry function. read: where it leads
     from an object.
 

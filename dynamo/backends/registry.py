@@ -18,7 +18,7 @@ from dynamo.surroundings.collector import paused
 Backend = Callable[..., Callable[..., Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BackendRow:
     """A backend that comes with the project: `module:function`, imported on first use."""
 

@@ -8,9 +8,8 @@ time: an index out of range, a singular matrix. Wrong shapes and dtypes are no p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Graph, Node
@@ -21,8 +20,7 @@ OpOverload = torch._ops.OpOverload
 Tag = torch.Tag
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """One operator. Where a fact has a row in `rows`, the row says more."""
 
     base: str  # its name without namespace, overload, and the underscore of operators that write
@@ -57,6 +55,8 @@ class Facts:
 
 def writes_of(op: OpOverload) -> tuple[int | str, ...]:
     """`facts_of(op).writes`, for who asks nothing else of hundreds of operators."""
+    if not op._schema.is_mutable:
+        return ()
     arguments = op._schema.arguments
     return tuple(a.name if a.kwarg_only else i for i, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
 

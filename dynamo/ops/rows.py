@@ -6,7 +6,7 @@ that this version of torch lacks is one that never matches; `tests/ops` tells su
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
 def words(text: str) -> frozenset[str]:
@@ -132,8 +132,7 @@ ROUNDS_ITS_OWN_WAY = words("grid_sampler_2d upsample_linear1d upsample_trilinear
 ASKS_GRAD_MODE = words("mkldnn_rnn_layer.default")
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
+class Training(NamedTuple):
     """An operator that goes another way in training. `flag`: position of `training`, -1 where it always trains; `statistics`: positions of
     what it updates then. `how`: it *writes* them though its schema calls them constant, *declares* the write also for when it doesn't
     train, or *passes* them on to results that are new."""

@@ -19,7 +19,7 @@ from dynamo import torch_facts
 _DEVICES = ("cpu", "cuda")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Mode:
     """One global mode.
 
