@@ -15,7 +15,7 @@ from dynamo.fake.errors import DataDependent, FakeError, NoMeta
 from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import RULES, Rule
 from dynamo.fake.standins import plain_shapes
-from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, below_python, is_phantom, sync
+from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
 from dynamo.ops.facts import facts_of, is_composite
 
 aten = torch.ops.aten
@@ -347,18 +347,7 @@ def _itself(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dic
     return args[0]
 
 
-def _attention_choice(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Which kernel torch runs attention by: its rules look at the device, sizes, strides and flags of the query, and at no numbers.
-
-    They are asked about the fakes themselves, which say that they are on the device; their meta tensors would get the mathematical form.
-    """
-    if is_phantom(args[0].fake_device):
-        return propagate(_plans[func], mode, func, args, kwargs)
-    return below_python(func, args, kwargs)
-
-
 _SPECIAL: dict[Any, Special] = {
-    aten._fused_sdp_choice.default: _attention_choice,
     torch.ops.prim.device.default: _device_of,
     aten.lift.default: _lift,
     aten.lift_fresh.default: _lift,

@@ -162,25 +162,16 @@ def sync(fake: FakeTensor) -> None:
     if fake.shape == meta.shape and fake.stride() == meta.stride() and fake.storage_offset() == meta.storage_offset():
         if fake.untyped_storage()._cdata == meta.untyped_storage()._cdata:
             return
-    _in_kernel.append(fake)
-    try:
-        below_python(
-            torch.ops.aten.set_.source_Storage_storage_offset,
-            (fake, meta.untyped_storage(), meta.storage_offset(), meta.shape, meta.stride()),
-            {},
-        )
-    finally:
-        _in_kernel.pop()
-
-
-def below_python(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run an operator's meta kernel on fakes as they are."""
     before = torch._C._meta_in_tls_dispatch_include()
     with torch._C._DisableTorchDispatch(), torch._C._PreserveDispatchKeyGuard():
         torch._C._set_meta_in_tls_dispatch_include(True)
         try:
-            return func(*args, **kwargs)
+            _in_kernel.append(fake)
+            torch.ops.aten.set_.source_Storage_storage_offset(
+                fake, meta.untyped_storage(), meta.storage_offset(), meta.shape, meta.stride()
+            )
         finally:
+            _in_kernel.pop()
             torch._C._set_meta_in_tls_dispatch_include(before)
 
 
