@@ -7,9 +7,14 @@ import traceback
 import warnings
 from collections import Counter
 from itertools import islice
+from typing import Any
 
+import torch
+
+import dynamo
+from tests.inductor import sweep
 from tests.inductor.sanitizer.planting import RULES, Planted, Subject, checked, subjects_of
-from tests.inductor.sanitizer.subjects import graphs_of
+from tests.inductor.sanitizer.subjects import Taken, graphs_of
 
 EACH = 2  # faults of a rule in a kernel
 MOST = 12  # kernels of a program: equal layers tell nothing more
@@ -46,3 +51,25 @@ def counted(name: str) -> tuple[str, Counter[str], list[str], int, float]:
         lines = traceback.format_exc().splitlines()[-3:]
         return name, Counter(), [f"{name}: {type(error).__name__}: {error} {lines}"], 0, time.perf_counter() - began
     return name, planted, missing, kernels, time.perf_counter() - began
+
+
+def alarms(op: Any) -> tuple[int, list[str]]:
+    """(kernels, faults told) of an operator of torch's test database on its first sample of float32, with its gradient."""
+    if not op.supports_dtype(torch.float32, "cpu"):
+        return 0, []
+    case, taken = sweep.draw(op, torch.float32, count=1), Taken()
+    with sweep.quiet():
+        outcome = case.expected()
+        if isinstance(outcome, Exception):
+            return 0, []
+        found = dynamo.compile(sweep.program(op), backend=taken.backend)(sweep.copied(case.samples))
+        ends = [t for t in sweep.tensors_in(found) if t.requires_grad]
+        if ends:
+            torch.autograd.backward(ends, [torch.ones_like(e) for e in ends])
+    dynamo.reset()
+    kernels, told = 0, []
+    for gm, values in taken.graphs:
+        for subject in subjects_of(gm, values):
+            kernels += 1
+            told += [f"{sweep.name_of(op)}: {fault}" for fault in checked(subject)]
+    return kernels, told

@@ -17,7 +17,7 @@ import torch
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import number
 from inductor.ir.expr import Expr
-from inductor.ir.interp import Memory, run_extern
+from inductor.ir.interp import Access, Memory, NestRun, run_extern
 from inductor.ir.nest import Buffer, Extern, Nest, Program, Store
 from inductor.sanitizer.backend import Run, planned
 from inductor.sanitizer.faults import LOOPS, PRINTED, Fault
@@ -361,7 +361,9 @@ def text_load_stride(subject: Subject) -> Iterator[str]:
     def put(m: re.Match[str]) -> str | None:
         reads = subject.size(subject.kernel.reads[int(m[1])])
         length = int(m[3])
-        return f"tl.load(in{m[1]} + ({m[2]} + x * {length + 1})" if rows(subject) > 1 and reads == rows(subject) * length else None
+        whole = f"r0_in = r0 < {length}\n" in subject.text or "r0_in" not in subject.text
+        is_one = whole and rows(subject) > 1 and reads == rows(subject) * length
+        return f"tl.load(in{m[1]} + ({m[2]} + x * {length + 1})" if is_one else None
 
     yield from in_text(subject, r"tl\.load\(in(\d+) \+ \((r0) \+ x \* (\d+)\)", put)
 
@@ -406,10 +408,27 @@ def overlapping(subject: Subject) -> Iterator[str]:
         )
 
 
+class Additions(NestRun):
+    """A nest that tells whether several of its points add to one element."""
+
+    meets = False
+
+    def accessed(self, access: Access, at: torch.Tensor, live: torch.Tensor) -> None:
+        if access.is_atomic:
+            self.meets = self.meets or at[live].unique().numel() < int(live.sum())
+
+
+def meets(subject: Subject) -> bool:
+    memory = copied(subject.memory, subject.planted("", PRINTED, subject.text))
+    runs = [Additions(nest, memory, lambda origin: None) for _, _, nest in subject.nests()]
+    for run in runs:
+        run.run()
+    return any(run.meets for run in runs)
+
+
 @rule(PRINTED, "missing atomic")
 def no_atomic(subject: Subject) -> Iterator[str]:
-    indices = [subject.memory.data[b] for b in subject.kernel.reads if subject.program.buffers[b].dtype == torch.int64]
-    if all(i.unique().numel() < i.numel() for i in indices):
+    if meets(subject):
         yield from everywhere(subject, r"tl\.atomic_add\((.*), sem=\"relaxed\"\)", r"tl.store(\1)")
 
 
