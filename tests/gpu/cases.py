@@ -76,6 +76,22 @@ row(
 )
 row("matmul in between", lambda x, w: torch.softmax((x @ w).relu() + 1, -1) @ w.t(), lambda: [rand(64, 64), rand(64, 64)])
 row("foreach", lambda x, y, z: torch._foreach_add([x, y], [z, x]), lambda: [rand(3000), rand(3000), rand(3000)])
+row(
+    "statistics of a batch norm",
+    lambda x, m, v, w, b: F.batch_norm(x, m.clone(), v.clone(), w, b, training=True).relu(),
+    lambda: [rand(16, 32, 28, 28), rand(32), rand(32).abs() + 1, rand(32), rand(32)],
+)
+row("embedding, bfloat16", lambda w, i: F.embedding(i, w) * 2, lambda: [rand(50, 64, dtype=HALF), torch.randint(0, 50, (333,), device="cuda")])
+row("max pool, bfloat16", lambda x: F.max_pool2d(x * 2, 3, 2, 1), lambda: [rand(4, 8, 57, 57, dtype=HALF)])
+row("a number of the processor", lambda x, n: x * n + n, lambda: [rand(100, 30), torch.tensor(3)])
+row("an index of the processor", lambda x: x[torch.tensor([0, 2])] + 1, lambda: [rand(5, 30)])
+row("attention", lambda q: F.scaled_dot_product_attention(q, q * 0.5, q) * 2, lambda: [rand(2, 4, 64, 32)])
+row("attention, bfloat16", lambda q: F.scaled_dot_product_attention(q, q * 0.5, q) * 2, lambda: [rand(2, 4, 64, 32, dtype=HALF)])
+row(
+    "attention with a triangle",
+    lambda q: F.scaled_dot_product_attention(q, q * 0.5, q, torch.ones(64, 64, dtype=torch.bool, device=q.device).tril()),
+    lambda: [rand(2, 4, 64, 32, dtype=HALF)],
+)
 row("a size of zero", lambda x: (x.exp(), x.sum(0)), lambda: [rand(0, 4)])
 
 
