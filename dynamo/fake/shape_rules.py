@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, dense, formatted, like, promote, suggested_format, wrap_dims
+from dynamo.fake.overlap import overlaps_itself
+from dynamo.fake.standins import plain_shapes
 from dynamo.ops.facts import writes_of
 
 aten = torch.ops.aten
@@ -251,6 +253,28 @@ def foreach_rows(pointwise: dict[Any, Rule]) -> dict[Any, Rule]:
     return rows
 
 
+def _into_copy(op: Any) -> Rule:
+    """A value put into a copy of the first argument, which keeps its gaps; torch 2.11 has the copy overlap itself where that one does."""
+
+    def rule(on: Device, /, x: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not overlaps_itself(x.shape, x.stride()):
+            return NotImplemented
+        with plain_shapes():
+            return op(like(x, x.dtype), *args, **kwargs)
+
+    return rule
+
+
+def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
+    """On processors results are dense, dims that are not transformed outside, both kinds in the order of their strides; torch's own rule
+    differs in 2.11."""
+    if on.type != "cpu" or not dim or not torch.backends.mkl.is_available():
+        return NotImplemented
+    order = sorted(range(x.dim()), key=lambda d: (d in dim, -x.stride(d)))
+    strides = torch.empty([x.shape[d] for d in order], device="meta").stride()
+    return torch.empty_strided(x.shape, [strides[order.index(d)] for d in range(x.dim())], dtype=x.dtype, device="meta")
+
+
 ROWS: dict[Any, Rule] = {
     aten.empty_like.default: _like,
     aten.zeros_like.default: _like,
@@ -298,6 +322,10 @@ ROWS: dict[Any, Rule] = {
     aten.roll.default: _rolled,
     aten.sort.default: _sort,
     aten.isin.Tensor_Tensor: _isin,
+    aten.select_scatter.default: _into_copy(aten.select_scatter.default),
+    aten.slice_scatter.default: _into_copy(aten.slice_scatter.default),
+    aten.diagonal_scatter.default: _into_copy(aten.diagonal_scatter.default),
+    aten._fft_c2c.default: _fft,
     aten.slice_backward.default: _scattered_back,
     aten.select_backward.default: _scattered_back,
 }
