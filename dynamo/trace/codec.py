@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -73,10 +74,15 @@ def _field_names(cls: typing.Any) -> tuple[str, ...]:
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
+def _hints(cls: typing.Any) -> dict[str, typing.Any]:
+    """Types of the fields. Where a script has a `dynamo` of its own, the events' module is not where they are looked up."""
+    return typing.get_type_hints(cls, None if cls.__module__ in sys.modules else vars(events))
+
+
 @functools.cache
 def _container_names(cls: typing.Any) -> tuple[str, ...]:
     """Fields that are no scalars."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     return tuple(f.name for f in dataclasses.fields(cls) if hints[f.name] not in _SCALARS)
 
 
@@ -126,7 +132,7 @@ class _Quick(typing.NamedTuple):
 
 @functools.cache
 def _quick(cls: type) -> _Quick:
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     fields = [(f.name, hints[f.name]) for f in dataclasses.fields(cls)]
     types = tuple(hint if hint in _SCALARS else list if typing.get_origin(hint) is tuple else dict for _, hint in fields)
     converted = tuple((i, decoder) for i, (name, _, decoder) in enumerate(_plan(cls)) if types[i] in (list, dict))
@@ -147,7 +153,7 @@ def _build_slowly(cls: type, value: Json, where: str) -> object:
 @functools.cache
 def _plan(cls: type) -> tuple[tuple[str, bool, Decode], ...]:
     """(field, required, decoder) for each field, worked out once per class."""
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     rows = []
     for f in dataclasses.fields(cls):
         required = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
