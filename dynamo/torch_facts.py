@@ -35,6 +35,9 @@ SHAPE_ERRORS_NAME_THE_OPERATOR: Final = VERSION >= (2, 15)
 # `x + 1` below `torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key))` in 2.11. There is no such key in 2.13.
 KEY_OF_NAMES: Final = _key("Named")
 
+# `torch.distributions.transforms.Transform.inv`: kept by a weak reference in 2.11, by a plain one since.
+TRANSFORMS_KEEP_WEAK_INVERSES: Final = hasattr(torch.distributions.transforms, "weakref")
+
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
 
@@ -97,6 +100,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._decomp": "the peer of our decompositions: torch's tables of them",
     "torch._higher_order_ops": "the generic associative scan, which is plain Python",
     "torch._C._group_tensors_by_device_and_dtype": "optimizers sort lists of tensors with it; a row of ours answers",
+    "torch.distributions.transforms._InverseTransform": "the inverse of a transform, where torch keeps it by a weak reference",
     "torch.utils._foreach_utils": "which devices foreach kernels run on",
     "torch._assert": "a public function behind a private name: an assertion in a graph",
     "torch._check_is_size": "the same for sizes",

@@ -29,7 +29,7 @@ from dynamo.symbolic.torch.classes import make
 from dynamo.symbolic.torch.modules import call_module
 from dynamo.symbolic.torch.numpy_arrays import array_method, dispatched, tensor_from, ufunc, with_dtype
 from dynamo.symbolic.torch.optimizers import count_on_device
-from dynamo.symbolic.torch.polyfills import CONSTRAINTS, use_grad
+from dynamo.symbolic.torch.polyfills import DISTRIBUTIONS, use_grad
 from dynamo.symbolic.torch.real import real_objects
 from dynamo.symbolic.torch.regions import rehearse_operator
 from dynamo.symbolic.torch.scans import scan
@@ -296,9 +296,9 @@ def _scan(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
     return scan(tx, fn, args, kwargs) if fn.name == "associative_scan" else None
 
 
-def _constraint(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
-    """Constraints of distributions that ask tensors questions as they go."""
-    twin = CONSTRAINTS.get(fn.obj) if isinstance(fn.obj, types.FunctionType) else None
+def _twin(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
+    """Constraints of distributions that ask tensors questions as they go, and weak references."""
+    twin = DISTRIBUTIONS.get(fn.obj) if isinstance(fn.obj, types.FunctionType) else None
     return inlined(tx, twin, args, kwargs) if twin is not None else None
 
 
@@ -383,7 +383,8 @@ _HOMES: dict[str, Verdict] = {
     # Called between graphs they are eager's own. `torch.cond` has a row of its own (`conditionals.py`), for what is surely accepted.
     "torch._higher_order_ops": _broken("DD022"),
     "torch._higher_order_ops.associative_scan": _scan,
-    "torch.distributions.constraints": _constraint,
+    "torch.distributions.constraints": _twin,
+    "torch.distributions.transforms": _twin,
     "transformers.utils.logging": _said_once,
     "transformers.utils.output_capturing": _capturing_hooks,
     "torch._dynamo": _peer,

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.distributions import constraints
+from torch.distributions import constraints, transforms
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from dynamo.torch_facts import TRANSFORMS_KEEP_WEAK_INVERSES
 
 
 def use_grad(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -69,8 +71,17 @@ def positive_definite(self: Any, value: torch.Tensor) -> torch.Tensor:
     return torch.where(is_symmetric.all(), torch.linalg.cholesky_ex(value).info.eq(0), is_symmetric)
 
 
-CONSTRAINTS: dict[Callable[..., Any], Callable[..., Any]] = {
+# ---- inverses of their transforms, which torch 2.11 keeps by weak references: those are made by C and may end at any time ----
+
+
+def inverse(self: Any) -> Any:
+    kept = None if self._inv is None else self._inv()
+    return transforms._InverseTransform(self) if kept is None else kept
+
+
+DISTRIBUTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     type(constraints.symmetric).check: symmetric,
     type(constraints.positive_semidefinite).check: positive_semidefinite,
     type(constraints.positive_definite).check: positive_definite,
+    **({transforms.Transform.inv.fget: inverse} if TRANSFORMS_KEEP_WEAK_INVERSES else {}),
 }
