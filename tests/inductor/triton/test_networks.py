@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import dynamo
@@ -16,7 +17,6 @@ from inductor.passes.layout import channels_last_strides
 from inductor.schedule.plan import Plan
 from inductor.targets.triton.kernel import TritonKernel
 from tests.inductor.triton.pretend import on_cuda
-from tests.inductor.triton.seam import interpreted
 
 aten = torch.ops.aten
 
@@ -106,12 +106,21 @@ def test_without_tensor_cores_images_stay_contiguous() -> None:
     assert last(plan) == [False, False]
 
 
-def test_an_index_is_noted_by_a_kernel_as_calls() -> None:
-    """A scatter of bfloat16 has no kernel; what it notes is where the host looks."""
-    table, index = torch.randn(5, 4, dtype=torch.bfloat16), torch.tensor([0, 2, 2])
+SCATTERS: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "embedding": (lambda w, i: F.embedding(i, w), (torch.randn(9, 64), torch.randint(0, 9, (33,)))),
+    "max pool": (lambda x: F.max_pool2d(x * 2, 3, 2, 1), (torch.randn(2, 4, 17, 17),)),
+    "index_put": (lambda x, i, y: x.index_put((i,), y, accumulate=True), (torch.randn(9, 4), torch.tensor([1, 1]), torch.randn(2, 4))),
+}
 
-    def add(t: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
-        return t.index_add(0, i, torch.ones(3, 4, dtype=t.dtype))
 
-    with interpreted():
-        torch.testing.assert_close(dynamo.compile(add, backend="inductor")(table, index), add(table, index))
+@pytest.mark.parametrize("name", SCATTERS)
+def test_sums_of_16_bits_have_kernels(name: str) -> None:
+    """There is no atomic addition of bfloat16: they are summed in float32, as ATen does there."""
+    fn, given = SCATTERS[name]
+    narrow = [t.to(torch.bfloat16).requires_grad_() if t.is_floating_point() else t for t in given]
+    with on_cuda() as made:
+        dynamo.compile(fn, backend="inductor", fullgraph=True)(*narrow)
+    kernels = [(k, plan.program.buffers) for plan in made.plans for k in plan.kernels if isinstance(k, TritonKernel)]
+    sums = [buffers[b] for k, buffers in kernels if any(s.mode == "add" for m in k.members for s in m.stores) for b in k.writes]
+    assert sums and all(b.dtype is torch.float32 for b in sums)
+    assert not any(k.refusal for k, _ in kernels)
