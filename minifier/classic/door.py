@@ -25,6 +25,7 @@ from torch import fx
 
 from dynamo import config
 from dynamo.decisions import current_compile
+from minifier import script_backends
 from minifier.classic.files import Files
 from minifier.engine import Signature, Verdict
 from minifier.graph.fx import from_fx
@@ -195,8 +196,9 @@ class _Case:
 
     def _setting(self) -> Setting:
         state = captured()
+        self.files.checkpoints.mkdir(parents=True, exist_ok=True)
         return Setting(
-            self.backend,
+            script_backends.kept(self.backend, self.files.checkpoints),
             self.after,
             self.level == ACCURACY,
             seed=state.seed,

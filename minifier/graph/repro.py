@@ -192,6 +192,8 @@ def _write(text: str, graph: Graph, setting: Setting, folder: Path, name: str) -
 
 def _placed(source: Path, target: Path) -> None:
     """The file at another place too, without a copy of its bytes where the disk can do that. Nobody writes into such files."""
+    if source.absolute() == target.absolute():
+        return
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)

@@ -147,3 +147,27 @@ def test_plain_script_with_the_environment_ends_at_a_repro(tmp_path: Path) -> No
     assert "Wrote minimal repro out to" in done.stdout
     assert "1 nodes, fails in 3 of 3 runs" in done.stdout
     assert "relu = torch.relu(" in (tmp_path / "out" / "repro.py").read_text()
+
+
+OWN = """
+import torch
+import dynamo
+
+
+def refuses(gm, inputs):
+    raise LookupError("not today")
+
+
+dynamo.compile(lambda x: x.sin() * 2, backend=refuses)(torch.ones(3))
+"""
+
+
+def test_launcher_has_the_backend_that_the_script_defines(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(OWN)
+    doors = {**environment(), "REPRO_AFTER": "dynamo", "REPRO_LEVEL": "2", "REPRO_DIR": str(tmp_path / "out")}
+    subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=doors, capture_output=True, timeout=300, check=True)
+    command = [sys.executable, str(tmp_path / "out" / "minifier_launcher.py"), "run"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300)
+
+    assert (tmp_path / "out" / "script_backend.py").read_text().startswith("def refuses(gm, inputs):")
+    assert done.returncode == 1 and "LookupError" in done.stdout, done.stdout + done.stderr
