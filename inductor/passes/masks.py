@@ -87,13 +87,26 @@ def is_known(node: Node) -> bool:
 def computed(node: Node, known: dict[Node, Any]) -> Any:
     if not is_known(node) or any(number_of(source, known) is None for source in node.all_input_nodes):
         return None
-    args, kwargs = tree_map(on_processor, torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__))
-    target: Any = getattr(args[0], str(node.target)) if node.op == "call_method" else node.target
+    given = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
     try:
-        value = target(*args[node.op == "call_method" :], **kwargs)
+        with torch.device("meta"):
+            shape = call(node, *tree_map(on_meta, given))
+        if isinstance(shape, torch.Tensor) and shape.untyped_storage().nbytes() > 8 * MOST:
+            return None
+        return call(node, *tree_map(on_processor, given))
     except (RuntimeError, TypeError, ValueError, IndexError):
         return None  # the program says so itself when it runs
-    return value if not isinstance(value, torch.Tensor) or value.untyped_storage().nbytes() <= 8 * MOST else None
+
+
+def call(node: Node, args: Any, kwargs: Any) -> Any:
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    assert callable(node.target)
+    return node.target(*args, **kwargs)
+
+
+def on_meta(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, torch.Tensor) else torch.device("meta") if isinstance(value, torch.device) else value
 
 
 def on_processor(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 import dynamo
 from dynamo.trace import session
 from dynamo.trace.events import Decided
-from inductor.passes.masks import leave_out_masks
+from inductor.passes.masks import leave_out_masks, number_of
 
 N = 6
 Make = Callable[[torch.Tensor], torch.Tensor]
@@ -73,6 +74,15 @@ def test_left_out(make: Make) -> None:
 @pytest.mark.parametrize("make", [window, of_numbers, added])
 def test_kept(make: Make) -> None:
     assert not without(make)[1]
+
+
+def test_large_ones_are_not_computed() -> None:
+    graph = torch.fx.Graph()
+    rows, columns = (graph.call_method("unsqueeze", (graph.call_function(torch.arange, (1 << 16,)), dim)) for dim in (0, 1))
+    mask = graph.call_function(operator.le, (rows, columns))  # 4 GB
+    graph.output(mask)
+    assert number_of(rows, {}) is not None
+    assert number_of(mask, {}) is None
 
 
 def test_gradients_equal_eager() -> None:
