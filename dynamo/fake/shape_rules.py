@@ -270,7 +270,7 @@ def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
     differs in 2.11."""
     if on.type != "cpu" or not dim or not torch.backends.mkl.is_available():
         return NotImplemented
-    order = sorted(range(x.dim()), key=lambda d: (d in dim, -x.stride(d)))
+    order = sorted(range(x.dim()), key=lambda d: (d in dim, -int(x.stride()[d])))
     strides = torch.empty([x.shape[d] for d in order], device="meta").stride()
     return torch.empty_strided(x.shape, [strides[order.index(d)] for d in range(x.dim())], dtype=x.dtype, device="meta")
 

@@ -83,5 +83,5 @@ DISTRIBUTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     type(constraints.symmetric).check: symmetric,
     type(constraints.positive_semidefinite).check: positive_semidefinite,
     type(constraints.positive_definite).check: positive_definite,
-    **({transforms.Transform.inv.fget: inverse} if TRANSFORMS_KEEP_WEAK_INVERSES else {}),
+    **({vars(transforms.Transform)["inv"].fget: inverse} if TRANSFORMS_KEEP_WEAK_INVERSES else {}),
 }
