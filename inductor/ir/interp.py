@@ -60,7 +60,8 @@ class Memory:
     def add(self, buffer: Buffer, content: torch.Tensor | None) -> None:
         flat = torch.zeros(max(buffer.size, 1), dtype=buffer.dtype, device=self.device)
         written = torch.zeros(flat.numel(), dtype=torch.bool, device=self.device)
-        if content is not None and buffer.size:
+        # What an operator gives beside its result may be empty where nobody asked for it.
+        if content is not None and buffer.size and tuple(content.shape) == tuple(map(number, buffer.shape)):
             # Elements may share memory (an expanded input) and leave gaps between them (every second column), which stay unwritten.
             places = torch.arange(flat.numel(), device=self.device).as_strided(buffer.shape, buffer.strides).reshape(-1)
             values, bits = content.detach().to(self.device).reshape(-1), _SIGNED.get(buffer.dtype)

@@ -63,7 +63,7 @@ def alarms(op: Any) -> tuple[int, list[str]]:
         if isinstance(outcome, Exception):
             return 0, []
         found = dynamo.compile(sweep.program(op), backend=taken.backend)(sweep.copied(case.samples))
-        ends = [t for t in sweep.tensors_in(found) if t.requires_grad]
+        ends = [t for t in sweep.tensors_in(found) if t.requires_grad and t.layout is torch.strided]
         if ends:
             torch.autograd.backward(ends, [torch.ones_like(e) for e in ends])
     dynamo.reset()
