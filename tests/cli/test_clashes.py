@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -34,7 +35,8 @@ def test_a_script_finds_its_own_modules(tmp_path: Path) -> None:
         write(scripts, f"x = {i}\n", name)
     for name in ("json.py", "signal.py", "tui.py", "dynamo.py"):  # the folder it is started in is not searched
         write(tmp_path, "raise RuntimeError('not mine')\n", name)
-    plain = subprocess.run([sys.executable, "scripts/script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    plain = subprocess.run([sys.executable, "scripts/script.py"], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
     done = _run("trace", "scripts/script.py", "-o", "rec", cwd=tmp_path)
 
     assert json.loads(plain.stdout) == [0, 1, 2, 3, 4, True]
