@@ -150,7 +150,10 @@ class Run:
                 self.kernel(step)
         outputs = self.memory.end(program, values)
         if self.bad_index:
-            raise IndexError(self.bad_index)
+            error = IndexError(self.bad_index)
+            if program.device != "cpu":
+                error.is_final = True  # type: ignore[attr-defined]  # see dynamo/graph/rescue.py: eager would lose the device
+            raise error
         return outputs
 
     def kernel(self, kernel: Kernel) -> None:

@@ -59,6 +59,29 @@ def test_a_lost_device_costs_one_process(tmp_path: Path) -> None:
     assert report["reproduction_rate"] == 1.0
 
 
+LOOKUP = """
+import torch
+import dynamo
+
+def lookup(w, i):
+    return torch.nn.functional.embedding(i, w) * 2
+
+w, i = torch.randn(10, 3, device="cuda"), torch.tensor([1, {index}], device="cuda")
+try:
+    print(dynamo.compile(lookup)(w, i).sum())
+except IndexError:
+    torch.cuda.synchronize()
+    print("the device is there")
+"""
+
+
+@pytest.mark.parametrize("index, count", [(3, 0), (12, 1)])
+def test_the_sanitizer_leaves_the_device(tmp_path: Path, index: int, count: int) -> None:
+    code, report = told(tmp_path, LOOKUP.format(index=index), "sanitize")
+    assert (code, report["exit"], len(report["faults"])) == (count, 0, count), report
+    assert all((f["found"], f["index"], f["size"]) == ("index", 12, 10) for f in report["faults"])
+
+
 @pytest.mark.parametrize("device, other", [("cuda", ""), ("cuda", "cpu"), ("cpu", "cuda")])
 def test_wrong_numbers_are_followed_on_either_device(tmp_path: Path, device: str, other: str) -> None:
     more = ("--device", other) if other else ()
