@@ -6,7 +6,6 @@ every element that a kernel stores the least and the greatest iteration that tou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -208,7 +207,3 @@ def decoded(who: int, axes: tuple[Axis, ...]) -> str:
 
 def stages_of(kernel: Kernel) -> list[list[Nest]]:
     return [list(stage.members) for stage in kernel.stages]
-
-
-def points_of(nests: Sequence[Nest]) -> int:
-    return sum(math.prod(number(a.extent) for a in (*n.axes, *n.reduced)) for n in nests)
