@@ -98,7 +98,7 @@ class Joint:
 @contextmanager
 def modes_kept(after: list[tuple[int, Any]]) -> Iterator[None]:
     """Restore global modes; `after` gets those that the program left changed."""
-    before, restore = [mode.read() for mode in MODES], snapshot()
+    restore, before = snapshot(), [mode.read() for mode in MODES]
     try:
         yield
         after += left(before)

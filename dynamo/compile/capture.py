@@ -75,7 +75,8 @@ def capture(fn: types.FunctionType, inputs: tuple[Any, ...], *, fullgraph: bool 
 def attempt(tx: Tracer, fn: types.FunctionType, inputs: tuple[Any, ...]) -> Captured | None:
     """One run of the tracer; None asks for another with what `tx.known` has learned."""
     known, fullgraph = tx.known, tx.fullgraph
-    state, restore = _C.GlobalState(), snapshot()
+    restore = snapshot()  # first: it settles a mode
+    state = _C.GlobalState()
     before = [mode.read() for mode in MODES] if config.check_surroundings else None
     frame = root_frame(tx, fn, inputs)
     try:

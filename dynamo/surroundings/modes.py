@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -163,11 +164,26 @@ def open_blocks() -> tuple[int, ...]:
     return (len(_open.guards), *(mode.read() for mode in MODES if mode.is_depth))
 
 
+_settled: list[bool] = []
+
+
+def settle_attention() -> None:
+    """Torch puts the order of attention kernels that suits a GPU in place when it first chooses one. Where that happens while a program is
+    traced, it looks as if the program had changed a mode, which is put back: for good, since torch does it once."""
+    if _settled or not torch.cuda.is_initialized() or torch.cuda.is_current_stream_capturing() or watcher():
+        return
+    _settled.append(True)
+    some = torch.empty(1, 1, 8, 8, dtype=torch.float16, device="cuda")
+    with suppress(RuntimeError), warnings.catch_warnings(action="ignore"):  # where the program allows no kernel for these
+        torch._fused_sdp_choice(some, some, some)
+
+
 def snapshot() -> Callable[..., None]:
     """The modes as they are now; calling the result puts back those that have changed since, and leaves inference modes entered since.
 
     Where the same modes hold again later, `open_blocks()` of that time goes with them.
     """
+    settle_attention()
     values = [(mode, mode.read()) for mode in MODES if not mode.is_depth]
     depths = [mode for mode in MODES if mode.is_depth]
     now = open_blocks()

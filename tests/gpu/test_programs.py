@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -77,3 +80,23 @@ def test_dropout_draws_what_eager_draws(shape: tuple[int, ...], dtype: torch.dty
     for ours, eager in (found[:2], found[2:]):
         for a, b in zip(ours, eager, strict=True):
             assert torch.equal(a, b)
+
+
+FIRST_ATTENTION = """
+import torch
+import torch.nn.functional as F
+import dynamo
+from dynamo.trace import session
+from dynamo.trace.events import GraphLowered
+
+q = torch.randn(2, 4, 64, 64, dtype=torch.bfloat16, device="cuda", requires_grad=True)
+with session() as store:
+    dynamo.compile(lambda q: F.scaled_dot_product_attention(q, q, q), backend="inductor")(q)
+names = ["math", "flash", "efficient", "cudnn"]
+chosen = names[torch._fused_sdp_choice(q, q, q)]
+assert any(chosen in op for event in store.of(GraphLowered) for op in event.how), (chosen, store.of(GraphLowered))
+"""
+
+
+def test_the_first_attention_of_a_process_is_what_eager_chooses() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_ATTENTION], check=True)
