@@ -13,6 +13,7 @@ import struct
 import torch
 
 from dynamo.aot import rng
+from dynamo.fake import FakeTensor
 from inductor.ir import types
 from inductor.ir.affine import Index, const
 from inductor.ir.dims import is_dense, is_known, number, numel
@@ -54,7 +55,7 @@ def _native_dropout(ctx: Context, x: Tensor, p: float, train: bool | None) -> tu
         raise Decline
     count, kind, device = number(numel(x.shape)), types.compute(x.type), torch.device(ctx.program.device)
     threads = rng.threads_of(device, count)
-    meta = torch.empty(2, dtype=torch.int64, device="meta")
+    meta = FakeTensor(torch.empty(2, dtype=torch.int64, device="meta"), device)
     state = ctx.extern(rng.PHILOX_STATE, [rng.numbers_of(count, threads), device], {}, meta)
     seed, before = (load(state.buffer, "i64", const(k)) for k in range(2))
     kept = 1.0 - p if kind == "f64" else single(1.0 - p)

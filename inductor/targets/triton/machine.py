@@ -102,6 +102,7 @@ class Facts:
     stays: bool = False  # programs walk rows
     streamed: int = 0  # bytes that are read at every point
     draws: bool = False  # random numbers, four at once
+    writes: bool = True  # elements of rows
     shares: bool = False  # every row reads the same elements of something else, as weights
 
 
@@ -155,7 +156,7 @@ def column(facts: Facts, device: Device) -> Shape:
     if facts.rows < side * device.processors:
         side, steps, warps = 16, 128, 4
     elif facts.states > 1:
-        side, steps, warps = 32, 64, 4
+        side, steps, warps = 32, 32, 2
     elif facts.itemsize >= 4 and facts.columns <= SHORT * SHORT:
         steps, warps = SHORT, 4
     rows, columns = min(side, power(facts.rows)), min(steps, power(facts.columns))
@@ -210,9 +211,9 @@ def stays_whole(facts: Facts) -> bool:
 
 
 def whole_warps(facts: Facts) -> int:
-    """16 to 32 elements a thread; fewer where several rows are read at once."""
+    """16 to 32 elements a thread; fewer where several rows are read at once, more where no row is written."""
     if facts.columns < 4096:
         return 4
     if facts.streams > 1:
         return 16
-    return 8 if facts.columns <= 4096 or facts.shares else 16
+    return 8 if facts.columns <= 4096 or facts.shares or not facts.writes else 16

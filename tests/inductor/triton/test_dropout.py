@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo.aot import rng
 from inductor.ir.affine import Axis, of_atom
+from inductor.ir.nest import Extern
 from inductor.ir.philox import philox, words
+from inductor.lowering.graph import lower_graph
 from inductor.lowering.random import place
 from tests.inductor.helpers import compiled
 from tests.inductor.triton.seam import interpreted
@@ -146,3 +150,12 @@ def test_the_position_of_the_largest_is_looked_for_among_the_same_numbers(genera
     with interpreted():
         at, out = compiled(fn, [x])(x)
     assert torch.equal(at, out.argmax(-1))
+
+
+def test_a_graph_for_a_gpu_has_one_kernel_and_reads_the_state_there() -> None:
+    with FakeTensorMode():
+        gm = make_fx(lambda x: torch.native_dropout(x, 0.1, True)[0])(torch.empty(4096, device="cuda:0"))
+    program, _ = lower_graph(gm, "cuda:0", draws=True)
+    externs = [s for s in program.steps if isinstance(s, Extern)]
+    assert [s.target for s in externs] == [rng.PHILOX_STATE]
+    assert {program.buffers[b].device for s in externs for b in s.writes()} == {"cuda:0"}
