@@ -8,13 +8,17 @@ of this runs on the processor, which tests nothing but this file.
 
 How far a result is from float64 is printed as a multiple of eager's distance. `--profile` runs one more call of each system under
 torch.profiler: kernels and calls of the device, their time, and those that take the most. `--again` makes the first call once more in
-a second process, with the caches that the first one left. `--set NAME=VALUE` sets options of ours.
+a second process, with the caches that the first one left. `--set NAME=VALUE` sets options of ours. `--jobs` makes the first calls of
+several rows side by side; times are taken by one row at a time, when all of them are compiled. Runs with the same `--turns` wait for
+each other in this.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
+import fcntl
 import json
 import os
 import statistics
@@ -24,6 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,6 +263,14 @@ def profiled(run: Run) -> Json:
     return {"kernels": sum(count.values()), "device_ms": total / 1e3, "most": most}
 
 
+@contextlib.contextmanager
+def turn(path: str, how: int) -> Iterator[None]:
+    """Hold the file's lock, shared (fcntl.LOCK_SH) by those that compile; who has it alone (LOCK_EX) takes times."""
+    with open(path, "a") as file:
+        fcntl.flock(file, how)
+        yield
+
+
 def worker(options: argparse.Namespace) -> int:
     torch.set_float32_matmul_precision(options.precision)
     if options.set:
@@ -265,10 +278,17 @@ def worker(options: argparse.Namespace) -> int:
 
         for name, _, value in (pair.partition("=") for pair in options.set):
             setattr(config, name, json.loads(value))
-    subject = Subject(options.models, options.parts)
-    runs = first_calls(subject, options.systems.split(","), checks=not options.no_check)
+    with turn(options.turns, fcntl.LOCK_SH):
+        subject = Subject(options.models, options.parts)
+        runs = first_calls(subject, options.systems.split(","), checks=not options.no_check)
     if options.first_only:
         return 0
+    with turn(options.turns, fcntl.LOCK_EX):
+        take_times(runs, options)
+    return 0
+
+
+def take_times(runs: dict[str, Run], options: argparse.Namespace) -> None:
     times = steady(runs)
     for system, found in times.items():
         say(system=system, ms=statistics.median(found), least_ms=min(found), host_ms=host_ms(runs[system]))
@@ -279,7 +299,6 @@ def worker(options: argparse.Namespace) -> int:
                 say(system=system, **profiled(run))
             except Exception as error:  # noqa: BLE001  a machine may not let programs look
                 say(system=system, failed=f"profile: {type(error).__name__}: {error}")
-    return 0
 
 
 # ---- the table
@@ -304,8 +323,8 @@ def lines_of(command: Sequence[str], environment: dict[str, str]) -> Iterator[Js
 class Table:
     """Rows as they become known, and the numbers for `--json`."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
+    def __init__(self, options: argparse.Namespace, turns: str) -> None:
+        self.options, self.turns = options, turns
         self.rows: list[Json] = []
 
     def row(self, model: str, part: str) -> None:
@@ -322,6 +341,7 @@ class Table:
             return
         command = ["timeout", str(options.limit), sys.executable, "-W", "ignore", "-m", "tests.benchmarks.gpu_models", "--worker"]
         command += ["--models", model, "--parts", part, "--systems", ",".join(systems), "--precision", options.precision, *more]
+        command += ["--turns", self.turns]
         command += ["--profile"] * options.profile + ["--no-check"] * options.no_check + [f"--set={pair}" for pair in options.set]
         begins, eager = "", 0.0
         for said in lines_of(command, caches):
@@ -372,6 +392,8 @@ def main() -> int:
     parser.add_argument("--no-check", action="store_true", help="leave out the float64 reference")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of ours; the value is JSON")
     parser.add_argument("--limit", type=int, default=LIMIT_S, help="seconds that one row may take")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that make their first calls side by side")
+    parser.add_argument("--turns", default="", metavar="FILE", help="locked while times are taken")
     parser.add_argument("--json", metavar="FILE", help="write the numbers there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--first-only", action="store_true", help=argparse.SUPPRESS)
@@ -383,10 +405,10 @@ def main() -> int:
         return worker(options)
     device = torch.cuda.get_device_name() if HAS_GPU else "no GPU: the processor"
     print(" | ".join([device, f"torch {torch.__version__}", f"Python {sys.version.split()[0]}", time.strftime("%Y-%m-%d")]), flush=True)
-    table = Table(options)
-    for model in options.models.split(","):
-        for part in options.parts.split(","):
-            table.row(model, part)
+    with tempfile.NamedTemporaryFile() as own, ThreadPoolExecutor(options.jobs) as pool:
+        table = Table(options, options.turns or own.name)
+        rows = [(model, part) for model in options.models.split(",") for part in options.parts.split(",")]
+        for _ in pool.map(lambda row: table.row(*row), rows):
             if options.json:
                 with open(options.json, "w") as file:
                     json.dump(table.rows, file, indent=1)
