@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import torch
@@ -547,3 +548,27 @@ def lacking_dtypes(compile: Compile) -> Any:
         except (RuntimeError, NotImplementedError) as e:
             out.append((type(e).__name__, str(e)[:40]))
     return out
+
+
+@program("", "what a handler of a signal raises while a graph runs comes out, though nothing raises it a second time")
+def raised_by_a_handler(compile: Compile) -> Any:
+    rung: list[int] = []
+
+    @torch.library.custom_op("errors::ringing", mutates_args=())
+    def ringing(x: torch.Tensor) -> torch.Tensor:
+        if not rung:
+            signal.raise_signal(signal.SIGUSR1)
+        return x.clone()
+
+    ringing.register_fake(torch.empty_like)
+
+    def handler(number: int, frame: object) -> None:
+        rung.append(number)
+        raise ValueError("rung")
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        f = compile(lambda x: ringing(x) + 1)
+        return [outcome(f, torch.ones(2)), outcome(f, torch.ones(2)), len(rung)]
+    finally:
+        signal.signal(signal.SIGUSR1, before)

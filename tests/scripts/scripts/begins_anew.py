@@ -1,8 +1,9 @@
 """A script that starts itself again with other settings, as launchers do.
 
 first: what was compiled after it began anew
-says: compiled whole: 1 function, 1 graph, no breaks, no recompiles (in 1 child process) | ✓ double begins_anew.py:15
+says: compiled whole: 1 function, 1 graph, no breaks, no recompiles (in 1 child process) | ✓ double begins_anew.py:16
 report: compiled, children=1
+every run
 """
 
 import os

@@ -3,8 +3,9 @@
 run: usage_error.py --epochs many
 exit: 2
 first: the script ended before anything was compiled, at its own parser
-says: the script ended itself with exit code 2 at usage_error.py:16; nothing was compiled
+says: the script ended itself with exit code 2 at usage_error.py:17; nothing was compiled
 report: nothing
+every run
 """
 
 import argparse
