@@ -98,7 +98,7 @@ class Inliner:
             return False
         taps = sum(1 for e in consumer.loads() if e.attr[0] == buffer)
         if consumer.points * taps > producer.points * (1 if work > CHEAP else 2):
-            return work <= self.limits.again if self.is_given(producer) else work <= BROADCAST_CHEAP and wide <= 1
+            return (work <= BROADCAST_CHEAP and wide <= 1) or (work <= self.limits.again and self.is_given(producer))
         return self.uses[buffer] == 1 or (work <= CHEAP and (wide <= 1 or self.shares(producer, buffer)))
 
     def is_given(self, producer: Nest) -> bool:

@@ -18,6 +18,6 @@ class Limits:
     large: int  # bytes of a temporary that is allocated alone
     large_program: int  # bytes of all temporaries from which on each is allocated alone
     align: int  # bytes that temporaries in one arena begin at multiples of
-    again: int = 2  # arithmetic that is done at every point rather than once for all that read it, where that takes a kernel
+    again: int = 0  # arithmetic over given values that is done at every point rather than once in a kernel of its own
     staying: int = 0  # iterations that run beside each other from begin to end, where that pays (0: nowhere)
     staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run
