@@ -483,3 +483,19 @@ def fails_in_one_pass(compile):
     (g,) = torch.autograd.grad(w.sum(), x, create_graph=True)
     g.sum().backward()
     return found, x.grad, caught(lambda: z.sum().backward())
+
+
+@program("", "a derivative that negates a bool, which only the backward refuses")
+def negated_bool(compile):
+    @compile
+    def f(x):
+        high = x > 0
+        return torch.atan2(high, x + 2)
+
+    x = torch.tensor([0.3, -1.0], requires_grad=True)
+    y = f(x)
+    try:
+        y.sum().backward()
+    except RuntimeError as e:
+        return y, str(e)[:40]
+    return y, x.grad
