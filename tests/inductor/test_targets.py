@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, Note
 from inductor.ir.ops import OPS, REDUCTIONS
+from inductor.ir.philox import philox
 from inductor.ir.types import TYPES
 from inductor.runtime import devices
 from inductor.targets import registry
@@ -32,6 +34,14 @@ def test_c_has_a_row_for_every_operation_type_and_reduction() -> None:
 def test_so_have_flat_lists() -> None:
     assert toy_target.PYTHON.keys() == OPS.keys()
     assert toy_target.REDUCTIONS.keys() == REDUCTIONS.keys()
+
+
+def test_so_draw_flat_lists() -> None:
+    names: dict[str, Any] = {}
+    exec(toy_target.PRELUDE, names)
+    given = [(s, c, t, lane) for s in (0, 7, 2**62 + 5) for c in (0, 3, 2**33) for t in (0, 2**31, 2**40 + 1) for lane in range(4)]
+    drawn = philox(*map(torch.tensor, zip(*given, strict=True)))
+    assert [names["philox"](*row) for row in given] == drawn.tolist()
 
 
 @pytest.fixture

@@ -115,6 +115,16 @@ def nextafter_f32(x, y):
     (bits,) = struct.unpack("i", struct.pack("f", x))
     return struct.unpack("f", struct.pack("i", bits + (1 if (y > x) == (x > 0) else -1)))[0]
 
+def philox(seed, counter, thread, lane):
+    low = 0xFFFFFFFF
+    x, y, z, w = counter & low, counter >> 32 & low, thread & low, thread >> 32 & low
+    first, second = seed & low, seed >> 32 & low
+    for _ in range(10):
+        a, b = x * 0xD2511F53, z * 0xCD9E8D57
+        x, y, z, w = b >> 32 ^ y ^ first, b & low, a >> 32 ^ w ^ second, a & low
+        first, second = first + 0x9E3779B9 & low, second + 0xBB67AE85 & low
+    return f32(f32((x, y, z, w)[lane]) * 2.0**-32 + 2.0**-33)
+
 def check(i, n):
     if not 0 <= i < n:
         raise IndexError(f"index {i} is out of bounds for a dimension of size {n}")
@@ -167,6 +177,7 @@ PYTHON: dict[str, str] = {
     **{name: _math(name) for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma")},
     "log2": "(log({0}) / math.log(2))",
     "log10": "(log({0}) / math.log(10))",
+    "philox": "philox({0}, {1}, {2}, {3})",
 }
 
 # kind -> (start of each accumulator, the lines that take {x} at position {p} into {0}, {1}, ...)
