@@ -93,6 +93,12 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._set_conj": "a fake's conjugate bit",
     "torch._C._set_neg": "a fake's negative bit",
     "torch.Tensor._make_subclass": "fakes are made from meta tensors",
+    # CUDA
+    "torch._C._cuda_clearCublasWorkspaces": "a captured graph has workspaces of its own, which end with it",
+    "torch._C._cuda_endAllocateToPool": "what the end of an invalid capture leaves undone",
+    "torch._C._cuda_releasePool": "the same",
+    "torch._foreach_copy_": "the inputs of a captured graph, all at once",
+    "torch._fused_sdp_choice": "torch orders its attention kernels for the device at the first choice",
     # operators
     "torch._ops": "classes of operators: overloads, packets, higher order",
     "torch._library": "the class of `torch.library.custom_op`'s results",
@@ -116,7 +122,14 @@ PRIVATE: Final[dict[str, str]] = {
 
 # Names of PRIVATE that not every version has, or only one with CUDA; code that uses them asks first.
 OPTIONAL: Final = frozenset(
-    {"torch._C._cuda_getCurrentRawStream", "torch._C._get_fp32_precision_getter", "torch._C._set_fp32_precision_setter"}
+    {
+        "torch._C._cuda_clearCublasWorkspaces",
+        "torch._C._cuda_endAllocateToPool",
+        "torch._C._cuda_getCurrentRawStream",
+        "torch._C._cuda_releasePool",
+        "torch._C._get_fp32_precision_getter",
+        "torch._C._set_fp32_precision_setter",
+    }
 )
 
 
