@@ -78,7 +78,7 @@ row("matmul in between", lambda x, w: torch.softmax((x @ w).relu() + 1, -1) @ w.
 row("foreach", lambda x, y, z: torch._foreach_add([x, y], [z, x]), lambda: [rand(3000), rand(3000), rand(3000)])
 row(
     "statistics of a batch norm",
-    lambda x, m, v, w, b: F.batch_norm(x, m.clone(), v.clone(), w, b, training=True).relu(),
+    lambda x, m, v, w, b: F.batch_norm(x, m.detach().clone(), v.detach().clone(), w, b, training=True).relu(),
     lambda: [rand(16, 32, 28, 28), rand(32), rand(32).abs() + 1, rand(32), rand(32)],
 )
 row("embedding, bfloat16", lambda w, i: F.embedding(i, w) * 2, lambda: [rand(9, 64, dtype=HALF), torch.randint(0, 9, (33,), device="cuda")])
