@@ -53,6 +53,8 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a meta kernel or is composite",
     "torch._C._parse_dispatch_key": "a key by its name",
     "torch._C._cuda_getCurrentRawStream": "the stream that kernels are launched on: `current_stream()` takes 5 us",
+    "torch._C._dispatch_tls_is_dispatch_key_excluded": "composites that are taken apart below view tracking make views that are tracked",
+    "torch._C._dispatch_tls_set_dispatch_key_excluded": "the same",
     "torch._C._dispatch_tls_is_dispatch_key_included": "whether a key is active here",
     "torch._C._dispatch_tls_local_exclude_set": "surroundings: what a call must leave as it was",
     "torch._C._dispatch_tls_local_include_set": "the same",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -292,8 +293,20 @@ def _arrives_whole(func: Any) -> bool:
 
 
 def _decompose(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    with mode or FakeMode(), plain_shapes():
+    with mode or FakeMode(), plain_shapes(), _tracked_views():
         return func._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+@contextmanager
+def _tracked_views() -> Iterator[None]:
+    """Views of ordinary tensors are ordinary and count their writes, as where composites are taken apart before they get here."""
+    key = torch._C.DispatchKey.ADInplaceOrView
+    is_excluded = torch._C._dispatch_tls_is_dispatch_key_excluded(key)
+    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+    try:
+        yield
+    finally:
+        torch._C._dispatch_tls_set_dispatch_key_excluded(key, is_excluded)
 
 
 def _refuse(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

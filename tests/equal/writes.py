@@ -588,3 +588,19 @@ def versions(compile):
     values = [g(*tensors), g(*tensors)]
     values[1].backward()
     return values, [t._version for t in tensors], leaf.grad
+
+
+@program("", "in inference mode views of ordinary tensors are ordinary, also those of composite operators, and count their writes")
+def versions_in_inference_mode(compile):
+    @torch.inference_mode()
+    def f(x, y, z):
+        a, b, c = x.mT, y.swapaxes(0, 1), z.T.unflatten(0, (1, 3)).movedim(0, 1)
+        a.mul_(2)
+        b[0].add_(1)
+        c += 1
+        return a, b, c
+
+    tensors = torch.ones(3, 3), torch.ones(3, 3), torch.ones(3, 3)
+    g = compile(f)
+    values = [g(*tensors), g(*tensors)]
+    return values, [t._version for t in tensors], [t.is_inference() for r in values for t in r]
