@@ -104,7 +104,7 @@ def ask(path: Path) -> Outcome:
 
 def judge(graph: Graph, setting: Setting) -> Outcome:
     """Eager, then compiled, on the same values and random numbers, under the state of the setting."""
-    with applied(setting.under), config.patch(suppress_errors=False):  # a backward is built when it is called first
+    with applied(setting.under), aloud():
         return _judged(graph, setting)
 
 
@@ -164,8 +164,20 @@ Compiler = Callable[[fx.GraphModule, Sequence[torch.Tensor]], Callable[..., Any]
 
 
 def compiled(module: fx.GraphModule, inputs: Sequence[torch.Tensor], setting: Setting) -> Callable[..., Any]:
-    """What the backend makes of a graph, called with its inputs one by one. Raises whatever the compiler does."""
-    return compiler_of(setting)(module, inputs)
+    """What the backend makes of a graph, called with its inputs one by one. Raises whatever the compiler does, which may be at the call."""
+    with aloud():
+        made = compiler_of(setting)(module, inputs)
+
+    def call(*values: torch.Tensor) -> Any:
+        with aloud():
+            return made(*values)
+
+    return call
+
+
+def aloud() -> AbstractContextManager[None]:
+    """A graph that can't be built raises; elsewhere it would run in eager, with a warning."""
+    return config.patch(suppress_errors=False)
 
 
 def compiler_of(setting: Setting) -> Compiler:
@@ -196,11 +208,7 @@ def _ours(setting: Setting) -> Compiler:
     if isinstance(backend, str):
         backend = lookup_backend(backend)[1]
 
-    def compile_aloud(module: fx.GraphModule, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
-        with config.patch(suppress_errors=False):  # a graph that can't be built would run in eager, with a warning
-            return backend(module, list(inputs), **setting.arguments) or module.forward
-
-    return compile_aloud
+    return lambda module, inputs: backend(module, list(inputs), **setting.arguments) or module.forward
 
 
 def _resolved(setting: Setting) -> Any:

@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import fx
 
+from dynamo import config
+from dynamo.faults.planting import planted
 from minifier.engine import Kind, Signature
 from minifier.graph.fx import execute, from_fx
 from minifier.graph.ir import Graph
@@ -148,3 +150,14 @@ def test_repro_is_short() -> None:
     assert "    x = torch.randn(3, generator=seeded(0))\n" in text
     assert "SETTING = oracle.Setting()\n" in text
     assert len(text.splitlines()) < 90
+
+
+def test_repro_shows_what_fails_at_the_first_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Kernels are built while the program goes on, and one that can't be built would run in eager."""
+    graph = from_fx(fx.symbolic_trace(lambda x: (torch.ops.aten.sqrt.default(x),)), [torch.rand(3)])
+    failure = Signature(Kind.EXCEPTION, ("inductor.errors.BuildError",), "the C compiler failed", "build.py:checked")
+    written = write_repro(graph, Setting("inductor", after="aot"), failure, tmp_path)
+
+    with planted("bad-text:op=sqrt"), config.patch(suppress_errors=True, graph_cache=False):
+        assert loaded(written.text, written.path).main() == 1
+    assert capsys.readouterr().out.startswith("BuildError: the C compiler failed")
