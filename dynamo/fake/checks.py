@@ -132,6 +132,16 @@ def _fits(is_floating: bool = False, operands: int = 1) -> Check:
     return check
 
 
+def _addcdiv(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) -> None:
+    fits = any(t.is_floating_point() or t.is_complex() for t in (dividend, divisor))
+    require(fits, "Integer division with addcdiv is no longer supported")
+
+
+def _addcdiv_in_place(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) -> None:
+    _addcdiv(x, dividend, divisor)
+    _fits(operands=2)(x, dividend, divisor)
+
+
 def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> None:
     divisor = args[6] if len(args) > 6 else divisor_override
     require(divisor != 0, "divisor must be not zero")
@@ -169,12 +179,13 @@ def _not_bool(*args: Any, **_: Any) -> None:
     require(not is_bool, "Subtraction, the `-` operator, with a bool tensor is not supported.")
 
 
-# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
+# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex. A number: so many
+# operands are brought to one type first, which is the one that counts; else it is that of the first tensor.
 _LACKING = """
 abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
-clamp b | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
-dot b | vdot b | mv b | addmv b | addcmul b | addcdiv b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
-binary_cross_entropy ui | smooth_l1_loss bui | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
+clamp.default b 3 | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui 2 | nll_loss_forward bui | nll_loss2d_forward bui |
+dot b | vdot b | mv b | addmv b | addcmul b 3 | lerp bui | linalg_cross b | mvlgamma b | isin bc |
+binary_cross_entropy ui | smooth_l1_loss bui 2 | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
 _softmax_backward_data bui | _log_softmax_backward_data bui | reflection_pad1d b | grid_sampler_2d bui | im2col ui |
 max_pool2d_with_indices b | max_pool2d_with_indices_backward bui | max_unpool2d buic | max_unpool3d buic |
 upsample_linear1d bui | upsample_bicubic2d bi | upsample_trilinear3d bui |
@@ -190,10 +201,15 @@ def _kind(dtype: torch.dtype) -> str:
     return "" if dtype.is_floating_point else "i"
 
 
-def _lacks(kinds: str, other: Check | None) -> Check:
+def _lacks(kinds: str, operands: int, other: Check | None) -> Check:
     def check(*args: Any, **kwargs: Any) -> None:
-        dtype = next((a.dtype for a in args if isinstance(a, Tensor)), None)
-        if dtype is not None and dtype is not torch.float32:
+        first = next((a for a in args if isinstance(a, Tensor)), None)
+        if first is None:
+            return
+        dtype = first.dtype
+        for operand in (*args[1:operands], kwargs.get("min"), kwargs.get("max")) if operands else ():
+            dtype = dtype if operand is None else torch.promote_types(dtype, torch.result_type(first, operand))
+        if dtype is not torch.float32:
             kind = _kind(dtype)
             require(not kind or kind not in kinds, f"not implemented for {dtype}")
         if other is not None:
@@ -245,13 +261,15 @@ CHECKS: dict[Any, Check] = {
     **dict.fromkeys((aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar), _fits()),
     **dict.fromkeys((aten.div_.Tensor, aten.div_.Scalar), _fits(is_floating=True)),
     aten.addcmul_.default: _fits(operands=2),
-    aten.addcdiv_.default: _fits(operands=2),
+    aten.addcdiv.default: _addcdiv,
+    aten.addcdiv_.default: _addcdiv_in_place,
     **dict.fromkeys((aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar), _not_bool),
     aten.avg_pool3d.default: _avg_pool3d,
     aten.logit_.default: _fits(is_floating=True, operands=0),
 }
 for _row in _LACKING.split("|"):
-    _name, _kinds = _row.split()
+    _name, _kinds, _operands = (*_row.split(), "0")[:3]
+    _name, _, _overload = _name.partition(".")
     for _packet in (getattr(aten, _name), getattr(aten, f"{_name}_", None)):
-        for _op in [getattr(_packet, o) for o in _packet.overloads()] if _packet is not None else ():
-            CHECKS[_op] = _lacks(_kinds, CHECKS.get(_op))
+        for _op in [getattr(_packet, o) for o in ([_overload] if _overload else _packet.overloads())] if _packet is not None else ():
+            CHECKS[_op] = _lacks(_kinds, int(_operands), CHECKS.get(_op))

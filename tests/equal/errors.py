@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 from typing import Any
 
@@ -547,6 +548,29 @@ def lacking_dtypes(compile: Compile) -> Any:
             out.append(compile(lambda x, op=op: op(x))(x))
         except (RuntimeError, NotImplementedError) as e:
             out.append((type(e).__name__, str(e)[:40]))
+    return out
+
+
+@program("", "what lacks a dtype works with one that operands are brought to")
+def common_dtypes(compile: Compile) -> Any:
+    given = [torch.tensor([True, False]), torch.tensor([3, 2]), torch.tensor([0.5, 1.5])]
+    ops = [
+        lambda x, y: torch.addcmul(x, y, y),
+        lambda x, y: torch.addcmul(y, x, x, value=0.5),
+        lambda x, y: torch.addcdiv(x, y, y),
+        lambda x, y: F.mse_loss(x, y),
+        lambda x, y: torch.ops.aten.smooth_l1_loss(y, x),
+        lambda x, y: torch.clamp(x, 1),
+        lambda x, y: torch.clamp(x, 0.5),
+        lambda x, y: torch.clamp(x, y),
+    ]
+    out: list[Any] = []
+    for op in ops:
+        for x, y in itertools.product(given, given):
+            try:
+                out.append(compile(lambda x, y, op=op: op(x, y))(x, y))
+            except RuntimeError as e:
+                out.append((type(e).__name__, str(e)[:40]))
     return out
 
 
