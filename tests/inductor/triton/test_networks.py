@@ -96,13 +96,8 @@ def test_other_convolutions_keep_their_layout(model: Callable[[], nn.Module], x:
 
 
 def test_without_tensor_cores_images_stay_contiguous() -> None:
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
-    try:
-        with torch.no_grad():
-            (plan,) = plans_of(Network().eval(), torch.randn(2, 8, 8, 8))
-    finally:
-        torch.backends.cudnn.allow_tf32 = before
+    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        (plan,) = plans_of(Network().eval(), torch.randn(2, 8, 8, 8))
     assert last(plan) == [False, False]
 
 
