@@ -121,16 +121,16 @@ def functions(run: Run) -> tuple[Compiled, ...]:
 
 def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compiled:
     seconds = _wall(c for f in frames for c in f.compiles)
-    frames = [f for f in frames if not names.passes_on(run, f)] or frames
-    whole = [c for f in frames for c in f.compiles]
+    own = [f for f in frames if not names.passes_on(run, f)] or frames
+    whole = [c for f in frames for c in f.compiles if f in own or (c.graphs and not c.breaks)]  # what a call met, its forward met
     heads = [c for c in whole if not c.is_resume]
     captured = [g for c in whole for g in c.graphs if g.stage == "capture"]
-    worst = max((run.status(f) for f in frames), key=lambda s: s.severity)
+    worst = max((run.status(f) for f in own), key=lambda s: s.severity)
     return Compiled(
         *key,
         worst.word,
         len(heads) or len(whole),
-        sum(all(c.is_resume for c in f.compiles) for f in frames),
+        sum(all(c.is_resume for c in f.compiles) for f in own),
         len(captured),
         sum(g.ops for g in captured),
         sum(c.is_cached for c in whole),
