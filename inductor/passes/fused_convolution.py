@@ -60,7 +60,7 @@ def fuse_convolutions(graph: Graph, static: frozenset[Node]) -> None:
 
 
 def eps_of(norm: Node) -> float:
-    return float(norm.args[NORMS[norm.target][2]])  # type: ignore[arg-type]
+    return float(norm.args[NORMS[norm.target][2]])  # type: ignore[arg-type]  # a number, by the schema
 
 
 def parameters(norm: Node) -> list[Any]:
@@ -136,7 +136,7 @@ def replace(graph: Graph, f: Found, shift: Node, added: Node | None) -> Node:
         shape = (image.shape[0], 1, 1, 1)
         scale = call(graph, f.norm, aten.view.default, (scale, list(shape)), like(flat, shape))
         filters = call(graph, f.norm, aten.mul.Tensor, (weight, scale), relaid(image, channels_last_strides(image.shape)))
-        geometry = (list(stride), list(padding), list(dilation), groups)  # type: ignore[arg-type]
+        geometry = (list(stride), list(padding), list(dilation), groups)  # type: ignore[arg-type]  # numbers, by the schema
         if added is None:
             made = call(graph, f.last, aten.cudnn_convolution_relu.default, (x, filters, shift, *geometry), f.last.meta["val"])
         else:

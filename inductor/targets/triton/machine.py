@@ -19,7 +19,8 @@ TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
 READ_ONCE = 32768  # the same where there is one pass
-FINDING = 4095  # the same where a position is looked for
+LONG = 4096  # elements of a row from which on its length, and what is done along it, count
+FINDING = LONG - 1  # elements of a row that stay in registers where a position is looked for
 COLUMN_STAGES = 3  # steps of a walk down columns whose loads are under way together
 LANE = 8  # neighbours that one thread loads at once
 SHORT = 16  # elements of a reduction that one thread does alone
@@ -184,7 +185,7 @@ def row(facts: Facts) -> Shape:
         return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
     if facts.passes < 2:
         if facts.columns <= (FINDING if facts.finds else READ_ONCE):
-            few = facts.columns < 4096 + (not facts.has_scan)
+            few = facts.columns < LONG or (facts.columns == LONG and not facts.has_scan)
             return Shape(kind, 1, wide, 4 if few else 8 if facts.columns <= 16384 else 16)
         warps = 4
     elif stays_whole(facts):
@@ -201,9 +202,11 @@ def row(facts: Facts) -> Shape:
 
 
 def stays_whole(facts: Facts) -> bool:
-    """Whether a row is kept in registers between passes. Rows of odd lengths from 4096 elements on are read in whole pieces by loops."""
-    if facts.columns < 4096 or facts.has_scan:
-        return facts.columns < 4096
+    """Whether a row is kept in registers between passes. Long rows of odd lengths are read in whole pieces by loops."""
+    if facts.columns < LONG:
+        return True
+    if facts.has_scan:
+        return False
     if facts.streams > 1:
         return facts.columns <= SHARING
     is_full = facts.columns % LANE == 0 and 4 * facts.columns >= 3 * power(facts.columns)
@@ -212,7 +215,7 @@ def stays_whole(facts: Facts) -> bool:
 
 def whole_warps(facts: Facts) -> int:
     """16 to 32 elements a thread; fewer where several rows are read at once, more where no row is written."""
-    if facts.columns < 4096:
+    if facts.columns < LONG:
         return 4
     if facts.streams > 1:
         return 16
