@@ -56,7 +56,7 @@ def describe(row: Row, *, compiles: bool, prints: bool) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 kernel = compiled_for(text, 90, Path(folder))
                 if kernel is not None:
-                    registers, spills = registers_and_spills(kernel, Path(folder))
+                    registers, spills = registers_and_spills(kernel)
                     print(f"    {registers} registers, {spills} bytes of spills, {kernel.metadata.shared} bytes shared")
         if prints:
             print(function_text(text))

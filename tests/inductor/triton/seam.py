@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import re
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -94,16 +95,21 @@ def module_of(text: str, folder: Path) -> ModuleType:
     return module
 
 
-def registers_and_spills(kernel: Any, folder: Path) -> tuple[int, int]:
+def registers_and_spills(kernel: Any) -> tuple[int, int]:
     """What ptxas says of a compiled kernel: registers, and bytes of spills."""
+    return spills_of(kernel.asm["ptx"], kernel.metadata.target.arch)
+
+
+def spills_of(ptx: str, capability: int) -> tuple[int, int]:
+    """Registers and bytes of spills of code for GPUs of a capability, as ptxas tells them."""
     from triton.backends.nvidia.compiler import get_ptxas
 
-    capability = kernel.metadata.target.arch
-    ptx = folder / "kernel.ptx"
-    ptx.write_text(kernel.asm["ptx"])
     arch = f"sm_{capability}a" if capability >= 90 else f"sm_{capability}"
-    command = [get_ptxas(capability).path, "-v", f"--gpu-name={arch}", str(ptx), "-o", str(folder / "kernel.o")]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_text(ptx)
+        command = [get_ptxas(capability).path, "-v", f"--gpu-name={arch}", str(source), "-o", str(source.with_suffix(".o"))]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     registers = re.search(r"Used (\d+) registers", said)
     assert registers is not None, said
     return int(registers[1]), sum(int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", said))

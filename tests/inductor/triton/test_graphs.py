@@ -477,6 +477,7 @@ def test_two_results_over_one_storage(device: Device) -> None:
 
 def test_a_program_of_ours(device: Device) -> None:
     """The subject of a recipe: what it reads, writes and draws."""
+
     def buffer(name: str, kind: str) -> Buffer:
         return Buffer(name, torch.float32, (4,), (1,), kind)
 

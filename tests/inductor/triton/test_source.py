@@ -76,7 +76,7 @@ def test_text(name: str) -> None:
 def test_it_compiles_without_spills(name: str, capability: int, tmp_path: Path) -> None:
     for text in files(name):
         kernel = compiled_for(text, capability, tmp_path)
-        registers, spills = registers_and_spills(kernel, tmp_path)
+        registers, spills = registers_and_spills(kernel)
         assert registers <= 255
         assert spills == 0 or name in SPILLING
 
