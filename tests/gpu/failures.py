@@ -24,7 +24,7 @@ import dynamo
 from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import Note
-from inductor.targets.triton import build, launcher, library, target, worker
+from inductor.targets.triton import build, launcher, library, target, tune, worker
 
 LONGEST = 100  # seconds of a case
 NOTED = ("DI001", "DI002", "DI020", "DI021", "DI022")
@@ -147,6 +147,27 @@ def out_of_memory() -> None:
         raise AssertionError("nothing was raised")
     torch.cuda.set_per_process_memory_fraction(1.0)
     assert run(x).shape == (64, 4096, 4096)
+
+
+@case()
+def out_of_memory_while_autotuning() -> None:
+    """Shapes that have no room are counted and left out, and the rules' shape is taken. With memory the same program is measured."""
+    x = torch.randn(4096, 4096, device="cuda")
+    expected = torch.softmax(x, -1)
+    total = torch.cuda.get_device_properties(0).total_memory
+    for room, is_measured in ((3 * x.nbytes // 2, False), (total // 2, True)):
+        dynamo.reset()
+        torch.cuda.empty_cache()
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + room) / total)
+        run = dynamo.compile(lambda x: torch.softmax(x, -1), backend="inductor", mode="max-autotune-no-cudagraphs")
+        with session() as store, config.patch(graph_cache=False):
+            found = run(x)
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+        (said,) = [n.message for n in store.of(Note) if n.id == tune.TUNED]
+        print("  noted:", said, flush=True)
+        assert (" us with " in said) is is_measured
+        assert (tune.NO_ROOM in said) is not is_measured
 
 
 @case()

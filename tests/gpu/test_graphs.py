@@ -309,15 +309,40 @@ def test_a_capture_that_the_device_refuses() -> None:
     assert recordings()[-1:] == [1]
 
 
+def waits(x: torch.Tensor) -> torch.Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,)) * 2
+
+
+def seeds(x: torch.Tensor) -> torch.Tensor:
+    torch.manual_seed(3)
+    return torch.rand_like(x) + x
+
+
+def mixes(x: torch.Tensor) -> torch.Tensor:
+    return x * 2 + torch.ones(())
+
+
 def test_reasons_name_the_line() -> None:
-    f = lambda x: x[x > 0].sum()  # noqa: E731  compiled and called
-    cases: list[tuple[Any, Any]] = [(f, rand(50)), (lambda x: x * 2 + torch.ones(()), rand(50)), (lambda x: x + 1, torch.randn(50))]
-    for fn, x in cases:
+    for fn, reason in ((waits, "DI031"), (seeds, "DI032"), (mixes, "DI030")):
+        x = rand(50)
         with session() as store:
             run = compiled(fn)
             for _ in range(4):
                 same(run(x), fn(x))
-        print(refusals(store))
+        noted = set(refusals(store))
+        line = fn.__code__.co_firstlineno + 1
+        assert [n.partition(":")[0] for n in noted] == [reason], noted
+        assert f"test_graphs.py:{line}:" in "".join(noted), noted
+
+
+def test_programs_of_the_processor_have_no_graphs_and_no_notes() -> None:
+    x = torch.randn(50)
+    with session() as store:
+        run = compiled(lambda x: x + 1)
+        for _ in range(4):
+            same(run(x), x + 1)
+    assert not refusals(store), refusals(store)
+    assert recordings() == []
 
 
 def test_backends() -> None:

@@ -195,11 +195,20 @@ def tell(kernel: Kernel, loaded: Loaded, on: Device) -> None:
     name = kernel.step
     programs = sum(math.prod(grid) for _, _, grid in kernel.facts.launches(len(kernel.facts.grid)))
     filled = occupancy(on.capability, image.threads, loaded.registers, image.shared)
-    took, copy = (timing.microseconds(kernel), timing.copy_rate(on.index, kernel)) if config.kernel_times else (0.0, 0.0)
+    took, copy = times(kernel, on) if config.kernel_times else (0.0, 0.0)
     needs = (loaded.registers, loaded.spills, image.shared, image.threads, programs, round(filled, 4), round(took, 3), round(copy, 1))
     emit(KernelLoaded(compile_id, graph_id, name, image.name, torch.cuda.get_device_name(on.index), on.capability, *needs))
     for kind, text in image.texts.items():
         emit(CodeGenerated(compile_id, "kernels", f"{graph_id}.{name}.{kind}", LANGUAGES[kind], text, graph_id))
+
+
+def times(kernel: Kernel, on: Device) -> tuple[float, float]:
+    """Microseconds of a kernel and the bytes that a copy moves in one; 0.0 where there is no memory to measure."""
+    try:
+        with torch.cuda.device(on.index):
+            return timing.microseconds(kernel), timing.copy_rate(on.index, kernel)
+    except torch.OutOfMemoryError:
+        return 0.0, 0.0
 
 
 def other_form(on: Device, kernel: Kernel, misaligned: int) -> tuple[int, int]:

@@ -10,16 +10,13 @@ LARGE = 16384 * 4096  # elements of the copy that others are compared with
 
 
 def microseconds(kernel: Kernel) -> float:
-    """Of one run of the kernel, all launches of a batch together; 0.0 where there is no form or no memory to run it."""
+    """Of one run of the kernel, all launches of a batch together; 0.0 where there is no form. Raises OutOfMemoryError."""
     module = kernel.module
     if module.KERNEL is None:
         return 0.0
-    try:
-        tensors = module.samples("cuda")
-        bad = [torch.zeros(1, dtype=torch.int32, device="cuda")] if module.TAKES_BAD else []
-        return float(module.microseconds(lambda *given: module.launch(*given, bad=bad), tensors))
-    except torch.OutOfMemoryError:
-        return 0.0
+    tensors = module.samples("cuda")
+    bad = [torch.zeros(1, dtype=torch.int32, device="cuda")] if module.TAKES_BAD else []
+    return float(module.microseconds(lambda *given: module.launch(*given, bad=bad), tensors))
 
 
 _rates: dict[int, float] = {}

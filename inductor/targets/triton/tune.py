@@ -7,6 +7,7 @@ device, on buffers of the real sizes. The fastest is taken; which that is, is ke
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, replace
 
@@ -21,8 +22,10 @@ from inductor.targets.triton.file import kernel_file
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.library import Kernel, file_key, triton_version
 from inductor.targets.triton.machine import Shape
+from inductor.targets.triton.worker import first_line
 
 TUNED = "DI026"
+NO_ROOM = "the device has no memory for their buffers"
 LEAST_GAIN = 0.97  # of the time that the rule's shape takes: less is noise
 WARPS = 2, 4, 8, 16, 32
 SMALLEST, LARGEST = 128, 16384  # elements of a tile
@@ -76,19 +79,28 @@ def tune(kernels: Sequence[TritonKernel], program: Program, measure: Callable[[K
     for job in jobs:
         pool.help_with(job)
     for kernel, key, forms in waiting:
-        times = [(took, shape) for shape, form in forms if form.images and (took := measured(form, measure))]
+        failed: Counter[str] = Counter()
+        times = [(took, shape) for shape, form in forms if (took := measured(form, measure, failed))]
         kernel.shape = chosen(times, kernel.shape)
-        keep(key, kernel.shape)
-        told = "; ".join(f"{took:.1f} us with {words(shape)}" for took, shape in sorted(times, key=first)[:3])
-        emit(Note(TUNED, f"{kernel.name}: {told}", "info"))
+        if not failed[NO_ROOM]:  # there may be room another time
+            keep(key, kernel.shape)
+        told = [f"{took:.1f} us with {words(shape)}" for took, shape in sorted(times, key=first)[:3]] or ["the rules' shape"]
+        told += [f"{count} of {len(forms)} shapes left out: {why}" for why, count in failed.items()]
+        emit(Note(TUNED, f"{kernel.name}: {'; '.join(told)}", "info"))
 
 
-def measured(form: Kernel, measure: Callable[[Kernel], float]) -> float:
-    """Microseconds; 0.0 where it does not run."""
+def measured(form: Kernel, measure: Callable[[Kernel], float], failed: Counter[str]) -> float:
+    """Microseconds; 0.0 where it does not run, and why is counted."""
+    if not form.images:
+        failed[next(iter(form.refused.values()), "not compiled")] += 1
+        return 0.0
     try:
         return measure(form)
-    except Exception:  # noqa: BLE001  a shape that the device refuses is one that is not taken, whatever it raises
-        return 0.0
+    except torch.OutOfMemoryError:
+        failed[NO_ROOM] += 1
+    except Exception as error:  # noqa: BLE001  a shape that the device refuses is one that is not taken, whatever it raises
+        failed[first_line(error)] += 1
+    return 0.0
 
 
 def words(shape: Shape) -> str:

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from dynamo import config
+from dynamo.trace import session
+from dynamo.trace.events import Note
 from inductor.backend import wants_tuning
 from inductor.ir.nest import Program
 from inductor.targets.triton import build, launcher, tune
@@ -89,6 +91,30 @@ def test_what_is_about_as_fast_or_has_no_room_is_left_alone(device: list[str], t
 
     tune.tune([kernel], program, measure)
     assert kernel.shape == rule
+
+
+@pytest.mark.parametrize("fits", [0, 2])
+def test_shapes_without_room_are_counted_and_nothing_is_kept(device: list[str], fits: int) -> None:
+    """The rules' shape is left where nothing could be measured; another compile measures again."""
+    (kernel, *_), program = kernels()
+    rule, measured = kernel.shape, []
+
+    def measure(form: Kernel) -> float:
+        measured.append(form)
+        if len(measured) > fits:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 16.00 MiB")
+        return 10.0 / len(measured)
+
+    with session() as store:
+        tune.tune([kernel], program, measure)
+    (note,) = [n for n in store.of(Note) if n.id == tune.TUNED]
+    refused = sum('"num_warps": 16' in text for text in device)
+    assert f"{len(measured) - fits} of {len(device)} shapes left out: {tune.NO_ROOM}" in note.message
+    assert f"{refused} of {len(device)} shapes left out: it has too many threads" in note.message
+    assert ("the rules' shape" in note.message) is (kernel.shape == rule) is (not fits)
+    (again, *_), program = kernels()
+    tune.tune([again], program, lambda form: {8: 5.0}.get(warps(form), 20.0))
+    assert again.shape is not None and again.shape.warps == 8
 
 
 def test_other_shapes_are_taken_by_the_compiler(tmp_path: Path) -> None:
