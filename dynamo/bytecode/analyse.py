@@ -43,11 +43,6 @@ def flow(instrs: Sequence[Instr], index: int) -> tuple[int, ...]:
     return following + (landing(instr),)
 
 
-def successors(program: Program, index: int) -> tuple[int, ...]:
-    """`flow` of a program; with `step_range` give the last instruction of the step."""
-    return flow(program.instrs, index)
-
-
 def step_range(program: Program, index: int) -> tuple[int, int]:
     """First and last instruction of the logical step that `index` belongs to: on 3.11 KW_NAMES, PRECALL, CALL can't be parted, from 3.13
     on a truth test and the jump that it decides are one step, as the jump alone is before: each side goes on by itself, and no guard tells

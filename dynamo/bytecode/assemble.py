@@ -16,8 +16,6 @@ from dynamo.bytecode import facts
 from dynamo.bytecode.analyse import depths, stack_effect
 from dynamo.bytecode.decode import Instr, Range
 
-Position = tuple[int | None, int | None, int | None, int | None]
-
 
 def assemble(instrs: Sequence[Instr], ranges: Sequence[Range], template: CodeType, **replacements: Any) -> CodeType:
     """A code object that runs `instrs` under `ranges`; everything else comes from `template` or from `replacements` (as `code.replace`)."""

@@ -44,9 +44,6 @@ CHECKED_LOAD: Final = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OPMAP else "LOAD
 # `x + y` with locals: 3.13 emits LOAD_FAST_LOAD_FAST with one slot in each half of the eight-bit oparg, so slots above 15 can't be paired.
 SUPER_LIMIT: Final = 16
 
-# `if x: ...`: 3.13 emits TO_BOOL before POP_JUMP_IF_FALSE, which then takes an exact bool only; before, the jump itself tests truth.
-TO_BOOL_EXPLICIT: Final = "TO_BOOL" in OPMAP
-
 # `LOAD_GLOBAL (NULL + print)`: the name is oparg >> 1 and the low bit pushes a NULL, on every version from 3.11 on.
 LOAD_GLOBAL_SHIFT: Final = 1
 
@@ -63,9 +60,6 @@ SUPER_TWO_ARGUMENTS: Final = 2
 # `a < b`: COMPARE_OP 0 on 3.11, 2 (`cmp << 4 | mask`) on 3.12, 2 or 18 (`cmp << 5 | to_bool << 4 | mask`) on 3.13.
 COMPARE_SHIFT: Final = 0 if PY < (3, 12) else 4 if PY < (3, 13) else 5
 COMPARE_TO_BOOL: Final = 16 if PY >= (3, 13) else 0
-
-# `return 1`: LOAD_CONST, RETURN_VALUE on 3.11; RETURN_CONST on 3.12 and 3.13; gone in 3.14.
-HAS_RETURN_CONST: Final = "RETURN_CONST" in OPMAP
 
 # `if`: jumps with a direction in their name (POP_JUMP_FORWARD_IF_FALSE, POP_JUMP_BACKWARD_IF_FALSE) exist on 3.11 only.
 DIRECTIONAL_CONDITIONS: Final = "POP_JUMP_FORWARD_IF_FALSE" in OPMAP
@@ -86,7 +80,7 @@ PRECALL_EFFECT: Final = 0
 
 def cache_entries() -> tuple[int, ...]:
     """Number of inline cache units behind each opcode; the table is a list by number before 3.13 and a dict by name after."""
-    table = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    table = opcode._inline_cache_entries  # type: ignore[attr-defined]  # not in typeshed
     if isinstance(table, dict):
         counts = {OPMAP[name]: count for name, count in table.items() if name in OPMAP}
         return tuple(counts.get(op, 0) for op in range(256))
@@ -102,7 +96,7 @@ def opcodes_with_argument() -> frozenset[int]:
 CACHES: Final = cache_entries()
 WITH_ARGUMENT: Final = opcodes_with_argument()
 COMPARE_OPERATORS: Final[tuple[str, ...]] = tuple(opcode.cmp_op)
-BINARY_OPERATORS: Final[tuple[str, ...]] = tuple(symbol for _, symbol in opcode._nb_ops)  # type: ignore[attr-defined]
+BINARY_OPERATORS: Final[tuple[str, ...]] = tuple(symbol for _, symbol in opcode._nb_ops)  # type: ignore[attr-defined]  # not in typeshed
 INTRINSICS_1: Final[tuple[str, ...]] = tuple(getattr(opcode, "_intrinsic_1_descs", ()))
 INTRINSICS_2: Final[tuple[str, ...]] = tuple(getattr(opcode, "_intrinsic_2_descs", ()))
 

@@ -14,7 +14,6 @@ import torch
 
 Tensor = torch.Tensor
 META = torch.device("meta")
-CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 _empty = torch.empty
 _empty_strided = torch.empty_strided
 

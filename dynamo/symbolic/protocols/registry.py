@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
     from dynamo.symbolic.values.kinds import Value
 
-    FunctionHandler = Callable[[Tracer, list[Value], dict[str, Value]], Value]
-    MethodHandler = Callable[[Tracer, Any, list[Value], dict[str, Value]], Value]
-    GetsetHandler = Callable[[Tracer, Any], Value]
-    ConstructorHandler = Callable[[Tracer, type, list[Value], dict[str, Value]], Value]
-
 H = TypeVar("H", bound=Callable[..., Any])
 
 
