@@ -98,7 +98,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
         return _exit_code(e), "", tracebacks.place(e)
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED), "interrupted", NOWHERE
-    except BaseException as e:  # noqa: BLE001 whatever the script lets through ends it, as in Python
+    except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
         line = traceback.format_exception_only(e)[-1].strip()
         tracebacks.show(e, request.internals)
         return int(Exit.FINDING), line, tracebacks.place(e)

@@ -284,7 +284,7 @@ class Builder:
     def finish(self, flat: list[Any], spec: TreeSpec) -> Joint:
         tracer = self.tracer
         for real, fake in tracer.lifted:
-            track = fake.track  # type: ignore[attr-defined]
+            track: Track = fake.track
             self._register(Primal(real, fake, fake, track, track.node, None))
         joint = Joint(tracer.graph, tracer.root, self.primals, self.every_primal(), [], [], spec)
         differentiable: list[FakeTensor | None] = []
@@ -311,7 +311,7 @@ class Builder:
         """The primal this is a view of, and the steps from there."""
         steps: list[Step] = []
         at: Track | None = self.tracer.track_of(value)
-        tracks = {id(p.fake.track): i for i, p in enumerate(self.every_primal())}  # type: ignore[attr-defined]
+        tracks = {id(p.fake.track): i for i, p in enumerate(self.every_primal())}
         while at is not None:
             if id(at) in tracks:
                 return tracks[id(at)], steps[::-1]
@@ -379,7 +379,7 @@ class Builder:
         tops: dict[int, Track] = {}
         for member in members:
             if member.requires_grad and not root.is_shadow:
-                at: Track = member.track  # type: ignore[attr-defined]
+                at: Track = member.track
                 while at.parent is not None and not at.parent.is_shadow and at.step is not None and at.step.op is not aten.detach.default:
                     at = at.parent
                 tops[id(at)] = at
@@ -523,9 +523,9 @@ def alias_source(node: Node) -> Node:
         if isinstance(node.target, torch._ops.OpOverload):
             if not facts_of(node.target).views:
                 return node
-            node = node.args[0]  # type: ignore[assignment]
+            node = node.args[0]  # type: ignore[assignment]  # a view has its base first
         elif getattr(node.target, "__name__", "") == "getitem" and _is_view_node(node.args[0]):
-            node = node.args[0].args[0]  # type: ignore[union-attr, assignment]
+            node = node.args[0].args[0]  # type: ignore[union-attr, assignment]  # what it takes an item of is a call of a view
         else:
             return node
     return node

@@ -43,7 +43,7 @@ class Watched:
         # made as `register_hook` makes it: whoever registers one later adds to it, and it outlives the tensor
         if tensor._backward_hooks is None:
             tensor._backward_hooks = OrderedDict()
-            tensor.grad_fn._register_hook_dict(tensor)  # type: ignore[union-attr]
+            tensor.grad_fn._register_hook_dict(tensor)  # type: ignore[union-attr]  # a result of a graph with gradients has a node
         self.hooks.append(tensor._backward_hooks)
         self.tensors.append(weakref.ref(tensor))
 

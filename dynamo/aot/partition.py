@@ -169,7 +169,7 @@ def _inside_region(node: Node) -> bool:
     region = node.meta.get("region")
     if region is None or draws(node):
         return False
-    if node.target is getitem and draws(node.args[0]):  # type: ignore[arg-type]
+    if node.target is getitem and draws(node.args[0]):  # type: ignore[arg-type]  # an item of what a node returns
         return False
     return all(u.meta.get("region") == region or _is_backward(u) for u in node.users)
 

@@ -191,7 +191,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
-    CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]
+    CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]  # made by the metaclass of Function
     CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
     call = _applying(CompiledGraph)
     if facts.relaid:

@@ -42,7 +42,7 @@ class Several:
         """The gradients of a pass after one that has freed what the node saved. None: the compiled backward can do it."""
         present = self._present(grads)
         if present & ~ctx.left:
-            return ctx.saved_tensors  # raises what autograd says about that  # type: ignore[no-any-return]
+            return ctx.saved_tensors  # raises what autograd says about that
         if ctx.is_bare:
             return None
         found = self.again.gradients(ctx, grads)

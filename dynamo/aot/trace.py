@@ -137,7 +137,7 @@ class Tracer(FakeMode):
         return self.track(fake, node)
 
     def track(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> Track:
-        fake.track = track = Track(fake, node, parent, step)  # type: ignore[attr-defined]
+        fake.track = track = Track(fake, node, parent, step)
         return track
 
     def track_of(self, fake: FakeTensor) -> Track:

@@ -211,7 +211,7 @@ def _equal(a: Any, b: Any) -> bool:
         return repr(a) == repr(b)  # nan equals nan, 0.0 is not -0.0
     try:
         return bool(a == b)
-    except Exception:  # noqa: BLE001  # `==` of the user's objects may raise anything
+    except Exception:  # noqa: BLE001  # whatever `==` of the user's objects may raise anything
         return a is b
 
 

@@ -161,12 +161,12 @@ def _index(device: Device, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
     at = [i for i, index in enumerate(indices) if index is not None]
     if not at or at[-1] - at[0] != len(at) - 1 or not x.is_contiguous() or len(indices) > x.dim():
         return NotImplemented
-    given = [indices[i] for i in at]
-    if any(index.dtype not in (torch.int64, torch.int32) or not index.is_contiguous() for index in given):  # type: ignore[union-attr]
+    given = [index for index in indices if index is not None]
+    if any(index.dtype not in (torch.int64, torch.int32) or not index.is_contiguous() for index in given):
         return NotImplemented
-    if len(given) > 1 and any(n == 1 for index in given for n in index.shape):  # type: ignore[union-attr]
+    if len(given) > 1 and any(n == 1 for index in given for n in index.shape):
         return NotImplemented
-    picked = broadcast([index.shape for index in given])  # type: ignore[union-attr]
+    picked = broadcast([index.shape for index in given])
     return dense((*x.shape[: at[0]], *picked, *x.shape[at[-1] + 1 :]), x.dtype)
 
 

@@ -123,9 +123,9 @@ class _NoSuchExpression:
 
 for _name, _over in _ANSWERS.items():
     setattr(_shapes, _name, _answer(_name, _over))
-_sympy.Basic = _NoSuchExpression  # type: ignore[attr-defined]
-_compiler.disable = _disable  # type: ignore[attr-defined]
-_compiler.config = SimpleNamespace(error_on_nested_fx_trace=True)  # type: ignore[attr-defined]
+_sympy.Basic = _NoSuchExpression  # type: ignore[attr-defined]  # a module made here
+_compiler.disable = _disable  # type: ignore[attr-defined]  # the same
+_compiler.config = SimpleNamespace(error_on_nested_fx_trace=True)  # type: ignore[attr-defined]  # the same
 _STANDINS = (_shapes, _sympy, _compiler)
 
 

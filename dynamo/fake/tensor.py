@@ -53,20 +53,21 @@ class FakeTensor(torch.Tensor):
     meta: torch.Tensor
     fake_device: torch.device
     _constant: tuple[torch.Tensor, int] | None = None
+    track: Any  # what the trace of `dynamo/aot` knows of the value
 
     run: ClassVar[Callable[[Any, Any, Any, Any], Any]]  # how operators of fakes run: `mode.py`, which knows it, gives it
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]  # torch's own way to switch it off
 
     @staticmethod
-    def __new__(cls, meta: torch.Tensor, device: torch.device, requires_grad: bool = False) -> FakeTensor:  # noqa: PYI034
+    def __new__(cls, meta: torch.Tensor, device: torch.device, requires_grad: bool = False) -> FakeTensor:  # noqa: PYI034  # has no subclasses
         fake: FakeTensor = _make_subclass(cls, meta, requires_grad, dispatch_device=True, device_for_backend_keys=device)
         fake.meta = meta
         fake.fake_device = device
         return fake
 
     @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
+    def __torch_dispatch__(  # type: ignore[override]  # declared as an instance method
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         return FakeTensor.run(None, func, args, kwargs or {})
@@ -75,19 +76,19 @@ class FakeTensor(torch.Tensor):
         """Takes what `__new__` took; there is nothing left to set."""
 
     @property
-    def device(self) -> torch.device:  # type: ignore[override]
+    def device(self) -> torch.device:  # type: ignore[override]  # a plain attribute for mypy
         return self.fake_device
 
     @property
-    def is_cuda(self) -> bool:  # type: ignore[override]
+    def is_cuda(self) -> bool:  # type: ignore[override]  # the same
         return self.fake_device.type == "cuda"
 
     @property
-    def is_cpu(self) -> bool:  # type: ignore[override]
+    def is_cpu(self) -> bool:  # type: ignore[override]  # the same
         return self.fake_device.type == "cpu"
 
     @property
-    def is_meta(self) -> bool:  # type: ignore[override]
+    def is_meta(self) -> bool:  # type: ignore[override]  # the same
         return self.fake_device.type == "meta"
 
     @property
@@ -144,7 +145,7 @@ class FakeTensor(torch.Tensor):
         memo[id(self)] = copy
         return copy
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]  # untyped in torch
         grad = ", requires_grad=True" if self.requires_grad else ""
         return f"FakeTensor({tuple(self.shape)}, {self.dtype}, {self.fake_device}{grad})"
 

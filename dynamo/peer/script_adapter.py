@@ -65,7 +65,7 @@ def uninstall() -> None:
         del torch._dynamo
     sys.modules.update(done.peer)
     if PEER in done.peer:
-        torch._dynamo = done.peer[PEER]  # type: ignore[attr-defined]
+        torch._dynamo = done.peer[PEER]  # type: ignore[attr-defined]  # loaded on first use
 
 
 @contextmanager

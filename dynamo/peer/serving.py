@@ -152,7 +152,7 @@ def _real_modules(installation: Installation) -> Iterator[None]:
         sys.modules.update(ours)
         vars(torch).pop("_dynamo", None)
         if PEER in ours:
-            torch._dynamo = ours[PEER]  # type: ignore[attr-defined]
+            torch._dynamo = ours[PEER]  # type: ignore[attr-defined]  # loaded on first use
 
 
 class _Finder(MetaPathFinder, Loader):

@@ -58,7 +58,7 @@ class RecordWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.rmtree(self._partial, ignore_errors=True)
             (self._partial / ARTIFACTS).mkdir(parents=True)
-            self._file = open(self._partial / EVENTS, "w", encoding="utf-8", newline="\n")  # noqa: SIM115 closed by close() and abort()
+            self._file = open(self._partial / EVENTS, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed by close() and abort()
         except OSError as e:
             raise RecordError(f"{path}: cannot write a record here: {e.strerror}") from e
         self._line({"kind": "header", "format": FORMAT, "schema": SCHEMA})

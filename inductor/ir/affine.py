@@ -23,7 +23,7 @@ class Axis:
     key: str
     index: Index | None
 
-    def __new__(cls, name: str, extent: Dim) -> Axis:  # noqa: PYI034 - interned: an equal node made before is returned
+    def __new__(cls, name: str, extent: Dim) -> Axis:  # noqa: PYI034  # interned: an equal node made before is returned
         found = cls._interned.get((name, extent))
         if found is None:
             found = object.__new__(cls)
@@ -47,7 +47,7 @@ class Div:
     by: Dim
     key: str
 
-    def __new__(cls, of: Index, by: Dim) -> Div:  # noqa: PYI034 - interned: an equal node made before is returned
+    def __new__(cls, of: Index, by: Dim) -> Div:  # noqa: PYI034  # interned: an equal node made before is returned
         found = cls._interned.get((of, by))
         if found is None:
             found = object.__new__(cls)
@@ -68,7 +68,7 @@ class Mod:
     by: Dim
     key: str
 
-    def __new__(cls, of: Index, by: Dim) -> Mod:  # noqa: PYI034 - interned: an equal node made before is returned
+    def __new__(cls, of: Index, by: Dim) -> Mod:  # noqa: PYI034  # interned: an equal node made before is returned
         found = cls._interned.get((of, by))
         if found is None:
             found = object.__new__(cls)
@@ -94,7 +94,7 @@ class Index:
     _bounds: tuple[Dim, Dim] | None
     _text: str | None
 
-    def __new__(cls, const: Dim, terms: Terms = ()) -> Index:  # noqa: PYI034 - interned: an equal node made before is returned
+    def __new__(cls, const: Dim, terms: Terms = ()) -> Index:  # noqa: PYI034  # interned: an equal node made before is returned
         found = cls._interned.get((const, terms))
         if found is None:
             found = object.__new__(cls)

@@ -41,7 +41,7 @@ class Expr:
     attr: Any
     _axes: frozenset[Axis] | None
 
-    def __new__(cls, op: str, type: str, args: tuple[Expr, ...] = (), attr: Any = None) -> Expr:  # noqa: PYI034 - interned, as Axis
+    def __new__(cls, op: str, type: str, args: tuple[Expr, ...] = (), attr: Any = None) -> Expr:  # noqa: PYI034  # interned, as Axis
         key = (op, type, args, attr)
         found = cls._interned.get(key)
         if found is None:

@@ -76,10 +76,10 @@ class Chain:
     def takes(self, node: Node) -> bool:
         """Add a node to the chain, if it belongs there."""
         if node.target is operator.getitem and node.args[0] in self.calls:
-            self.items[node] = (node.args[0], node.args[1])  # type: ignore[assignment]
+            self.items[node] = (node.args[0], node.args[1])  # type: ignore[assignment]  # an item of a call
             return True
         if node.target is torch.ops.aten.copy_.default and node.args[1] in self.items:
-            self.copies[node] = node.args[1]  # type: ignore[assignment]
+            self.copies[node] = node.args[1]  # type: ignore[assignment]  # a node, as it is in `items`
             return True
         if pointwise(node.target) is None or not node.meta["val"] or (self.calls and len(node.meta["val"]) != self.length):
             return False
@@ -345,7 +345,7 @@ class Batcher:
         if row == "zero":
             return lane.map(lambda e: const(0, e.type), arguments[:1], lane.meta.dtype)
         kwargs = dict(call.kwargs)
-        name = call.target._schema.name.removeprefix("aten::_foreach_")  # type: ignore[union-attr]
+        name = call.target._schema.name.removeprefix("aten::_foreach_")  # type: ignore[union-attr]  # has a row, so it is an operator
         if name in _VALUE_LAST and len(arguments) > 3:
             kwargs["value"] = arguments.pop()
         out: Tensor = row.lower(lane, *arguments, **kwargs)

@@ -481,7 +481,7 @@ def _where(ctx: Context, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
 def select(ctx: Context, condition: Tensor, a: Operand, b: Operand) -> Tensor:
     """`condition ? a : b` with broadcasting; the result has the dtype of the fake value."""
     type_name = types.compute(types.of_torch(ctx.meta.dtype))
-    fn: Fn = lambda c, x, y: call("where", logical(c), cast(x, type_name), cast(y, type_name))  # noqa: E731 - typed callback
+    fn: Fn = lambda c, x, y: call("where", logical(c), cast(x, type_name), cast(y, type_name))  # noqa: E731  # typed callback
     return map_each(ctx, fn, [condition, a, b], ctx.meta.dtype)
 
 

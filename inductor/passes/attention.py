@@ -208,7 +208,7 @@ class Attention:
 
     def __call__(self, *operands: Tensor) -> Tensor:
         scores, result = self.found.nodes[0], self.found.nodes[-1]
-        q, kt, v = (operands[self.at[node]] for node in (*scores.args[:2], result.args[1]))  # type: ignore[index]
+        q, kt, v = (operands[self.at[node]] for node in (*scores.args[:2], result.args[1]))  # type: ignore[index]  # operands of matrix products are nodes
         masks = [self.mask(kind, operands[self.at[node]], value, q) for kind, node, value in self.found.masks]
         if not self.fits(q, kt, v, masks) or not decide("passes", f"attention {result.name}"):
             return self.as_captured(operands)

@@ -73,7 +73,7 @@ def pack(node: Node, norm: Node | None) -> Node:
     with graph.inserting_before(node):
         made = graph.call_function(
             PACKED,
-            (x, weight, bias, list(parameters), eps, list(stride), list(padding), list(dilation), groups),  # type: ignore[arg-type]
+            (x, weight, bias, list(parameters), eps, list(stride), list(padding), list(dilation), groups),  # type: ignore[arg-type]  # lists, by the operator's schema
         )
     val = node.meta["val"]
     made.meta = {**node.meta, "val": relaid(val, channels_last_strides(val.shape)), "eager": val}

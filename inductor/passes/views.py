@@ -38,11 +38,11 @@ def no_op(node: Node, seen: Seen) -> Replacement:
         return None
     if node in seen.shown and not is_view(node.target):
         return None
-    if node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1]):  # type: ignore[arg-type]
+    if node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1]):  # type: ignore[arg-type]  # ints, by the schema
         return None
     if node.target is aten.slice.Tensor and source.meta["val"].storage_offset() != node.meta["val"].storage_offset():
         return None
-    if node.target is aten.constant_pad_nd.default and any(node.args[1]):  # type: ignore[arg-type]
+    if node.target is aten.constant_pad_nd.default and any(node.args[1]):  # type: ignore[arg-type]  # ints, by the schema
         return None
     return source
 
@@ -59,12 +59,12 @@ def order_of(node: Node) -> list[int] | None:
     """The permutation of dims that a node applies."""
     ndim = node.meta["val"].dim()
     if called(node, aten.permute.default):
-        return [d % ndim for d in node.args[1]]  # type: ignore[union-attr]
+        return [d % ndim for d in node.args[1]]  # type: ignore[union-attr]  # ints, by the schema
     order = list(range(ndim))
     if called(node, aten.t.default):
         return order[::-1]
     if called(node, aten.transpose.int) and ndim:
-        a, b = (int(d) % ndim for d in node.args[1:])  # type: ignore[arg-type]
+        a, b = (int(d) % ndim for d in node.args[1:])  # type: ignore[arg-type]  # ints, by the schema
         order[a], order[b] = order[b], order[a]
         return order
     return None
@@ -112,7 +112,7 @@ def cast_of_cast(node: Node, seen: Seen) -> Replacement:
 def cat_of_one(node: Node, seen: Seen) -> Replacement:
     """cat([x]) = x."""
     parts = node.args[0]
-    return stands_for(node, parts[0], seen) if isinstance(parts, (list, tuple)) and len(parts) == 1 else None  # type: ignore[arg-type]
+    return stands_for(node, parts[0], seen) if isinstance(parts, (list, tuple)) and len(parts) == 1 else None  # type: ignore[arg-type]  # a list of nodes
 
 
 def dim_of(node: Node, position: int = 2) -> int:
@@ -122,11 +122,11 @@ def dim_of(node: Node, position: int = 2) -> int:
 
 def cat_of_split(node: Node, seen: Seen) -> Replacement:
     """cat(split(x, n, d), d) = x: all the pieces, in order."""
-    parts = node.args[0]
+    parts: Any = node.args[0]
     if not isinstance(parts, (list, tuple)) or not all(called(p, operator.getitem) for p in parts):
         return None
-    source = parts[0].args[0] if parts else None  # type: ignore[union-attr]
-    if not isinstance(source, Node) or not called(source, *SPLITS) or [p.args for p in parts] != [(source, i) for i in range(len(parts))]:  # type: ignore[union-attr]
+    source = parts[0].args[0] if parts else None
+    if not isinstance(source, Node) or not called(source, *SPLITS) or [p.args for p in parts] != [(source, i) for i in range(len(parts))]:
         return None
     base = operand(source)
     if base is None or len(parts) != len(source.meta["val"]):
@@ -144,10 +144,10 @@ def piece_of_cat(node: Node, seen: Seen) -> Replacement:
         if not called(source, *SPLITS):
             return None
         whole, dim = operand(source), dim_of(source)
-        val, index = source.meta["val"], int(node.args[1])  # type: ignore[arg-type]
+        val, index = source.meta["val"], int(node.args[1])  # type: ignore[arg-type]  # which of the pieces
         start = sum(int(v.shape[dim]) for v in val[:index])
     else:
-        whole, dim, start = source, dim_of(node, 1), int(node.args[2] or 0) if len(node.args) > 2 else 0  # type: ignore[arg-type]
+        whole, dim, start = source, dim_of(node, 1), int(node.args[2] or 0) if len(node.args) > 2 else 0  # type: ignore[arg-type]  # an int
         if len(node.args) > 4 and node.args[4] != 1:
             return None
     if whole is None or not called(whole, aten.cat.default):

@@ -52,7 +52,7 @@ class Job(Generic[T]):
         self.began = time.perf_counter()
         try:
             self._value = [self._work()]
-        except BaseException as error:  # noqa: BLE001  whoever waits gets it
+        except BaseException as error:  # noqa: BLE001  # whoever waits gets it
             self._error = error
         self.ended = time.perf_counter()
 

@@ -132,7 +132,7 @@ class Trial:
         """One run, `eager` or `compiled`. With `change` inputs are made outside of all modes and changed by it."""
         module = loaded(self.text, self.name)
         if change is not None and hasattr(module, "make"):
-            module.make = _outside(module.make, change)  # type: ignore[attr-defined]
+            module.make = _outside(module.make, change)  # type: ignore[attr-defined]  # the module of a program
         return module.run(getattr(module, how))
 
     def flat(self, values: Any) -> list[Any]:

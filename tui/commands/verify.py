@@ -41,7 +41,7 @@ def verify(as_json: options.AsJson = False) -> int:
 def _result(check: Check) -> tuple[str, bool, str]:
     try:
         return check.name, True, check.run()
-    except Exception as e:  # noqa: BLE001 whatever is wrong with the installation is the answer
+    except Exception as e:  # noqa: BLE001  # whatever is wrong with the installation is the answer
         return check.name, False, f"{type(e).__name__}: {e}"
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SCALAR_TYPES = (int, float, complex, bool, str, bytes, type(None), range, type(Ellipsis), type(NotImplemented))
 _BINARY = frozenset(
-    "add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul radd rsub rmul rtruediv rfloordiv rmod rdivmod rpow"  # noqa: SIM905
+    "add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul radd rsub rmul rtruediv rfloordiv rmod rdivmod rpow"  # noqa: SIM905  # a list of words
     " rlshift rrshift rand ror rxor eq ne lt le gt ge".split()
 )
 

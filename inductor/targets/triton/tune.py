@@ -98,7 +98,7 @@ def measured(form: Kernel, measure: Callable[[Kernel], float], failed: Counter[s
         return measure(form)
     except torch.OutOfMemoryError:
         failed[NO_ROOM] += 1
-    except Exception as error:  # noqa: BLE001  a shape that the device refuses is one that is not taken, whatever it raises
+    except Exception as error:  # noqa: BLE001  # a shape that the device refuses is one that is not taken, whatever it raises
         failed[first_line(error)] += 1
     return 0.0
 

@@ -124,7 +124,7 @@ def answer(path: str, capability: int, misaligned: int) -> dict[str, Any]:
         with without_torch():
             module = load(path, "kernel")
         image = image_of(module, capability, misaligned)
-    except Exception as error:  # noqa: BLE001  the process goes on for other kernels
+    except Exception as error:  # noqa: BLE001  # the process goes on for other kernels
         return {"error": str(error) if isinstance(error, Refused) else first_line(error)}
     code = base64.b64encode(image.code).decode()
     return {"name": image.name, "threads": image.threads, "shared": image.shared, "code": code, "texts": image.texts}
