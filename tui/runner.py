@@ -15,6 +15,7 @@ from typing import NoReturn
 
 import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
+from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.trace import store
 from dynamo.trace.events import RunEnded, RunStarted
 from dynamo.trace.processes import ProcessWriter
@@ -46,7 +47,7 @@ def main(started: frozenset[str]) -> NoReturn:
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
     main_module = programs.prepare(request, root)
     store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine, main_module.name))
-    _ENGINES[request.engine](request)
+    _ENGINES[request.engine](request.backend)
     code, error, place = run(request, main_module, root, started)
     store.emit(RunEnded(code, error, *place))
     sys.exit(code)
@@ -60,19 +61,13 @@ def _follow_others(request: Request, root: str, folder: str, began: float) -> No
     os.environ["PYTHONPATH"] = FOLLOW_PATH + (os.pathsep + rest if rest else "")
 
 
-def _with_dynamo(request: Request) -> None:
-    from dynamo.peer import script_adapter  # noqa: PLC0415  # only this engine needs it
+def _watch_torch(backend: str) -> None:
+    from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # patterns for the log of torch's compiler, compiled at once
 
-    script_adapter.install_when_torch_loads(request.backend)
-
-
-def _with_torch(request: Request) -> None:
-    from dynamo.peer import watching as peer  # noqa: PLC0415  # imports torch's own compiler, which only this engine may load
-
-    peer.observe_when_torch_loads(request.backend)
+    observe_when_torch_loads(backend)
 
 
-_ENGINES = {"dynamo": _with_dynamo, "torch": _with_torch}
+_ENGINES = {"dynamo": install_when_torch_loads, "torch": _watch_torch}
 
 
 def versions() -> dict[str, str]:

@@ -15,6 +15,7 @@ import torch.utils._pytree as pytree
 from dynamo import _C
 from dynamo.compile.capture import Captured, capture
 from dynamo.errors import GraphBreakError
+from dynamo.export.aten import to_aten
 from dynamo.export.calling import ExportResult, module_of
 from dynamo.export.captured import Flat, path_text
 from dynamo.export.facts import Call, ExportError, Guard, Leaf, Parameter, Tree, class_name
@@ -93,8 +94,6 @@ def run(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], op
         flat = Flat(captured, [p.name for p in arguments.parameters], arguments.leaves, arguments.paths, f)
         call = describe(captured, flat, arguments, name)
         if options.aten_graph:
-            from dynamo.export.aten import to_aten  # noqa: PLC0415  # the tracer of dynamo/aot, which nothing else here needs
-
             graph, attributes, call = to_aten(flat, call, arguments.leaves, options.decompositions)
         else:
             graph, attributes = flat.graph, flat.attributes

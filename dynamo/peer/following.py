@@ -22,7 +22,7 @@ def begin(request: dict[str, Any]) -> None:
     store.began = request["began"]
     store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0))
     if request["engine"] == "torch":
-        from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # imports torch's own compiler
+        from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # patterns for the log of torch's compiler, compiled at once
 
         observe_when_torch_loads(request["backend"])
     else:

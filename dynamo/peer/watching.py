@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dynamo.peer.after_import import AfterImport
@@ -61,19 +62,18 @@ def observe_when_torch_loads(backend: str = "") -> None:
 
 def observe(backend: str | Callable[..., Any] = "") -> None:
     """Start to watch now."""
-    from torch._logging._internal import trace_log  # noqa: PLC0415  # the logger exists as soon as torch does
+    import torch  # noqa: PLC0415  # the script decides when torch is loaded
 
-    trace_log.addHandler(Translator())
+    trace_log = torch._logging._internal.trace_log
+    trace_log.addHandler(Translator(torch.utils._traceback.shorten_filename))
     trace_log.setLevel(logging.DEBUG)
     trace_log.propagate = False
     logging.getLogger("torch._dynamo.convert_frame").addHandler(LimitWatcher())
     if backend:
-        _force(backend)
+        _force(torch, backend)
 
 
-def _force(backend: str | Callable[..., Any]) -> None:
-    import torch  # noqa: PLC0415  # the script decides when torch is loaded
-
+def _force(torch: ModuleType, backend: str | Callable[..., Any]) -> None:
     original = torch.compile
 
     @functools.wraps(original)
@@ -98,8 +98,10 @@ class _Frame:
 class Translator(logging.Handler):
     """Log records of the structured trace to events."""
 
-    def __init__(self) -> None:
+    def __init__(self, shortened: Callable[[str], str]) -> None:
+        """`shortened`: names of files as torch writes them."""
         super().__init__(logging.DEBUG)
+        self._shortened = shortened
         self._strings: dict[int, str] = {}
         self._compiles: dict[str, _Frame] = {}
         self._files: set[str] = set()
@@ -141,9 +143,7 @@ class Translator(logging.Handler):
 
     def _full(self, file: str) -> str:
         """Guards name files as torch shortens them, which cuts a letter too many where only "/" is shared with torch's own path."""
-        from torch.utils._traceback import shorten_filename  # noqa: PLC0415  # torch is there once it reports guards
-
-        return next((full for full in self._files if shorten_filename(full) == file), file)
+        return next((full for full in self._files if self._shortened(full) == file), file)
 
     def artifact(self, compile_id: str, value: Any, text: str) -> None:
         if value.get("name") == "dynamo_graph_break_reason":

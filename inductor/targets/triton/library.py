@@ -235,9 +235,9 @@ class Started:
 
     def failures(self) -> tuple[type[BaseException], ...]:
         """What Triton raises for a kernel that it cannot compile, or that the device has no room for."""
-        from triton import compiler, runtime  # noqa: PLC0415  # triton is optional
-
-        return compiler.CompilationError, runtime.errors.OutOfResources, runtime.errors.PTXASError
+        triton = worker.the_compiler()
+        errors = triton.runtime.errors
+        return triton.compiler.CompilationError, errors.OutOfResources, errors.PTXASError
 
 
 class Reference:
