@@ -42,6 +42,14 @@ def failure(error: BaseException, stage: str = "") -> Signature:
     return Signature(Kind.EXCEPTION, exception_names(chain), normalised(str(error)), frame, stage=stage)
 
 
+def renew_threads() -> None:
+    """In a forked process, before it computes: after a fork torch makes its pool of threads anew when one is first asked for, and where the
+    threads of the autograd engine are the first to ask, all at once, some find no pool and the process aborts."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(torch.get_num_threads())
+
+
 def begin(request: Request, answers: int, faults: int) -> NoReturn:
     """Become the oracle's process: own session, limits, folder, environment. Never returns."""
     os.chdir(request.folder)
@@ -67,6 +75,7 @@ def run(request: Request, answers: int, faults: int) -> NoReturn:
     faulthandler.register(signal.SIGUSR1, faults, all_threads=False)
     atexit._clear()  # those of the warmed process are not the candidate's
     _limit_memory(request)
+    renew_threads()
     code = 0
     try:
         module, _, name = request.oracle.partition(":")

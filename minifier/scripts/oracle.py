@@ -13,7 +13,7 @@ import torch
 
 from minifier import stands
 from minifier.engine import Kind, Outcome, Signature, Verdict
-from minifier.isolation.child import failure, stage
+from minifier.isolation.child import failure, renew_threads, stage
 from minifier.scripts.setting import ScriptSetting
 
 STAGE = "run"
@@ -70,6 +70,7 @@ def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     code = 1
     try:
+        renew_threads()
         stands.of(setting.engine).switch_off()
         run(path, setting)
         code = 0

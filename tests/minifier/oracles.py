@@ -13,6 +13,7 @@ import time
 import types
 from pathlib import Path
 
+from dynamo.peer import patient
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.isolation.child import failure, stage
 
@@ -35,6 +36,14 @@ def touch_gpu() -> None:
     module = types.ModuleType("torch")
     module.cuda = _Cuda()  # type: ignore[attr-defined]  # stands for torch
     sys.modules["torch"] = module
+
+
+def warm_torchs_compiler() -> None:
+    """It makes fake tensors, after which a torch that knows GPUs and has none starts eight threads for the first backward."""
+    import torch  # other oracles are warmed without it
+
+    torch.set_num_threads(1)
+    patient.warm("aot_eager")
 
 
 def crash() -> None:
@@ -184,6 +193,14 @@ def leaves_daemon() -> bool:
 
 def wrong_value() -> Outcome:
     return Outcome(Verdict.INTERESTING, Signature(Kind.ACCURACY, accuracy="value"))
+
+
+def goes_backward() -> bool:
+    import torch  # other oracles run without it
+
+    x = torch.ones(3, requires_grad=True)
+    (x * 2).sum().backward()
+    return x.grad is None
 
 
 LOST: list[str] = []

@@ -124,6 +124,16 @@ def test_no_fork_after_use_of_a_gpu(tmp_path: Path) -> None:
     made.close()
 
 
+def test_backward_in_a_fork_of_a_process_that_had_fake_tensors(tmp_path: Path) -> None:
+    made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:warm_torchs_compiler",)), tmp_path / "work", jobs=2)
+
+    runs = [made.submit(Candidate("goes_backward", b"goes_backward")) for _ in range(60)]
+    ends = {str(run.result(timeout=60).signature) for run in runs}
+    made.close()
+
+    assert ends == {"None"}
+
+
 def test_a_lost_device_costs_one_process(tmp_path: Path) -> None:
     made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:touch_gpu",)), tmp_path / "work")
 
