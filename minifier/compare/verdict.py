@@ -102,10 +102,15 @@ def judge(samples: Sequence[Sample]) -> Verdict:
     found = [replace(_one(s), draw=i) for i, s in enumerate(samples)]
     findings = [v for v in found if v.is_finding]
     if findings:
-        sure = [v for v in findings if v.confidence >= SURE]
-        return sure[0] if sure else max(findings, key=lambda v: v.confidence)
+        return _surest(findings)
     worst = max(found, key=lambda v: v.times)
     return replace(worst, confidence=min(v.confidence for v in found))
+
+
+def _surest(findings: Sequence[Verdict]) -> Verdict:
+    """The first sure one, so that of several faults the first is told of; else the surest."""
+    sure = [v for v in findings if v.confidence >= SURE]
+    return sure[0] if sure else max(findings, key=lambda v: (v.confidence, v.times))
 
 
 def _one(sample: Sample) -> Verdict:
@@ -118,9 +123,7 @@ def _one(sample: Sample) -> Verdict:
     runs = _Runs(sample)
     verdicts = [v for i in differing for v in _verdicts(i, runs)]
     findings = [v for v in verdicts if v.is_finding]
-    best = max(findings or verdicts, key=lambda v: (v.confidence if findings else 0.0, v.times))
-    if not findings:
-        best = replace(best, confidence=min(v.confidence for v in verdicts))
+    best = _surest(findings) if findings else replace(max(verdicts, key=lambda v: v.times), confidence=min(v.confidence for v in verdicts))
     errors = tuple(_errors(i, runs) for i in differing if _is_float(sample.eager[i]))
     return replace(best, outputs=errors, reference="float64" if runs.exact is not None else "eager")
 

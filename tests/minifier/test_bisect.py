@@ -18,7 +18,7 @@ from minifier.bisect.checking import check
 from minifier.bisect.elsewhere import moved
 from minifier.bisect.report import Report, as_text, from_json
 from minifier.compare.modes import Draws, Exact, Noisy, Recorded
-from minifier.compare.verdict import Kind
+from minifier.compare.verdict import Kind, Sample, judge
 from tests.minifier.labelled.asking import Answer, ask, cases, score
 
 # A selection that runs everywhere: one row of each kind. `test_whole_labelled_set` has all.
@@ -215,3 +215,15 @@ def test_verdicts_have_the_kind_of_the_difference() -> None:
     number = of_row("planted.txt", "truncated sin").report
 
     assert (mask.verdict, number.verdict) == (Kind.MASK.value, Kind.WORSE.value)
+
+
+def test_of_two_faults_the_first_is_told_of() -> None:
+    value = torch.linspace(0.1, 1.0, 8)
+    nan, off = value.clone(), value * 1.5
+    nan[3] = math.nan
+
+    def told(first: torch.Tensor, second: torch.Tensor) -> str:
+        exact = [value.double(), value.double()]
+        return judge([Sample(("a", "b"), (value, value), (first, second), lambda: exact, lambda seed, amplitude: exact)]).text
+
+    assert (told(nan, off)[:2], told(off, nan)[:2], told(value, nan)[:2]) == ("a:", "a:", "b:")
