@@ -132,14 +132,17 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
         return _under_command(wish, tell, listener)
     level = "aot" if wish.after == "aot" else "dynamo"
     ended, graphs = _record(wish, level)
-    named = [g for g in graphs if g.answers_to(wish.graph)]
-    if wish.graph and not named:
-        raise NoSuchGraph(wish.graph, [g.name for g in graphs])
     tell(f"{len(graphs)} graphs recorded")
     if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
         report = _capture_failure(wish, ended, graphs, tell, listener)
+        if report is not None and report.status == NOT_REPRODUCED:  # the run may have met with an accident, which hid its graphs
+            again, graphs = _record(wish, level)
+            report = None if again.is_well and graphs else report
         if report is not None:
             return report
+    named = [g for g in graphs if g.answers_to(wish.graph)]
+    if wish.graph and not named:
+        raise NoSuchGraph(wish.graph, [g.name for g in graphs])
     if wish.after == "capture":
         return Report(NOTHING, tried=(f"the script with its graphs in eager: exit code {ended.code}",))
     return _graph_failure(wish, level, named, tell, listener)

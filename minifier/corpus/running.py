@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,8 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     if code or not answer.exists():
         what = "out of time" if code == OUT_OF_TIME else f"the tool itself ended with {code}"
         return Verdict(case.name, case.kind, "failed", (what,), seconds=seconds, known=_known(case), detail=said)
-    return judged(case, json.loads(answer.read_text()), seconds)
+    verdict = judged(case, json.loads(answer.read_text()), seconds)
+    return verdict if verdict.is_met else replace(verdict, detail=said)
 
 
 def _waited(process: subprocess.Popen[bytes]) -> int:

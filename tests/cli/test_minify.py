@@ -180,3 +180,20 @@ def test_damaged_recording_is_named(tmp_path: Path) -> None:
     (tmp_path / "0000.json").write_text('{"backend": "eager"}')
     with pytest.raises(GraphError, match=r"0000\.json: not a recorded graph"):
         recorded(tmp_path)
+
+
+ACCIDENT = """
+from pathlib import Path
+
+seen = Path(__file__).with_name("seen")
+if not seen.exists():
+    seen.touch()
+    raise RuntimeError("an accident")
+"""
+
+
+def test_a_run_that_fails_once_hides_no_failing_graph(tmp_path: Path) -> None:
+    done = run("minify", write(tmp_path, ACCIDENT + MODEL % "relu_compile_error_TESTING_ONLY"), "--json", cwd=tmp_path, timeout=400)
+    report = json.loads(done.stdout)
+
+    assert [report[k] for k in ("status", "stage", "op_nodes")] == ["reproduced", "backend", 1]
