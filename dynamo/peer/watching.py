@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from dynamo.peer.after_import import AfterImport
@@ -73,7 +72,7 @@ def observe(backend: str | Callable[..., Any] = "") -> None:
         _force(torch, backend)
 
 
-def _force(torch: ModuleType, backend: str | Callable[..., Any]) -> None:
+def _force(torch: Any, backend: str | Callable[..., Any]) -> None:
     original = torch.compile
 
     @functools.wraps(original)
