@@ -10,7 +10,8 @@ How far a result is from float64 is printed as a multiple of eager's distance. `
 torch.profiler: kernels and calls of the device, their time, and those that take the most. `--again` makes the first call once more in
 a second process, with the caches that the first one left. `--set NAME=VALUE` sets options of ours. `--jobs` makes the first calls of
 several rows side by side; times are taken by one row at a time, when all of them are compiled. Runs with the same `--turns` wait for
-each other in this.
+each other in this, and of those with the same `--lane` one at a time makes first calls. Beside the time of a call, that of the host alone
+and that of the device alone are printed: the latter while the device is kept busy until the host is done.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from tests.gpu.models import MODELS, first
 SYSTEMS = ("eager", "ours", "ours graphs", "peer", "peer graphs")
 CACHES = ("DYNAMO_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 CALLS = 20
+FEWER = 5  # calls for the time of the device alone
+CYCLES = 2_000_000  # of a device in a millisecond, at most
 WARM = 5  # calls before times are taken: graphs are recorded in them
 FEW = 2  # images or sequences whose result is compared in evaluation
 MOST = 3.0  # times eager's distance from float64 that is still rounding
@@ -245,6 +248,23 @@ def host_ms(run: Run) -> float:
     return statistics.median(found)
 
 
+def device_ms(run: Run, host: float) -> float | None:
+    """Milliseconds between events of a call that was launched behind other work, so that no kernel waits for the host."""
+    if not HAS_GPU:
+        return None
+    found = []
+    for _ in range(FEWER):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        wait()
+        torch.cuda._sleep(int((2 * host + 5) * CYCLES))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        found.append(start.elapsed_time(end))
+    return statistics.median(found)
+
+
 def profiled(run: Run) -> Json:
     """What the device did in one call."""
     from torch.profiler import ProfilerActivity, profile
@@ -278,11 +298,12 @@ def worker(options: argparse.Namespace) -> int:
 
         for name, _, value in (pair.partition("=") for pair in options.set):
             setattr(config, name, json.loads(value))
-    with turn(options.turns, fcntl.LOCK_SH):
+    with turn(options.turns, fcntl.LOCK_SH), turn(options.lane, fcntl.LOCK_EX) if options.lane else contextlib.nullcontext():
         subject = Subject(options.models, options.parts)
         runs = first_calls(subject, options.systems.split(","), checks=not options.no_check)
     if options.first_only:
         return 0
+    say(compiled=True)
     with turn(options.turns, fcntl.LOCK_EX):
         take_times(runs, options)
     return 0
@@ -291,7 +312,8 @@ def worker(options: argparse.Namespace) -> int:
 def take_times(runs: dict[str, Run], options: argparse.Namespace) -> None:
     times = steady(runs)
     for system, found in times.items():
-        say(system=system, ms=statistics.median(found), least_ms=min(found), host_ms=host_ms(runs[system]))
+        host = host_ms(runs[system])
+        say(system=system, ms=statistics.median(found), least_ms=min(found), host_ms=host, device_ms=device_ms(runs[system], host))
     if options.profile:
         for system, run in runs.items():
             say(begins=f"profile {system}")
@@ -329,30 +351,46 @@ class Table:
 
     def row(self, model: str, part: str) -> None:
         systems = self.options.systems.split(",")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as second:
             caches = {name: os.path.join(folder, name) for name in CACHES}
-            self.run(model, part, systems, caches, "first call")
-            if self.options.again:
-                self.run(model, part, [s for s in systems if s != "eager"], caches, "second process", "--first-only", "--no-check")
+            again = [s for s in systems if s != "eager"] if self.options.again else []
 
-    def run(self, model: str, part: str, systems: list[str], caches: dict[str, str], when: str, *more: str) -> None:
+            def compiled() -> None:
+                second.submit(self.run, model, part, again, caches, "second process", "--first-only", "--no-check")
+
+            self.run(model, part, systems, caches, "first call", compiled=compiled)
+
+    def run(
+        self,
+        model: str,
+        part: str,
+        systems: list[str],
+        caches: dict[str, str],
+        when: str,
+        *more: str,
+        compiled: Callable[[], None] | None = None,
+    ) -> None:
         options = self.options
         if not systems:
             return
         command = ["timeout", str(options.limit), sys.executable, "-W", "ignore", "-m", "tests.benchmarks.gpu_models", "--worker"]
         command += ["--models", model, "--parts", part, "--systems", ",".join(systems), "--precision", options.precision, *more]
-        command += ["--turns", self.turns]
+        command += ["--turns", self.turns, "--lane", options.lane]
         command += ["--profile"] * options.profile + ["--no-check"] * options.no_check + [f"--set={pair}" for pair in options.set]
         begins, eager = "", 0.0
         for said in lines_of(command, caches):
             if "begins" in said:
                 begins = said["begins"]
                 continue
+            if "compiled" in said:
+                if compiled is not None:
+                    compiled()
+                continue
             if "died" in said:
                 left = [s for s in systems if s != begins.removeprefix("profile ")]
                 print(f"{model} {part} | {begins} | DIED, exit {said['died']}: {said['why']}", flush=True)
                 if begins in systems:
-                    self.run(model, part, left, caches, when, *more)
+                    self.run(model, part, left, caches, when, *more, compiled=compiled)
                 return
             eager = said["ms"] if said.get("system") == "eager" and "ms" in said else eager
             self.rows.append({"model": model, "part": part, "when": when, **said})
@@ -374,7 +412,8 @@ def texts(said: Json, eager: float, when: str, target: float | None) -> Iterator
     if "ms" in said:
         over = f" | {eager / said['ms']:.2f}x eager" if eager else ""
         wanted = f" (target {target:.2f}x)" if target and said["system"].startswith("ours") else ""
-        yield f"{said['ms']:.3f} ms (least {said['least_ms']:.3f}, host {said['host_ms']:.3f}){over}{wanted}"
+        device = f", device {said['device_ms']:.3f}" if said["device_ms"] is not None else ""
+        yield f"{said['ms']:.3f} ms (least {said['least_ms']:.3f}, host {said['host_ms']:.3f}{device}){over}{wanted}"
     if "kernels" in said:
         yield f"{said['kernels']} launches, {said['device_ms']:.3f} ms on the device"
         for line in said["most"]:
@@ -394,6 +433,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=LIMIT_S, help="seconds that one row may take")
     parser.add_argument("--jobs", type=int, default=1, help="rows that make their first calls side by side")
     parser.add_argument("--turns", default="", metavar="FILE", help="locked while times are taken")
+    parser.add_argument("--lane", default="", metavar="FILE", help="locked while first calls are made")
     parser.add_argument("--json", metavar="FILE", help="write the numbers there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--first-only", action="store_true", help=argparse.SUPPRESS)
