@@ -56,7 +56,7 @@ def aot_module(
     call, depends = _compile(gm, example_inputs, compilers, compile_id)
     if not depends:
         return call
-    variants = {runtime.sharing(example_inputs): call}
+    variants = {runtime.sharing(tuple(example_inputs)): call}
 
     def by_sharing(*args: Any) -> Any:
         key = runtime.sharing(args)

@@ -116,6 +116,7 @@ Py_ssize_t dd_length(PyObject *obj);
 typedef struct {
     int raw;                 /* 1 offsets below are good, 0 the attribute API is used, -1 the same, but not calibrated yet */
     Py_ssize_t cdata, ndim, sizes, strides, dtype, keys, autograd;
+    Py_ssize_t storage;      /* or -1 */
     Py_ssize_t meta_flag, meta_fn;  /* in a plain AutogradMeta, or -1: its word with requires_grad_, and grad_fn_ */
     uint64_t meta_plain;     /* vtable of a plain AutogradMeta: the meta of a view asks its base, too */
     bool (*requires_grad)(const void *);
@@ -124,10 +125,14 @@ typedef struct {
 extern TensorLayout dd_layout;
 int dd_layout_ready(void);
 PyObject *dd_layout_report(PyObject *mod, PyObject *ignored);
+uintptr_t dd_storage_of(PyObject *tensor); /* the StorageImpl of a plain tensor, where offsets are good and that of storage is known */
 bool dd_facts_raw(PyObject *facts);
 int dd_facts_check(PyObject *facts, PyObject *obj);
 typedef void (*DDWord)(void *to, int level, const void *at);
 bool dd_facts_words(PyObject *facts, PyObject *obj, DDWord word, void *to);
+
+/* sharing.c */
+PyObject *dd_sharing(PyObject *mod, PyObject *args);
 
 /* defined.c */
 int dd_defined_check(PyObject *definitions);

@@ -27,7 +27,7 @@ static const char dd_samples_source[] =
     "                   torch.float64: 7, torch.complex64: 9, torch.bool: 11, torch.bfloat16: 15}\n"
     "        devices = {'cpu': 0, 'meta': 14}\n"
     "        return [(t, t._cdata, torch._C._dispatch_keys(t).raw_repr(), tuple(t.shape), tuple(t.stride()), t.requires_grad,\n"
-    "                 numbers[t.dtype], devices[t.device.type], t.is_leaf, t._is_view()) for t in made]\n"
+    "                 numbers[t.dtype], devices[t.device.type], t.is_leaf, t._is_view(), t.untyped_storage()._cdata) for t in made]\n"
     "def facts(t):\n"
     "    with torch._C.DisableTorchFunction():\n"
     "        layout = t.layout\n"

@@ -33,7 +33,7 @@ typedef struct {
 typedef struct {
     const char *obj, *impl;
     size_t obj_bytes, impl_bytes;
-    uint64_t cdata, keys;
+    uint64_t cdata, keys, storage;
     int64_t shape[16], stride[16];
     int ndim, requires_grad, dtype, device, is_leaf, is_view;
 } Sample;
@@ -49,14 +49,15 @@ static bool give_up(const char *reason)
 static bool read_sample(PyObject *row, Sample *s)
 {
     PyObject *tensor, *shape, *stride;
-    unsigned long long cdata, keys;
-    if (!PyArg_ParseTuple(row, "OKKO!O!piipp", &tensor, &cdata, &keys, &PyTuple_Type, &shape, &PyTuple_Type, &stride, &s->requires_grad, &s->dtype, &s->device,
-                          &s->is_leaf, &s->is_view))
+    unsigned long long cdata, keys, storage;
+    if (!PyArg_ParseTuple(row, "OKKO!O!piippK", &tensor, &cdata, &keys, &PyTuple_Type, &shape, &PyTuple_Type, &stride, &s->requires_grad, &s->dtype, &s->device,
+                          &s->is_leaf, &s->is_view, &storage))
         return false;
     s->obj = (const char *)tensor;
     s->obj_bytes = (size_t)Py_TYPE(tensor)->tp_basicsize;
     s->cdata = cdata;
     s->keys = keys;
+    s->storage = storage;
     s->impl = (const char *)(uintptr_t)cdata;
     s->impl_bytes = malloc_usable_size((void *)(uintptr_t)cdata);
     if (s->impl_bytes > MOST_BYTES)
@@ -80,6 +81,7 @@ typedef bool (*Fits)(const Sample *s, Py_ssize_t offset);
 
 static bool fits_cdata(const Sample *s, Py_ssize_t o) { return o + 8 <= (Py_ssize_t)s->obj_bytes && word(s->obj, o) == s->cdata; }
 static bool fits_keys(const Sample *s, Py_ssize_t o) { return word(s->impl, o) == s->keys; }
+static bool fits_storage(const Sample *s, Py_ssize_t o) { return word(s->impl, o) == s->storage; }
 
 /* SizesAndStrides: ndim, then 5 sizes and 5 strides inline, or one pointer to both. */
 static bool fits_ndim(const Sample *s, Py_ssize_t o)
@@ -227,6 +229,7 @@ static bool calibrate(PyObject *rows)
     if ((dd_layout.autograd = autograd_offset(samples, n, bytes)) < 0)
         return give_up("autograd_meta is not at one place in TensorImpl");
     calibrate_meta(samples, n);
+    dd_layout.storage = only_offset(samples, n, fits_storage, bytes, 8, 8);
     dd_layout.sizes = dd_layout.ndim + 8;
     dd_layout.strides = dd_layout.sizes + INLINE_DIMS * 8;
     dd_layout.raw = 1;
@@ -266,9 +269,9 @@ PyObject *dd_layout_report(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(ignored
         return NULL;
     if (dd_layout.raw != 1)
         return Py_BuildValue("{s:s,s:s,s:s}", "tensor", "api", "reason", dd_layout.reason, "state", dd_state_how());
-    return Py_BuildValue("{s:s,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:s}", "tensor", "raw", "cdata", dd_layout.cdata, "ndim", dd_layout.ndim, "sizes", dd_layout.sizes,
+    return Py_BuildValue("{s:s,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:s}", "tensor", "raw", "cdata", dd_layout.cdata, "ndim", dd_layout.ndim, "sizes", dd_layout.sizes,
                          "strides", dd_layout.strides, "dtype", dd_layout.dtype, "keys", dd_layout.keys, "autograd", dd_layout.autograd, "requires_grad", dd_layout.meta_flag,
-                         "grad_fn", dd_layout.meta_fn, "state", dd_state_how());
+                         "grad_fn", dd_layout.meta_fn, "storage", dd_layout.storage, "state", dd_state_how());
 }
 
 /* ---- raw reads ---- */
@@ -276,6 +279,11 @@ PyObject *dd_layout_report(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(ignored
 static const char *impl_of(PyObject *obj)
 {
     return (const char *)(uintptr_t)word((const char *)obj, dd_layout.cdata);
+}
+
+uintptr_t dd_storage_of(PyObject *tensor)
+{
+    return (uintptr_t)word(impl_of(tensor), dd_layout.storage);
 }
 
 static const char *sizes_of(const char *impl, int ndim)
