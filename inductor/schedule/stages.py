@@ -55,10 +55,15 @@ class Stager:
         """Assign every member the first stage after everything it needs, joining loops that are the same."""
         level: dict[str, int] = {}
         stages: dict[tuple[int, tuple[Dim, ...]], Stage] = {}
+        readers: dict[str, list[tuple[str, int]]] = {}  # of inputs that the group overwrites: members, and how many inner loops each has
         for original in self.group.members:
             nest = original
             signature, axes = self.signature(nest)
             lowest = 0
+            for buffer in nest.writes() & self.mutated:  # of one level, stages of fewer loops come first
+                lowest = max([lowest, *(level[name] + (len(signature) < loops) for name, loops in readers.get(buffer, ()))])
+            for buffer in nest.reads() & self.mutated:
+                readers.setdefault(buffer, []).append((nest.name, len(signature)))
             for buffer in nest.reads():
                 source = self.writer.get(buffer)
                 if source is not None and source.name != nest.name:

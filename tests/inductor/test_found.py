@@ -53,6 +53,19 @@ def test_a_scan_beside_a_sum_over_nothing_is_walked_in_order(scan):
     check(inputs, body, "v0 v1 v2 v3 v4")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a.unsqueeze(0).add_(0.5)\nv0 = a.neg().neg().argmax()",  # a reduction over one element
+        "v0 = (a.unsqueeze(-1) * w).sum(-1)\na.mul_(2)",
+        "v0 = a.unsqueeze(-1) * w\na.add_(1)",
+    ],
+)
+@pytest.mark.parametrize("shape", ["()", "(1,)", "(5,)", "(100,)"])
+def test_an_input_is_overwritten_after_inner_loops_read_it(shape, body):
+    check({"a": f"make({shape}, torch.float32)", "w": f"make(({shape} + (7,)), torch.float32)"}, body, "v0")
+
+
 def test_a_reduction_over_nothing_reads_nothing():
     check({"c": "make((2, 0), torch.float32, 'normal', 'expanded')"}, "v0 = torch.neg(c).sum((0, 1))", "v0")
 
