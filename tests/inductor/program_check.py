@@ -71,6 +71,8 @@ class Noise(TorchDispatchMode):
         if not is_exact and torch.Tag.pointwise in op.tags and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.5:
             args = tuple(with_gaps(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
         result = op(*args, **(kwargs or {}))
+        if name in PRODUCTS and given_is_float(args[0]):
+            result = self.one_of(PRODUCTS[name])(result, *args)
         if is_exact:
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
@@ -78,9 +80,12 @@ class Noise(TorchDispatchMode):
                 self.move(value, name.removesuffix("_") in ARITHMETIC)
         return result
 
+    def one_of(self, rows: Sequence[Any]) -> Any:
+        return rows[int(torch.randint(len(rows), (), generator=self.generator))]
+
     def move(self, value: torch.Tensor, is_arithmetic: bool) -> None:
         is_half = value.dtype in (torch.bfloat16, torch.float16)
-        if not value.numel() or value._is_zerotensor():
+        if not value.numel() or value._is_zerotensor() or value.device.type == "meta":
             return
         # Operators compute in float32: one number out of 2^13 is so near the middle between two halves that it may become the other.
         units = (0.0 if is_arithmetic else 1.0) if is_half else self.units
@@ -93,6 +98,56 @@ class Noise(TorchDispatchMode):
         bits = value.view(INTEGERS[value.dtype])  # conversions of NaN lose its sign
         flipped = wide.isnan() & (torch.rand(value.shape, generator=self.generator) < 0.5)
         bits.copy_(torch.where(flipped, bits ^ torch.iinfo(bits.dtype).min, bits))
+
+
+# Products in other orders and types: a part of one may have become zero or infinite before it meets what is infinite.
+
+
+def given_is_float(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() > 0 and value.numel() > 0
+
+
+def wide_for(result: torch.Tensor) -> torch.dtype:
+    return result.dtype if result.dtype.itemsize > 2 else torch.float32
+
+
+def as_it_is(result: torch.Tensor, *args: Any) -> torch.Tensor:
+    return result
+
+
+def exact_product(result: torch.Tensor, given: torch.Tensor, *args: Any) -> torch.Tensor:
+    return given.double().prod(*args).to(result.dtype)
+
+
+def exact_running_product(result: torch.Tensor, given: torch.Tensor, dim: int) -> torch.Tensor:
+    return given.double().cumprod(dim).to(result.dtype)
+
+
+def product_of_halves(result: torch.Tensor, given: torch.Tensor, dim: int | None = None, *rest: Any) -> torch.Tensor:
+    wide = given.to(wide_for(result)).flatten() if dim is None else given.to(wide_for(result)).movedim(dim, 0)
+    while wide.shape[0] > 1:
+        odd, half = wide.shape[0] % 2, wide.shape[0] // 2
+        wide = torch.cat([wide[:half] * wide[half : 2 * half], wide[2 * half : 2 * half + odd]])
+    return wide.reshape(result.shape).to(result.dtype)
+
+
+def product_of_pairs(result: torch.Tensor, given: torch.Tensor, dim: int | None = None, *rest: Any) -> torch.Tensor:
+    wide = given.to(wide_for(result)).flatten() if dim is None else given.to(wide_for(result)).movedim(dim, 0)
+    return running_product(wide, wide, 0)[-1].reshape(result.shape).to(result.dtype)
+
+
+def running_product(result: torch.Tensor, given: torch.Tensor, dim: int) -> torch.Tensor:
+    wide, step = given.to(wide_for(result)), 1
+    while step < given.shape[dim]:
+        early = torch.cat([torch.ones_like(wide.narrow(dim, 0, step)), wide.narrow(dim, 0, given.shape[dim] - step)], dim)
+        wide, step = early * wide, step * 2
+    return wide.to(result.dtype)
+
+
+PRODUCTS: dict[str, tuple[Callable[..., torch.Tensor], ...]] = {
+    "prod": (as_it_is, exact_product, product_of_halves, product_of_pairs),
+    "cumprod": (as_it_is, exact_running_product, running_product),
+}
 
 
 def with_gaps(value: torch.Tensor) -> torch.Tensor:

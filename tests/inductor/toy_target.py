@@ -24,7 +24,7 @@ from inductor.schedule.plan import Plan
 from inductor.schedule.stages import Stage, Stager
 from inductor.targets.protocol import Text
 
-PRELUDE = '''
+PRELUDE = """
 import math, struct
 from math import inf, nan
 
@@ -129,7 +129,7 @@ def check(i, n):
     if not 0 <= i < n:
         raise IndexError(f"index {i} is out of bounds for a dimension of size {n}")
     return i
-'''
+"""
 
 
 def _math(name: str) -> str:

@@ -51,8 +51,10 @@ def flushed(x: torch.Tensor) -> torch.Tensor:
 def elementwise(function: Callable[..., torch.Tensor], *args: Any) -> Any:
     arrays = [a.handle.data if isinstance(a, tl.tensor) else np.float32(a) for a in args]
     kind = next(a.dtype for a in args if isinstance(a, tl.tensor))
-    result = function(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy()
-    return wrapped(result.astype(arrays[0].dtype, copy=False), kind)
+    result = function(*(torch.from_numpy(np.array(a)) for a in arrays)).numpy().astype(arrays[0].dtype, copy=False)
+    if not any(isinstance(a, tl.tensor) and a.type.is_block() for a in args):  # the interpreter has numbers as arrays of one
+        return tl.tensor(interpreter.TensorHandle(result, kind.scalar), kind.scalar)
+    return wrapped(result, kind)
 
 
 def wrapped(data: np.ndarray, kind: Any) -> Any:

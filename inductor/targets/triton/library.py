@@ -83,7 +83,7 @@ def imported(key: str, interpreted: bool, text: Text) -> ModuleType:
 
     module = ModuleType(name)
     module.__file__ = str(path)
-    load(module, str(text), str(path))
+    load(module, path.read_text(), str(path))  # which may have other comments: Triton finds a function by its lines in the file
     return module
 
 

@@ -11,13 +11,14 @@ import torch
 import torch.nn.functional as F
 
 import dynamo
+from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, Note
 from inductor.compile import compile_graph
 from inductor.ir.ops import OPS, REDUCTIONS
 from inductor.ir.types import TYPES
 from inductor.targets.triton.interpret import Interpreted
-from inductor.targets.triton.library import Started
+from inductor.targets.triton.library import Started, imported, module_of
 from inductor.targets.triton.ops import TRITON_OPS, TRITON_TYPES
 from inductor.targets.triton.reductions import reduction
 from minifier.fuzz.draw.tensor_programs import Program, programs
@@ -30,7 +31,7 @@ from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 GOLDEN = {name: (fn, test_golden.inputs_of(shapes)) for name, (fn, shapes) in test_golden.PROGRAMS.items()}
 GRAPHS = {name: (row[0], [torch.randn(shape) for shape in row[1]]) for name, row in test_programs.GRAPHS.items()}
 SLOW = ("softmax_long", "gather_rows", "row_sum")  # thousands of programs, a millisecond each
-PROGRAMS, PARTS, SHORT_PARTS = 300, 20, 1  # random programs; the other parts are slow tests
+PROGRAMS, PARTS = 300, 20  # random programs, and the tests that they are dealt out to
 
 
 def test_triton_has_a_row_for_every_operation_type_and_reduction() -> None:
@@ -63,6 +64,7 @@ ROWS = {
     "a looped scan": (lambda x: x.cumsum(1) * 2, [torch.randn(2, 33000).double()]),
     "a transposition": (lambda x: x.t().contiguous() + 1, [torch.randn(70, 100)]),
     "an odd length": (lambda x, y: x * y + 1, [torch.randn(300_001), torch.randn(300_001)]),
+    "a function of a number that stands in all places": (lambda x: x.exp().sum(), [torch.randn(1).expand(2)]),
     "bytes": (lambda x: (x + 100, x.sum(), x.amax(), x > 3), [torch.randint(0, 200, (77,), dtype=torch.uint8)]),
     "integers": (lambda x: (x * 2**40, x.amin(0), (x > 0).any(1), x.argmin()), [torch.randint(-9, 9, (20, 30))]),
     "foreach": (lambda x, y, z: torch._foreach_add([x, y], [z, x]), [torch.randn(300), torch.randn(300), torch.randn(300)]),
@@ -76,6 +78,44 @@ def test_kinds_of_kernels(name: str) -> None:
         found = compiled(fn, given)(*given)
     assert_same(found, fn(*given))
     assert refusals(store) == []
+
+
+def test_a_kernel_that_differs_in_its_comments_alone_is_read_from_the_file_that_is_there() -> None:
+    """Triton finds a function by its lines, and the file of equal kernels has the comments of the first."""
+    ((_, text),) = kernels_of(softmax, [torch.randn(4, 40)])
+    for lines in ("", "# one line\n", "# two\n# lines\n"):
+        imported.cache_clear()
+        module = module_of(text.replace("import torch\n", f"{lines}import torch\n", 1), interpreted=True)
+        tensors = module.samples("cpu")
+        module.launch(*tensors)
+        torch.testing.assert_close(tensors[1].view(4, 40), torch.softmax(tensors[0].view(4, 40), -1))
+
+
+def overwritten_behind_a_sum(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum(0)
+    x.copy_(x.flip(0))
+    return -total
+
+
+def test_an_input_is_overwritten_behind_the_reductions_that_read_it() -> None:
+    """Of one element: the loops of the sum and of the copy are both none, but for the one that is summed."""
+    given, expected = torch.ones(1) * 3, torch.ones(1) * 3
+    with interpreted(), config.patch(suppress_errors=False):
+        found = dynamo.compile(overwritten_behind_a_sum, backend="inductor", fullgraph=True)(given)
+    assert_same([found, given], [overwritten_behind_a_sum(expected), expected])
+
+
+def conjugate(x: torch.Tensor) -> torch.Tensor:
+    total = x.sum((0, 1), keepdim=True)
+    return torch.complex(total, total).conj().sum().imag
+
+
+def test_results_of_calls_may_have_other_strides_where_there_is_one_element() -> None:
+    """The gradient of the sum is one number in all places, which no tensor in these strides can be copied into."""
+    x = torch.randn(2, 2, 2, requires_grad=True)
+    with interpreted(), config.patch(suppress_errors=False):
+        found = torch.autograd.grad(dynamo.compile(conjugate, backend="inductor", fullgraph=True)(x), x)
+    assert_same(found, torch.autograd.grad(conjugate(x), x))
 
 
 def test_an_index_out_of_range_is_refused() -> None:
@@ -162,7 +202,7 @@ def test_what_has_no_atomic_addition_runs_as_aten_calls() -> None:
     assert refusals(store) == ["no atomic addition of torch.bfloat16"]
 
 
-@pytest.mark.parametrize("part", [pytest.param(k, marks=pytest.mark.slow) if k >= SHORT_PARTS else k for k in range(PARTS)])
+@pytest.mark.parametrize("part", range(PARTS))
 def test_random_programs(part: int) -> None:
     def check(program: Program) -> None:
         check_program(program, ["compiled", "interpreted"])
