@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import warnings
@@ -110,6 +111,27 @@ def test_callable_object_and_c_function():
     x = torch.ones(2)
     assert dynamo.compile(Twice(), backend="eager")(x).tolist() == [2, 2]
     torch.testing.assert_close(dynamo.compile(torch.sin, backend="eager")(x), torch.sin(x))
+
+
+def test_what_is_compiled_through_a_partial_or_an_object_has_the_names_and_lines_of_the_program():
+    def scaled(x, by):
+        return x * by
+
+    class Twice:
+        def __call__(self, x):
+            return x + x
+
+    def seen(target):
+        with session() as store:
+            dynamo.compile(target, backend="eager")(torch.ones(2))
+        return [(e.name, e.line) for e in store.events if isinstance(e, events.CompileStarted)]
+
+    def place(fn):
+        return fn.__qualname__, fn.__code__.co_firstlineno
+
+    assert seen(functools.partial(scaled, by=2)) == [place(scaled)]
+    assert seen(Twice()) == [place(Twice.__call__)]
+    assert [name for name, _ in seen(torch.sin)] == ["sin"]
 
 
 @pytest.mark.parametrize("bad", [3, "name", None.__class__])

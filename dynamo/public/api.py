@@ -100,6 +100,12 @@ def _forwarder(target: Callable[..., Any]) -> types.FunctionType:
     assert isinstance(call, types.FunctionType)
     call.__name__ = getattr(target, "__name__", type(target).__name__)
     call.__doc__ = target.__doc__
+    called = target.func if isinstance(target, functools.partial) else type(target).__call__
+    code = called.__code__ if isinstance(called, types.FunctionType) else call.__code__
+    name = code.co_qualname if code is not call.__code__ else call.__name__
+    call.__code__ = call.__code__.replace(
+        co_name=name.rpartition(".")[2], co_qualname=name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+    )
     return call
 
 

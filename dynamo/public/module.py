@@ -107,7 +107,7 @@ def _module_function(mod: torch.nn.Module) -> types.FunctionType:
     code = _module_call.__code__
     forward = getattr(type(mod).forward, "__code__", code)
     name = f"{type(mod).__qualname__}.__call__"
-    own = code.replace(co_qualname=name, co_filename=forward.co_filename, co_firstlineno=forward.co_firstlineno)
+    own = code.replace(co_name="__call__", co_qualname=name, co_filename=forward.co_filename, co_firstlineno=forward.co_firstlineno)
     fn = types.FunctionType(own, _module_call.__globals__, "__call__", None, None)
     fn.__qualname__ = name
     return fn
