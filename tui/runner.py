@@ -90,7 +90,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
     try:
         _execute(main_module)
     except SystemExit as e:
-        return _exit_code(e), "", tracebacks.place(e)
+        return *_ending(e), tracebacks.place(e)
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED), "interrupted", NOWHERE
     except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
@@ -126,10 +126,11 @@ def _step_aside(root: str) -> None:
         sys.path.append(root)
 
 
-def _exit_code(error: SystemExit) -> int:
+def _ending(error: SystemExit) -> tuple[int, str]:
+    """Its exit code, and what the script says of it: `sys.exit("no data")` prints that and ends with 1."""
     if error.code is None:
-        return 0
+        return 0, ""
     if isinstance(error.code, int):
-        return error.code & 0xFF
+        return error.code & 0xFF, ""
     print(error.code, file=sys.stderr)
-    return 1
+    return int(Exit.FINDING), f"SystemExit: {error.code}".strip().partition("\n")[0]

@@ -59,6 +59,15 @@ def test_a_script_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
     assert done.stdout.startswith("script.py  failed, exit 1\nthe script failed: ValueError: boom at script.py:2\n")
 
 
+def test_a_script_that_ends_itself_with_a_text_failed_of_that(tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nsys.exit('no checkpoint\\nlook in runs/')\n")
+    done = run("explain", "script.py", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("no checkpoint\nlook in runs/\n")
+    assert done.stdout.startswith("script.py  failed, exit 1\nthe script failed: SystemExit: no checkpoint at script.py:2\n")
+
+
 def test_internals_shows_our_frames(tmp_path: Path) -> None:
     write(tmp_path, "raise ValueError('boom')\n")
 
