@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from dynamo.trace import events as ev
 from dynamo.trace.model import Run
 from tests.views import runs
 from tui.views.page import HEIGHT, WIDTH, Page, plain
-from tui.views.verdict import lines, verdict
+from tui.views.verdict import Slowest, lines, verdict
 
 GOLDEN = Path(__file__).parent / "golden"
 RUNS: dict[str, Callable[[], Run]] = {
@@ -68,6 +69,23 @@ def test_colours_change_nothing_but_colours(name: str) -> None:
 )
 def test_the_headline_is_the_worst(name: str, headline: str) -> None:
     assert verdict(RUNS[name]()).headline == headline
+
+
+def test_a_cause_is_said_to_have_caused_its_own_compiles_only() -> None:
+    again = runs.compiled("0/2", "scale", 5, 3.0)  # by another `torch.compile` of the function
+    run = runs.recompiling(range(2))
+    before = verdict(run).headline
+    for event in again:
+        run.add(event)
+
+    assert before == "scale is compiled 2 times because k changes"
+    assert verdict(run).headline == "scale is compiled 3 times, 1 of them because k changes"
+
+
+def test_a_step_of_torchs_own_modules_has_no_lines() -> None:
+    found = replace(verdict(runs.layered()), slowest=Slowest("build", 0.1, 0.5, "k0", "0/0.fw", 64, ()))
+
+    assert "  largest step k0 of graph 0/0.fw: 64 B read and written" in lines(found, Page(100))
 
 
 def test_every_failure_has_its_exception_and_line() -> None:

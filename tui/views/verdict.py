@@ -188,7 +188,8 @@ def _finding(
         return f"{where}: {most.reason}"
     if again.groups:
         most_again = max(again.groups, key=lambda g: g.count)
-        return f"{most_again.function} is compiled {plural(most_again.compiles, 'time')} because {most_again.what} changes"
+        others = f", {most_again.count} of them" if most_again.compiles > most_again.count + 1 else ""
+        return f"{most_again.function} is compiled {plural(most_again.compiles, 'time')}{others} because {most_again.what} changes"
     if failed:
         return f"a step of {failed[0].where} raised: {failed[0].error}"
     where = f" ({_where(tuple(dict.fromkeys(p for c in compiled for p in c.processes)))})" if any(c.processes for c in compiled) else ""
@@ -299,6 +300,6 @@ def _time(found: Verdict) -> list[str]:
     s = found.slowest
     out = [f"{found.compile_seconds:.2f} s compiling, slowest stage {s.stage}: {s.seconds:.2f} s ({s.share:.0%})"]
     if s.kernel:
-        places = " ".join(short(line) for line in s.kernel_lines[:2])
-        out.append(f"largest step {s.kernel} of graph {s.kernel_graph}: {kernels.size(s.kernel_bytes)} read and written  ({places})")
+        places = f"  ({' '.join(short(line) for line in s.kernel_lines[:2])})" if s.kernel_lines else ""
+        out.append(f"largest step {s.kernel} of graph {s.kernel_graph}: {kernels.size(s.kernel_bytes)} read and written{places}")
     return out
