@@ -108,6 +108,10 @@ def test_parts_of_a_function_that_follow_suit_are_counted_with_it() -> None:
         ("0/0: tensor 'x' size mismatch at index 0. expected 3, actual 4", "size", "x.size(0)", ("3", "4")),
         ("0/0: L['xs']: expected len == 2, got 3", "length", "len(xs)", ("2", "3")),
         ("0/0: L['name']: expected == 'a', got 'b'", "value", "name", ("'a'", "'b'")),
+        ("0/1: ___check_type_id(fn, 943), type=<class 'nn.Linear'> (HINT: Linear)\nStack:\n  x", "type", "type of fn", ("nn.Linear", "")),
+        ("0/1: ___check_obj_id(L['fn'], 943), type=<class 'function'>", "object", "fn", ("", "")),
+        ("first line\nsecond line", "other", "first line", ("", "")),
+        ("", "other", "", ("", "")),
         ("something else entirely", "other", "something else entirely", ("", "")),
     ],
 )

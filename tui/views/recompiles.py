@@ -69,6 +69,18 @@ CAUSES = (
         "pass tensors of one layout, for example `.contiguous()`",
     ),
     Cause("length", re.compile(r"(?P<of>.+?): expected len == (?P<old>\d+), got (?P<new>\d+)"), "len({of})", "keep the length fixed"),
+    Cause(
+        "type",
+        re.compile(r"___check_type_id\((?P<of>.+), \d+\), type=<class '(?P<old>[^']+)'>(?P<new>)"),
+        "type of {of}",
+        "pass one type",
+    ),
+    Cause(
+        "object",
+        re.compile(r"___check_obj_id\((?P<of>.+), \d+\)(?P<old>)(?P<new>)"),
+        "{of}",
+        "pass the same object, or compile one function per object",
+    ),
     Cause("type", re.compile(r"(?P<of>.+?): expected type is (?P<old>.+?), got (?P<new>.+)$"), "type of {of}", "pass one type"),
     Cause(
         "global state",
@@ -82,7 +94,7 @@ CAUSES = (
         "{of}",
         "pass the same object, or compile one function per object",
     ),
-    Cause("other", re.compile(r"(?P<of>.+?)(?P<old>)(?P<new>)$"), "{of}", ""),
+    Cause("other", re.compile(r"(?P<of>.*?)(?P<old>)(?P<new>)$"), "{of}", ""),
 )
 _ENTRY = re.compile(r"^\d+/\d+: ")
 
@@ -191,8 +203,8 @@ def _add_last(run: Run, found: dict[tuple[str, str, str], _Gathered], x: ev.Limi
 
 
 def read(reason: str, item: Compile | None = None) -> _Change:
-    """What changed, of one line of a record."""
-    text = _ENTRY.sub("", reason).removeprefix("tensor ")
+    """What changed, of one line of a record; torch's own engine puts a stack behind it."""
+    text = _ENTRY.sub("", reason.partition("\n")[0]).removeprefix("tensor ")
     for cause in CAUSES:
         m = cause.pattern.match(text)
         if m:
