@@ -79,6 +79,7 @@ def test_module_keeps_attributes_parameters_and_modes():
     torch.testing.assert_close(fast(x), net(x))
     assert isinstance(fast, nn.Module)
     assert fast.lin is net.lin
+    assert repr(fast).splitlines()[:2] == ["OptimizedModule(", "  (_orig_mod): Net("]
     assert [id(p) for p in fast.parameters()] == [id(p) for p in net.parameters()]
     fast.eval()
     assert not net.training

@@ -66,9 +66,6 @@ class OptimizedModule(torch.nn.Module):
     def __getitem__(self, key: Any) -> Any:
         return self._orig_mod[key]  # type: ignore[index]  # same
 
-    def __repr__(self) -> str:
-        return f"OptimizedModule({self._orig_mod!r})"
-
     def __copy__(self) -> OptimizedModule:
         return self._over(copy.copy(self._orig_mod))
 
