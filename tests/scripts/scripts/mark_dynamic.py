@@ -1,7 +1,7 @@
 """Batches of several sizes, announced with `mark_dynamic`.
 
 first: how often it compiled, and that the marks have no effect here
-says: f is compiled 4 times because x.size(0) changes | sizes marked as dynamic have no effect
+says: f is compiled 4 times, 2 of them because x.size(0) changes | sizes marked as dynamic have no effect
 report: compiled
 every run
 """
