@@ -19,5 +19,6 @@ class Limits:
     large_program: int  # bytes of all temporaries from which on each is allocated alone
     align: int  # bytes that temporaries in one arena begin at multiples of
     again: int = 0  # arithmetic over given values that is done at every point rather than once in a kernel of its own
+    alone: int = 0  # elements side by side that one iteration reduces in less time than it takes to start a second kernel
     staying: int = 0  # iterations that run beside each other from begin to end, where that pays (0: nowhere)
     staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Dim, at_least, contiguous_strides, divides, hint, quotient, volume
-from inductor.ir.expr import Expr, call, cast, const, kept, load, reduce
+from inductor.ir.dims import Dim, at_least, contiguous_strides, divides, hint, known_equal, quotient, volume
+from inductor.ir.expr import Expr, call, cast, const, kept, load, reduce, walk
 from inductor.ir.nest import Buffer, Nest, Program, Step, Store
 from inductor.ir.ops import REDUCTIONS
 from inductor.ir.types import TYPES
@@ -20,6 +20,7 @@ from inductor.schedule.moments import in_one_pass
 from inductor.schedule.persistent import parts_to_stay
 
 FEWEST = 4  # parts of a row that pay for a second kernel on devices with thousands of lanes
+LARGER = 64  # times as many elements go into a row's result as into the sum over rows
 
 
 def again(kind: str, parts: Sequence[Expr], part: Axis, items: int) -> list[Expr]:
@@ -57,10 +58,39 @@ def parts_near(extent: Dim, wanted: int) -> Dim | None:
 def split_reductions(program: Program, limits: Limits) -> None:
     if limits.programs:
         in_one_pass(program, lambda nest: is_cut(simplify(nest), limits))
+        program.steps = [new for step in program.steps for new in (made_by_rows(program, step) if isinstance(step, Nest) else [step])]
     steps: list[Step] = []
     for step in program.steps:
         steps.extend(split(program, step, limits) if isinstance(step, Nest) else [step])
     program.steps = steps
+
+
+def made_by_rows(program: Program, nest: Nest) -> list[Nest]:
+    """What a sum over rows adds for each of them as a step of its own, where it needs a result of the row: as the loss of every token of a
+    batch, which the program that reduces the row's logits can make on the way."""
+    nodes = [e for e in nest.exprs() if e.op == "reduce"]
+    if not is_one_reduction(nest) or nodes[0].attr[0] == "welford" or not nest.has_plain_stores:
+        return [nest]
+    (operand,), axes = nodes[0].args, (*nest.axes, *nodes[0].attr[1])
+    if operand.op == "load":
+        return [nest]
+    results = {e.attr[0] for e in walk(operand) if e.op == "load" and not e.args}
+    rows = [s for s in program.steps if isinstance(s, Nest) and s.reduced and s.writes() & results]
+    many = [r for r in rows if hint(r.points) >= LARGER * hint(nest.points)]
+    if not any(known_equal(volume(a.extent for a in r.axes), volume(a.extent for a in axes)) for r in many):
+        return [nest]
+    if not decide("split", f"{nest.name}: what it adds", "made where its rows are"):
+        return [nest]
+    shape = tuple(a.extent for a in axes)
+    strides, name = contiguous_strides(shape), f"{nest.stores[0].buffer}_rows"
+    where = Index(0)
+    for a, stride in zip(axes, strides, strict=True):
+        where = where + of_atom(a) * stride
+    program.buffers[name] = Buffer(name, TYPES[operand.type].torch, shape, strides, "temp", program.device)
+    first = Nest(f"{nest.name}_rows", axes, (Store(name, where, operand),), nest.origins)
+    whole = load(name, operand.type, where)
+    final = {node: reduce(node.attr[0], whole, node.attr[1], node.attr[2]) for node in nodes}
+    return [first, nest.rewrite(kept, dict(final))]
 
 
 def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
@@ -78,7 +108,7 @@ def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
     what = f"{original.name}: {nodes[0].attr[0]} of {volume(a.extent for a in nodes[0].attr[1])} into {parts} parts"
     if not decide("split", what, f"only {volume(a.extent for a in nest.axes)} results"):
         return [original]
-    return list(in_two(program, nest, nodes, axis, parts))
+    return list(in_two(program, nest, nodes, axis, parts, limits))
 
 
 def is_one_reduction(nest: Nest) -> bool:
@@ -95,7 +125,8 @@ def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
     """Which loop of a reduction to cut, and into how many parts: None where enough of it runs at once."""
     axes = node.attr[1]
     results = volume(a.extent for a in nest.axes)
-    if volume(a.extent for a in axes) < limits.long_reduction:
+    length = volume(a.extent for a in axes)
+    if length < limits.long_reduction or (length <= limits.alone and not is_column(nest, node)):
         return None
     axis = max(axes, key=lambda a: hint(a.extent))
     if limits.programs:
@@ -119,7 +150,7 @@ def is_column(nest: Nest, node: Expr) -> bool:
     return any(index.coef(a) == 1 for index in walked for a in nest.axes)
 
 
-def in_two(program: Program, nest: Nest, nodes: Sequence[Expr], axis: Axis, parts: Dim) -> tuple[Nest, Nest]:
+def in_two(program: Program, nest: Nest, nodes: Sequence[Expr], axis: Axis, parts: Dim, limits: Limits) -> tuple[Nest, Nest]:
     """The reduction of each part, then that of the parts. `nodes` are the results of one reduction."""
     kind, axes, _ = nodes[0].attr
     (operand,) = nodes[0].args
@@ -139,7 +170,8 @@ def in_two(program: Program, nest: Nest, nodes: Sequence[Expr], axis: Axis, part
         program.buffers[name] = Buffer(name, TYPES[nodes[0].type].torch, shape, strides, "temp", program.device)
     stores = tuple(Store(name, where, reduce(kind, body, inner, k)) for k, name in enumerate(names))
     first = Nest(f"{nest.name}_part", (part, *nest.axes), stores, nest.origins)
-    total = "f64" if kind in EXACT and operand.type == "f32" else nodes[0].type  # few values: exact sums cost nothing
+    is_exact = kind in EXACT and operand.type == "f32" and not limits.programs  # few values: where nothing is started, that costs nothing
+    total = "f64" if is_exact else nodes[0].type
     parted = [cast(load(name, nodes[0].type, where), total) for name in names]
     items = volume(a.extent for a in inner)
     final = {node: cast(SPLIT[kind](kind, parted, part, items)[node.attr[2]], node.type) for node in nodes}

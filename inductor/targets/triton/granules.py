@@ -92,7 +92,7 @@ def granule_of(space: Space, program: Program) -> Granule | None:
     walked = {b: i for b, i in accesses if rows in i.axes and column in i.axes}
     if not walked or any(i is not index for b, i in accesses if rows in i.axes and column in i.axes):
         return None
-    if any(e.op in ("masked", "check", "scan") or (e.op == "load" and e.args) for e in nodes):
+    if any(column in e.axes and (e.op in ("masked", "check", "scan") or (e.op == "load" and e.args)) for e in nodes):
         return None
     if any(r.is_update or r.store.indirect or r.store.mode != "set" for r in space.roots):
         return None

@@ -32,6 +32,7 @@ LIMITS = Limits(
     programs=512,  # four for each of 132 processors
     columns=64,
     again=16,  # less than the time to start a kernel
+    alone=16384,
     staying=132,
     staying_columns=8192,
     large=0,  # torch's allocator takes a microsecond and gives memory back at once
