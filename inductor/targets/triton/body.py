@@ -67,6 +67,8 @@ class Body:
         self.uses_bad = False
         self.granule: Granule | None = None
         self.part = INNER
+        self.hints: dict[Expr, str] = {}  # what the cache is told of a load
+        self.is_last = False  # what is stored would take the place of rows that are read again
         self.starts: dict[Axis, str] = {}  # where the tile begins along an axis, a multiple of its block
         self._reads: dict[Expr, bool] = {}
 
@@ -198,8 +200,9 @@ class Body:
         buffer, index = node.attr
         args = [self.value(e, mask) for e in node.args]
         base = self.names[buffer]
+        hint = f', eviction_policy="{self.hints[node]}"' if node in self.hints else ""
         if self.granule is not None and index is self.granule.index:
-            return self.let(f"tl.load({base} + (edge + {self.granule.at}){self.piece(self.part.load)})", lines)
+            return self.let(f"tl.load({base} + (edge + {self.granule.at}){self.piece(self.part.load)}{hint})", lines)
         where = self.index(index, args)
         condition = self.mask_text(node.axes, mask)
         if condition:  # a pointer has to be as large as its mask
@@ -209,7 +212,7 @@ class Body:
             if not missing and not walked & frozenset(self.places):
                 where += f" + tl.full({self.ones}, 0, tl.int32)"
         pointer = base if where == "0" else f"{base} + ({where})" if "+" in where else f"{base} + {where}"
-        return self.let(f"tl.load({pointer}{', ' + condition if condition else ''})", lines)
+        return self.let(f"tl.load({pointer}{', ' + condition if condition else ''}{hint})", lines)
 
     def masked(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         condition, other = self.value(node.args[0], mask), self.value(node.args[2], mask)
@@ -298,6 +301,9 @@ class Body:
             row, texts = self.states_of(node, mask)
             if kind in FIRST:
                 names = self.first(node, texts)
+            elif (partner := self.partner(state) if mask is None else None) is not None:
+                self.two_sums(state, partner, row, texts[0])
+                return self.reduced[state][output]
             elif len(texts) == 1:
                 names = [self.let(f"tl.reduce({texts[0]}, 1, {self.use(row.combine)}, keep_dims=True)", self.at, node)]
             else:
@@ -307,6 +313,28 @@ class Body:
                 self.at.lines.append(f"{', '.join(names)} = tl.reduce(({', '.join(texts)}), 1, {helper}, keep_dims=True)")
             self.results(row, state, names)
         return self.reduced[state][output]
+
+    def partner(self, state: State) -> State | None:
+        """Another sum along the same axes that can be made now: two together exchange values between warps, and wait, once."""
+        kind, axes, operand = state
+        if kind != "sum" or self.space.through:
+            return None
+        for node in self.space.exprs():
+            other = (*node.attr[:2], node.args[0]) if node.op == "reduce" else state
+            if other[:2] == (kind, axes) and other[2] is not operand and other not in self.reduced and other[2].type == operand.type:
+                inner = [(*e.attr[:2], e.args[0]) for e in walk(other[2]) if e.op == "reduce"]
+                if all(s in self.reduced for s in inner):
+                    return other
+        return None
+
+    def two_sums(self, state: State, partner: State, row: Reduction, text: str) -> None:
+        node = Expr("reduce", partner[2].type, (partner[2],), (*partner[:2], 0))
+        other = self.states_of(node, None)[1][0]
+        names = self.fresh(), self.fresh()
+        self.remark(self.at, self.space.owner.get(node, ()))
+        self.at.lines.append(f"{', '.join(names)} = tl.reduce(({text}, {other}), 1, {self.use('add_two')}, keep_dims=True)")
+        for one, name in zip((state, partner), names, strict=True):
+            self.results(row, one, [name])
 
     def first(self, node: Expr, texts: Sequence[str]) -> list[str]:
         """The extreme value, then the least position that has it: two plain reductions instead of one over pairs."""
@@ -344,7 +372,7 @@ class Body:
         """Write a value. `axes` are those of the tile that the store is made for."""
         if self.granule is not None and store.index is self.granule.index:
             pointer = f"{self.names[store.buffer]} + (edge + {self.granule.at})"
-            self.at.lines.append(f"tl.store({pointer}, {self.value(store.value)}{self.piece(self.part.store)})")
+            self.at.lines.append(f"tl.store({pointer}, {self.value(store.value)}{self.piece(self.part.store)}{self.streaming})")
             return
         args = [self.value(e) for e in store.indirect]
         where = self.index(store.index, args)
@@ -363,11 +391,15 @@ class Body:
             value = self.tensor(store.value)
             line = f'tl.atomic_add({base} + ({where}), {value}{end}, sem="relaxed")'
         else:
-            line = f"tl.store({base} + ({where}), {value}{end})"
+            line = f"tl.store({base} + ({where}), {value}{end}{self.streaming})"
         if is_late:
             self.late.append(line)
         else:
             self.at.lines.append(line)
+
+    @property
+    def streaming(self) -> str:
+        return ', eviction_policy="evict_first"' if self.is_last else ""
 
     def under(self, pads: Mapping[Axis, bool]) -> None:
         """From here on axes are padded or not."""

@@ -16,9 +16,17 @@ from inductor.schedule.kernel import Kernel
 from inductor.schedule.stages import Stager, contiguity
 from inductor.targets.triton.body import ATOMIC, FIRST
 from inductor.targets.triton.granules import Granule, granule_of
-from inductor.targets.triton.machine import TABLE_BLOCK, Device, Facts, Shape, choose
+from inductor.targets.triton.machine import TABLE_BLOCK, Device, Facts, Shape, choose, in_pieces
 from inductor.targets.triton.reductions import reduction
-from inductor.targets.triton.space import Space, Unprintable, space_of, walking_space, with_online_sums, without_one_hots
+from inductor.targets.triton.space import (
+    Space,
+    Unprintable,
+    space_of,
+    walking_space,
+    with_moments_apart,
+    with_online_sums,
+    without_one_hots,
+)
 from inductor.targets.triton.table import Table, table_of
 
 LEAST_CROSSING = 32  # iterations of a loop that is worth a side of a tile
@@ -40,7 +48,7 @@ class TritonKernel(Kernel):
     @property
     def keeps_order(self) -> bool:
         """A program reads all before it stores over anything."""
-        if self.space is None or self.shape is None or self.shape.is_looped or self.space.through:
+        if self.space is None or self.shape is None or self.shape.is_looped or self.granule is not None or self.space.through:
             return False
         return super().keeps_order
 
@@ -73,13 +81,18 @@ def kernel_of(name: str, group: Group, program: Program, needed: frozenset[str],
         inner = Group(tuple(a for a in group.outer if a is not crossing), group.members)
         space = space_of(inner, program, needed) if group.walk is None else walking_space(group, program, needed)
         space = without_one_hots(space)
-        shape = choose(facts_of(space, program, crossing is not None), device)
+        facts = facts_of(space, program, crossing is not None)
+        shape = choose(facts, device)
         if shape.kind == "looped row":
             online = with_online_sums(space)
             shape = choose(facts_of(online, program, crosses=False), device)
             space = online if shape.kind == "looped row" else space
+        if not shape.is_looped:
+            space = with_moments_apart(space)
         if shape.kind == "looped row" and space.part is None:
             kernel.granule = granule_of(space, program)
+        if (pieces := in_pieces(shape, facts)) is not None and (granule := granule_of(space, program)) is not None:
+            kernel.granule, shape = granule, pieces
     except Unprintable as why:
         kernel.refusal = str(why)
         kernel.writes = tuple(sorted(writes))

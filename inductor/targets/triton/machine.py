@@ -18,6 +18,8 @@ SMALL = 1 << 20  # elements below which the number of programs counts more than 
 TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
+ODD = 512  # elements of a row of an odd length from which on a program has one
+ONE_WARP = 1024  # elements of such a row up to which its masks stay in registers
 READ_ONCE = 32768  # the same where there is one pass
 LONG = 4096  # elements of a row from which on its length, and what is done along it, count
 FINDING = LONG - 1  # elements of a row that stay in registers where a position is looked for
@@ -187,7 +189,7 @@ def row(facts: Facts) -> Shape:
         if facts.columns <= (FINDING if facts.finds else READ_ONCE):
             few = facts.columns < LONG or (facts.columns == LONG and not facts.has_scan)
             return Shape(kind, 1, wide, 4 if few else 8 if facts.columns <= 16384 else 16)
-        warps = 4
+        warps = 4 if facts.finds else 8
     elif stays_whole(facts):
         return Shape(kind, 1, wide, whole_warps(facts))
     else:
@@ -197,8 +199,16 @@ def row(facts: Facts) -> Shape:
     if facts.has_scan:
         return Shape("scan", 1, 4096, 8, is_looped=True)
     if facts.passes < 2 and not facts.finds and facts.rows <= MANY:
-        return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 2, 8, is_looped=True)
-    return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.passes < 2 else 1), warps, is_looped=True)
+        return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 4, 8, is_looped=True)
+    return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.finds and facts.passes < 2 else 1), warps, is_looped=True)
+
+
+def in_pieces(shape: Shape, facts: Facts) -> Shape | None:
+    """The tile for a row of an odd length that is held and written, with room for the pieces of 16 bytes at both ends; None where it would
+    have to be twice as large, or need more registers than one warp has, or where what rows share would be read from anywhere."""
+    wide = power(facts.columns + 2 * (VECTOR // facts.itemsize - 1))
+    is_long = facts.columns < ODD or wide > ONE_WARP or wide != power(facts.columns)
+    return None if shape.kind != "row" or not facts.writes or facts.shares or is_long else Shape("row", 1, wide, 1)
 
 
 def stays_whole(facts: Facts) -> bool:

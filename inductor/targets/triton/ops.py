@@ -279,6 +279,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("words", "uniform"),
     ),
     "add": ("def add(a, b):\n    return a + b\n", ()),
+    "add_two": ("def add_two(a, b, c, d):\n    return a + c, b + d\n", ()),
     "mul": ("def mul(a, b):\n    return a * b\n", ()),
     "either": ("def either(a, b):\n    return a | b\n", ()),
     "both": ("def both(a, b):\n    return a & b\n", ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inductor.ir.affine import Axis
@@ -40,6 +40,10 @@ class Printer:
         self.is_tiled = self.shape.kind == "transpose"
         self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves([r.store.value for r in self.space.roots]))
         self.body.granule = kernel.granule
+        if self.shape.kind in ("row", "looped row") and self.space.rows is not None:
+            walked = (e for e in self.space.exprs() if e.op == "load" and e.axes & set(self.space.columns))
+            self.body.hints = {e: "evict_last" for e in walked if self.space.rows not in e.axes}  # every row reads it
+        self.hints = self.body.hints
         self.own_rows = "tl.program_id(0)"  # which tile of rows is meant
         self.is_renamed = False  # columns have another block than in loops
         self.is_late = bool(kernel.over) or any(r.is_update for r in self.space.roots)
@@ -130,7 +134,10 @@ class Printer:
         granule = self.kernel.granule
         if granule is not None:
             lines += granule.row(is_wide=self.is_wide)
-        if not self.shape.is_looped:
+        if granule is not None and not self.shape.is_looped:
+            self.body.part = LAST_PART
+            lines += granule.lanes(f"tl.arange(0, {self.shape.columns})[None, :]", LAST_PART)
+        elif not self.shape.is_looped:
             for column in self.space.columns:
                 block = self.body.places[column].block
                 self.body.starts[column] = f"{column_at}{block}" if column_at else ""
@@ -206,6 +213,7 @@ class Printer:
             self.barrier(level)
             for root in roots:
                 self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
+        self.edges(self.space.roots)
 
     def walking(self) -> list[str]:
         """A program that stays does what is to be done for each of its rows, keeps sums of columns, and stores them at the end."""
@@ -252,6 +260,8 @@ class Printer:
         for level in range(max([*roots, *reductions], default=0) + 1):
             self.barrier(level)
             here = roots.get(level, [])
+            self.body.hints = self.hints_of(level, roots, reductions)
+            self.body.is_last = "evict_first" in self.body.hints.values()
             for column in self.space.columns:
                 stores = [r for r in here if column in self.axes_of(r)]
                 states = [s for s in reductions.get(level, []) if column in s[1]]
@@ -260,6 +270,19 @@ class Printer:
             for root in here:
                 if not self.axes_of(root) & frozenset(self.space.columns):
                     self.body.store(root.store, self.axes_of(root), is_late=False)
+
+    def hints_of(self, level: int, roots: Mapping[int, Sequence[Root]], reductions: Mapping[int, Sequence[State]]) -> dict[Expr, str]:
+        """Rows that a later loop reads again are worth their place in the cache, and what is read for the last time is not."""
+        if self.shape.kind != "looped row":
+            return self.hints
+        at = {
+            k: loads_of([*(r.store.value for r in roots.get(k, ())), *(s[2] for s in reductions.get(k, ()))])
+            for k in {*roots, *reductions}
+        }
+        rows = {e for e in at.get(level, ()) if self.space.rows in e.axes and e.axes & set(self.space.columns)}
+        later = frozenset().union(*(found for k, found in at.items() if k > level))
+        before = frozenset().union(*(found for k, found in at.items() if k < level))
+        return self.hints | {e: "evict_last" if e in later else "evict_first" for e in rows if e in later or e in before}
 
     def reductions_by_level(self) -> dict[int, list[State]]:
         found: dict[int, dict[State, None]] = {}
@@ -455,6 +478,17 @@ def takes_in(state: State, place: Place) -> str:
     if state[0] in FIRST:
         return f"take_in_{FIRST[state[0]][TYPES[state[2].type].kind == 'float']}"
     return TAKE_IN.get(state[0], "")
+
+
+def loads_of(values: Sequence[Expr]) -> set[Expr]:
+    """What is read for values whose reductions are known."""
+    found, waiting = {}, list(values)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = node.op == "load"
+            waiting += node.args if node.op != "reduce" else ()
+    return {node for node, is_load in found.items() if is_load}
 
 
 def levels_of(space: Space) -> dict[Expr, int]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 
 from inductor.ir.affine import Axis, Index, digits, of_atom
 from inductor.ir.dims import Dim, is_known, is_one, number, numel, quotient
-from inductor.ir.expr import Expr, call, const, const_value, holds, rebuild, walk
+from inductor.ir.expr import Expr, call, cast, const, const_value, holds, rebuild, reduce, walk
 from inductor.ir.nest import Nest, Origin, Program, Store
 from inductor.ir.types import is_half
 from inductor.schedule.group import Group
+from inductor.schedule.moments import single
 from inductor.schedule.stages import Stage, Stager
 
 
@@ -277,6 +278,25 @@ def with_online_sums(space: Space) -> Space:
                 if found is not None:
                     value, first = found
                     pairs[node], pairs[first] = (Expr("reduce", node.type, (value,), (kind, node.attr[1], k)) for k in (1, 0))
+    return swapped(space, pairs)
+
+
+def with_moments_apart(space: Space) -> Space:
+    """Moments of values that a program holds, as their mean and then the sum of squared deviations: a tree that merges moments divides.
+    Those of float32 are summed as such, where the user's program widens them: what differs is taken off before it is squared."""
+    pairs: dict[Expr, Expr] = {}
+    for node in space.exprs():
+        if node.op == "reduce" and node.attr[0] == "welford":
+            (value,), axes = node.args, node.attr[1]
+            mean = call("div", reduce("sum", value, axes), const(numel([a.extent for a in axes]), value.type))
+            deviation = call("sub", value, mean)
+            pairs[node] = reduce("sum", call("mul", deviation, deviation), axes) if node.attr[2] else mean
+        elif node.op == "reduce" and node.type == "f64" and (found := of_squares(node)) is not None and single(found[0]) is not found[0]:
+            value, axes = single(found[0]), node.attr[1]
+            mean = call("div", reduce("sum", value, axes), const(numel([a.extent for a in axes]), value.type))
+            deviation = call("sub", value, mean)
+            pairs[found[1]] = cast(mean, "f64")
+            pairs[node] = cast(reduce("sum", call("mul", deviation, deviation), axes), "f64")
     return swapped(space, pairs)
 
 
