@@ -21,7 +21,7 @@ from minifier.isolation.linux import cpu_seconds
 LONGEST = 1800.0  # seconds of CPU that the processes of one case may use, however long they wait for a core
 IDLE = 300.0  # seconds after which a case that uses none is over
 LOOK = 0.5  # seconds between looks at them
-PATIENCE = 20.0  # seconds of the first run of an oracle
+PATIENCE, LONGER = 20.0, 120.0  # seconds of the first run of an oracle: of what never ends, of anything else
 WAITING = 4  # runs at a time of what mostly waits: hangs
 MEMORY = 768 << 20  # bytes that a run of an oracle may take
 OUT_OF_TIME = -1000
@@ -82,7 +82,7 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     """Minify one case in a process of its own, with its fault on, and judge the result."""
     folder.mkdir(parents=True, exist_ok=True)
     request = {"script": str(case.script), "after": case.after, "accuracy": case.accuracy, "engine": engine, "backend": backend}
-    request |= {"memory": MEMORY, "timeout": PATIENCE, "jobs": WAITING if case.waits else 1}
+    request |= {"memory": MEMORY, "timeout": PATIENCE if case.waits else LONGER, "jobs": WAITING if case.waits else 1}
     answer = folder / "report.json"
     answer.unlink(missing_ok=True)
     command = [sys.executable, "-m", "minifier.corpus.one", json.dumps(request), str(folder.absolute()), str(answer.absolute())]
