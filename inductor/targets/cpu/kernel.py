@@ -329,4 +329,3 @@ class Builder:
         while size > MIN_BLOCK and (size * per_lane > machine().tile_bytes or others // size < machine().least_blocks):
             size //= 2
         return min(size, length)
-

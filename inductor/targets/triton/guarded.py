@@ -195,7 +195,6 @@ class Guard:
 
         return add
 
-
     def handle(self, data: np.ndarray, dtype: Any) -> Any:
         return self.interpreter.TensorHandle(data, dtype)
 

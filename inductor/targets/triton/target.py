@@ -72,7 +72,8 @@ class TritonTarget:
         """The files of all kernels. What has no Triton form is noted, with its reason."""
         kernels = [k for k in plan.kernels if isinstance(k, TritonKernel)]
         if plan.tunes and self.name == "cuda" and torch.cuda.is_available():
-            tune(kernels, plan.program)
+            with torch.cuda.device(plan.program.device):
+                tune(kernels, plan.program)
         files = [kernel_file(k, plan.program) for k in kernels]
         for kernel in kernels:
             if kernel.refusal:

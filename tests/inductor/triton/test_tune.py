@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +15,11 @@ from dynamo.trace import session
 from dynamo.trace.events import Note
 from inductor.backend import wants_tuning
 from inductor.ir.nest import Program
-from inductor.targets.triton import build, launcher, tune
+from inductor.schedule.plan import Plan
+from inductor.targets.triton import build, launcher, target, tune
 from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.library import Kernel
-from inductor.targets.triton.machine import Shape
+from inductor.targets.triton.machine import Device, Shape
 from inductor.targets.triton.worker import Image, Refused
 from tests.inductor.triton.seam import compiled_for, program_of
 
@@ -115,6 +118,25 @@ def test_shapes_without_room_are_counted_and_nothing_is_kept(device: list[str], 
     (again, *_), program = kernels()
     tune.tune([again], program, lambda form: {8: 5.0}.get(warps(form), 20.0))
     assert again.shape is not None and again.shape.warps == 8
+
+
+def test_shapes_are_measured_on_the_device_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    here: list[str] = ["cuda:0"]
+
+    @contextlib.contextmanager
+    def entered(device: str) -> Iterator[None]:
+        here.append(device)
+        yield
+        here.pop()
+
+    measured: list[str] = []
+    _, program = kernels()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device", entered)
+    monkeypatch.setattr(target, "this_device", Device)
+    monkeypatch.setattr(target, "tune", lambda found, program: measured.append(here[-1]))
+    target.TritonTarget().source(Plan(replace(program, device="cuda:1"), [], {}, tunes=True))
+    assert measured == ["cuda:1"]
 
 
 def test_other_shapes_are_taken_by_the_compiler(tmp_path: Path) -> None:
