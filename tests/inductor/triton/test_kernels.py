@@ -63,6 +63,10 @@ ROWS = {
     "a looped softmax of infinities": (lambda x: torch.softmax(x, -1), [torch.full((2, 4100), -torch.inf)]),
     "a looped scan": (lambda x: x.cumsum(1) * 2, [torch.randn(2, 33000).double()]),
     "a transposition": (lambda x: x.t().contiguous() + 1, [torch.randn(70, 100)]),
+    "filters": (
+        lambda w, s: (w * s.view(-1, 1, 1, 1)).contiguous(memory_format=torch.channels_last),
+        [torch.randn(6, 20, 3, 3), torch.randn(6)],
+    ),
     "an odd length": (lambda x, y: x * y + 1, [torch.randn(300_001), torch.randn(300_001)]),
     "a function of a number that stands in all places": (lambda x: x.exp().sum(), [torch.randn(1).expand(2)]),
     "bytes": (lambda x: (x + 100, x.sum(), x.amax(), x > 3), [torch.randint(0, 200, (77,), dtype=torch.uint8)]),

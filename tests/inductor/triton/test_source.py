@@ -25,11 +25,16 @@ def rms_norm(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.T
     return y, (y.float() * (y.float().square().mean(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype) * w
 
 
+def scaled_filters(w: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+    return (w * s.view(-1, 1, 1, 1)).contiguous(memory_format=torch.channels_last)
+
+
 # One of each kind, of the size that the kind is for; shapes are all that is looked at.
 PROGRAMS = {
     "flat_gelu": (lambda x: F.gelu(x * 1.5 + 0.1).tanh() * x, [bf16(4096, 4096)]),
     "flat_odd": (lambda x, y: x * y + 1, [torch.empty(300_001), torch.empty(300_001)]),
     "transpose": (lambda x: x.t().contiguous() + 1, [bf16(4096, 4096)]),
+    "filters": (scaled_filters, [torch.empty(512, 512, 3, 3), torch.empty(512)]),
     "row_softmax": (lambda x: torch.softmax(x, -1), [bf16(16384, 1024)]),
     "whole_softmax": (lambda x: torch.softmax(x, -1), [bf16(16384, 4096)]),
     "looped_softmax": (lambda x: torch.softmax(x, -1), [bf16(2048, 32768)]),
