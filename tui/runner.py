@@ -7,7 +7,6 @@ import os
 import platform
 import signal
 import sys
-import traceback
 import warnings
 from importlib import metadata
 from importlib.machinery import PathFinder
@@ -94,7 +93,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED), "interrupted", NOWHERE
     except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
-        line = traceback.format_exception_only(e)[-1].strip()
+        line = tracebacks.one_line(e)
         tracebacks.show(e, request.internals)
         return int(Exit.FINDING), line, tracebacks.place(e)
     return 0, "", NOWHERE

@@ -6,9 +6,11 @@ import importlib
 import os
 import sys
 import sysconfig
+import traceback
 from pathlib import Path
 from types import TracebackType
 
+from dynamo.errors import GraphBreakError, RecompileError, RecompileLimitError
 from tui.console import say
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -35,6 +37,12 @@ def show(error: BaseException, internals: bool) -> None:
         say("raised inside dynamo-debug; --internals shows where")
 
 
+def one_line(error: BaseException) -> str:
+    """Its type and the first line of its text; no notes."""
+    lines = traceback.format_exception_only(error)
+    return next((line for line in lines if not line.startswith("  ")), lines[-1]).strip().partition("\n")[0]
+
+
 def place(error: BaseException) -> tuple[str, int]:
     """File and line of the innermost frame of the program, or where it has none, of the innermost that is not ours; ('', 0) for neither."""
     frames = []
@@ -58,7 +66,12 @@ def _strip(error: BaseException | None, seen: set[int]) -> None:
 
 
 def raised_by_us(error: BaseException) -> bool:
-    """Whether the innermost frame is ours: misuse of the API, or an error of ours. Our frames must still be there."""
+    """Whether the innermost frame is ours: misuse of the API, or an error of ours. Our frames must still be there.
+
+    A break or a recompile that the program asked to be told of is neither.
+    """
+    if isinstance(error, GraphBreakError | RecompileLimitError | RecompileError):
+        return False
     tb = error.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next

@@ -59,6 +59,22 @@ def test_a_script_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
     assert done.stdout.startswith("script.py  failed, exit 1\nthe script failed: ValueError: boom at script.py:2\n")
 
 
+@pytest.mark.parametrize(
+    "program, said",
+    [
+        ("e = ValueError('first\\nsecond')\ne.add_note('a note')\nraise e\n", "ValueError: first"),
+        ("exec('a = (')\n", "SyntaxError: '(' was never closed"),
+        ("raise KeyError\n", "KeyError"),
+    ],
+)
+def test_the_reason_of_a_failure_is_one_line(program: str, said: str, tmp_path: Path) -> None:
+    write(tmp_path, program)
+    done = run("explain", "script.py", cwd=tmp_path)
+
+    assert done.stderr.endswith(f"\ndynamo-debug: script failed: {said} (exit code 1)\n")
+    assert done.stdout.splitlines()[1].startswith(f"the script failed: {said} at ")
+
+
 def test_a_script_that_ends_itself_with_a_text_failed_of_that(tmp_path: Path) -> None:
     write(tmp_path, "import sys\nsys.exit('no checkpoint\\nlook in runs/')\n")
     done = run("explain", "script.py", cwd=tmp_path)

@@ -130,6 +130,7 @@ def test_a_break_under_fullgraph_ends_the_script_with_its_own_traceback(tmp_path
     assert 'script.py", line 8, in <module>' in done.stderr
     assert str(ROOT / "dynamo") not in done.stderr
     assert str(ROOT / "tui") not in done.stderr
+    assert "raised inside dynamo-debug" not in done.stderr
 
 
 def test_an_exception_in_compiled_code_shows_user_frames_only(tmp_path: Path) -> None:
