@@ -6,6 +6,7 @@ Everything else asks a flag or reads a name that has its row here, never `torch.
 
 from __future__ import annotations
 
+import math
 import pkgutil
 import types
 import warnings
@@ -37,6 +38,9 @@ KEY_OF_NAMES: Final = _key("Named")
 
 # `torch.distributions.transforms.Transform.inv`: kept by a weak reference in 2.11, by a plain one since.
 TRANSFORMS_KEEP_WEAK_INVERSES: Final = hasattr(torch.distributions.transforms, "weakref")
+
+# `torch.clamp(torch.zeros(2), max=math.nan)`: zeros in 2.11, NaN in 2.13. With both bounds it is NaN in either, as in `clamp_max`.
+CLAMP_IGNORES_A_SINGLE_NAN: Final = not bool(torch.clamp(torch.zeros(1, device="cpu"), max=math.nan).isnan())
 
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dynamo.torch_facts import CLAMP_IGNORES_A_SINGLE_NAN
 from inductor.ir import types
 from inductor.ir.expr import Expr, call, cast, const, const_value
 from inductor.lowering.context import Context, Decline, Operand, as_stored, broadcast_shape, promote
@@ -505,7 +506,10 @@ def _masked_fill(ctx: Context, x: Tensor, mask: Tensor, value: Operand) -> Tenso
 
 @lowers("clamp clamp.Tensor clip clip.Tensor")
 def _clamp(ctx: Context, x: Tensor, low: Operand = None, high: Operand = None) -> Tensor:
-    operands = [x] + [bound for bound in (low, high) if bound is not None]
+    given = [bound for bound in (low, high) if bound is not None]
+    if CLAMP_IGNORES_A_SINGLE_NAN and len(given) == 1 and isinstance(given[0], float) and math.isnan(given[0]):
+        given, low, high = [], None, None
+    operands = [x, *given]
 
     def fn(value: Expr, *bounds: Expr) -> Expr:
         rest = list(bounds)

@@ -69,6 +69,7 @@ GRAPHS = {
     "std": (lambda x: (x.std(0), x.std(1, correction=0)), [(30, 20)]),
     "view outputs": (lambda x: (x.exp().t(), x.exp()[1:], x.t()), [(4, 6)]),
     "same output twice": (lambda x: ((y := x.exp()), y), [(4, 6)]),
+    "bounds of nan": (lambda x: [x.clamp(max=math.nan), x.clamp(min=math.nan), x.clamp(-1, math.nan), x.clamp_max(math.nan)], [(6, 40)]),
     "nan and inf": (lambda x: torch.where(x > 0, (x / 0).amax(1, keepdim=True), (x * math.nan).relu()), [(6, 40)]),
 }
 
