@@ -47,6 +47,8 @@ def _has_saved(node: Any) -> bool:
     if hasattr(node, "_raw_saved_tensors"):  # of an `autograd.Function`
         return len(node._raw_saved_tensors) > 0
     kind: Any = type(node)
+    if kind.__name__ == "CopySlices":  # a write to a view: it drops the operation that wrote, whatever that has saved
+        return True
     for name in _saved_names(kind):
         try:
             if getattr(node, name) is not None:

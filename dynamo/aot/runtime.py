@@ -108,8 +108,6 @@ class _Backward:
         doubtful = missing and releases and self.several.may_meet(missing)
         if releases and not doubtful:
             self._release(ctx, missing)
-            if ctx.aside is not None and not keeps_graph():
-                ctx.aside = None
             ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
         computed = self.run(inputs)
         if doubtful:
@@ -119,8 +117,6 @@ class _Backward:
             self._release(ctx, missing)
             if starts_over:
                 return computed
-            if not keeps_graph():
-                ctx.aside = None
         if missing:
             rows = zip(computed, self.behind, self.wanted, strict=True)
             computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in rows]
@@ -146,8 +142,8 @@ class _Backward:
     def _release(self, ctx: Any, missing: int) -> None:
         if self.has_parts:
             self.several.spend(ctx, missing)
-        elif self.keeps and not keeps_graph():
-            ctx.extras = None
+        elif not keeps_graph():
+            ctx.extras = ctx.aside = None
 
 
 def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:

@@ -2,7 +2,8 @@
 
 A compiled graph is one node of autograd, and autograd frees what a node has saved after one pass. In eager each operation is a node: a
 pass from one result leaves the others alone where no operation behind both has saved anything. So the inputs of the graph stay
-until no result is left that may be differentiated, and passes after the first run the captured graph again in eager.
+until no result is left that may be differentiated, and passes after the first run the captured graph again in eager. Where that
+can't be, what the node has saved stays instead, and they run the compiled backward again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dynamo.aot.again import Again, saved_of, version_of
+from dynamo.aot.again import Again, saved_of, set_aside, version_of
 from dynamo.aot.facts import Facts
 
 Tensor = torch.Tensor
@@ -43,7 +44,7 @@ class Several:
         present = self._present(grads)
         if present & ~ctx.left:
             return ctx.saved_tensors  # raises what autograd says about that
-        if ctx.is_bare:
+        if ctx.is_bare or self.again.reason:
             return None
         found = self.again.gradients(ctx, grads)
         self.spend(ctx, self.everything & ~present)
@@ -57,12 +58,15 @@ class Several:
         for i, freed in enumerate(self.freed):
             if not missing >> i & 1:
                 left &= ~freed
-        if not left or self.again.reason or ctx.is_bare:
-            ctx.extras = ctx.kept = None
-        elif ctx.left is None:
-            ctx.kept = [(t, version_of(t)) for _, t in zip(self.saved_primals, saved_of(ctx), strict=False)]
-        if ctx.is_bare or not self.again.reason:
-            ctx.left = left
+        if not left or ctx.is_bare:
+            ctx.extras = ctx.kept = ctx.aside = None
+        elif self.again.reason:
+            set_aside(ctx)
+        else:
+            if ctx.left is None:
+                ctx.kept = [(t, version_of(t)) for _, t in zip(self.saved_primals, saved_of(ctx), strict=False)]
+            ctx.aside = None
+        ctx.left = left
 
     def may_meet(self, missing: int) -> bool:
         """May zeros in place of the gradients in `missing` be seen in a gradient? See `reach.reach`."""

@@ -323,6 +323,30 @@ def leaf_made_in_between(compile):
     return passes(f(x), "ab"), x.grad
 
 
+@program("", "results of a graph that writes in place to an input with a history, or to a view of it, one after the other")
+def written_input(compile):
+    def written(x, y):
+        y.mul_(2)
+        return x.sin(), x.exp(), y
+
+    def of_a_view(x, y):
+        y[0].mul_(2)
+        return x.sin(), x.exp(), y
+
+    def read_before(x, y):
+        z = y.cos()
+        y.mul_(x)
+        return x.sin(), z, y
+
+    found = []
+    for fn in (written, of_a_view, read_before):
+        f = compile(fn)
+        for order in ("abc", "cab", "bca", "aab", "Aab", "cc", "Ccc", "acc"):
+            x, w = leaf(), leaf(4.0, 5.0, 6.0)
+            found.append((order, passes(f(x, w + 1), order), x.grad, w.grad))
+    return found
+
+
 @program("", "results that a pass left alone go when they are dropped")
 def dropped_after_a_pass(compile):
     @compile
