@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -58,8 +58,8 @@ DEFECTS: dict[str, Defect] = {
             (inductor.ir.overwrites, "must_precede", lambda steps, mutated: [set() for _ in steps]),
         ],
     ),
-    "operators that check their arguments are dead code": Defect("state-aot", [_other_facts(lambda f: replace(f, refuses=False))]),
-    "operators that draw or set random state are dead code": Defect("state-aot", [_other_facts(lambda f: replace(f, acts=bool(f.writes)))]),
+    "operators that check their arguments are dead code": Defect("state-aot", [_other_facts(lambda f: f._replace(refuses=False))]),
+    "operators that draw or set random state are dead code": Defect("state-aot", [_other_facts(lambda f: f._replace(acts=bool(f.writes)))]),
 }
 
 

@@ -12,6 +12,7 @@ import textwrap
 from hypothesis import strategies as st
 
 PRELUDE = """
+import builtins
 from types import SimpleNamespace
 
 import torch
@@ -28,6 +29,18 @@ class Middle(Base):
     def step(self, x):
         return super().step(x) + 1
 
+    @staticmethod
+    def twice(x):
+        return x * 2
+
+    @classmethod
+    def scaled(cls, x):
+        return x * cls.scale
+
+    @property
+    def bound(self):
+        return self.scale + 1
+
 class Layer(Middle):
     pass
 
@@ -35,6 +48,8 @@ layer = Layer()
 
 def helper(x):
     return x + 1
+
+first_helper = helper
 
 def is_low(x, bound=1e6):
     return bool((x < bound).all())
@@ -74,6 +89,19 @@ class Counted(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 operators = []
+undo = []
+
+def replaced(owner, name, value):
+    undo.append((owner, name, vars(owner)[name]))
+    setattr(owner, name, value)
+
+def put_back():
+    while undo:
+        setattr(*undo.pop())
+    globals()["helper"] = first_helper
+    vars(layer).clear()
+    torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
 
 def under(mode, fn):
     def run(*args):
@@ -108,6 +136,18 @@ POINTWISE = (
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
 KEPT = ("SimpleNamespace(kept={a}).kept", "[{a}, {b}][-1]")
 DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
+PATCHED = (
+    "helper({a})",
+    "once({a})",
+    "layer.step({a})",
+    "layer.twice({a})",
+    "layer.scaled({a})",
+    "{a} * layer.bound",
+    "{a} * pow(n, 3)",
+    "F.relu({a})",
+    "torch.cos({a})",
+    "{a}.cos()",
+)
 CALLED = ("helper({a})", "once({a})", "layer.step({a})", "checked({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
 TRANSFORMED = (
     "torch.vmap(helper)({a})",
@@ -182,18 +222,23 @@ FAILING = (
     "raise ValueError('no')",
     "{a} = {a} * (1 // (n - n))",
 )
-# What changes between two calls; each is undone at the end.
+# What changes between two calls; `put_back` undoes it.
 CHANGES = (
     "pass",
     "n = 3",
     "flag = not flag",
-    "Middle.step = lambda self, x: x * 5; undo.append(lambda: setattr(Middle, 'step', first_step))",
-    "Base.scale = 4.0; undo.append(lambda: setattr(Base, 'scale', 2.0))",
-    "layer.scale = 7.0; undo.append(lambda: vars(layer).clear())",
-    "globals().__setitem__('helper', lambda x: x - 1); undo.append(lambda: globals().__setitem__('helper', first_helper))",
-    "F.relu = torch.sigmoid; undo.append(lambda: setattr(F, 'relu', first_relu))",
-    "torch.set_grad_enabled(False); undo.append(lambda: torch.set_grad_enabled(True))",
-    "torch.set_default_dtype(torch.float64); undo.append(lambda: torch.set_default_dtype(torch.float32))",
+    "replaced(Middle, 'step', lambda self, x: x * 5)",
+    "replaced(Middle, 'twice', staticmethod(lambda x: x * 9))",
+    "replaced(Middle, 'scaled', classmethod(lambda cls, x: x - 4))",
+    "replaced(Middle, 'bound', property(lambda self: 0.5))",
+    "replaced(Base, 'scale', 4.0)",
+    "layer.scale = 7.0",
+    "globals().__setitem__('helper', lambda x: x - 1)",
+    "replaced(builtins, 'pow', lambda n, m: n * m)",
+    "replaced(F, 'relu', torch.sigmoid)",
+    "replaced(torch, 'cos', torch.sin)",
+    "torch.set_grad_enabled(False)",
+    "torch.set_default_dtype(torch.float64)",
     "a = a.t()",
     "a = a.detach().requires_grad_()",
     "a = torch.cat([a.detach(), a.detach()])[1:4]",
@@ -224,7 +269,7 @@ def _statement(draw: st.DrawFn, depth: int) -> str:
     if kind == "value":
         return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(VALUES).flatmap(_filled))}"
     if kind == "called":  # what changes between calls is worth more than its share of all values
-        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from((*CALLED[:3], 'F.relu({a})')).flatmap(_filled))}"
+        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(PATCHED).flatmap(_filled))}"
     if kind == "block":
         head = draw(st.sampled_from(BLOCKS).flatmap(_filled))
         return head + "\n" + textwrap.indent(draw(body(depth - 1)), "    ")
@@ -252,8 +297,7 @@ def state_programs(draw: st.DrawFn) -> str:
     lines = [f"{change}\nresults.append({call})" for change, call in calls]
     text = f"""
 def program(compile):
-    first_relu, first_helper, first_step = F.relu, helper, Middle.step
-    undo, seen, results = [], [], []
+    seen, results = [], []
     ready.clear()
 
     @compile
@@ -276,7 +320,6 @@ def program(compile):
                     seen.append(str(e)[:30])
         return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf], [t._version for t in (a, b) if not t.is_inference()]
     finally:
-        for back in reversed(undo):
-            back()
+        put_back()
 """
     return PRELUDE + text
