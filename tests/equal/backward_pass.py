@@ -330,6 +330,38 @@ def write_to_leaf(compile):
     return f(torch.ones(2, requires_grad=True))
 
 
+@program("", "writing to a view of a leaf raises before what follows: a seed, a write to another input, printed text")
+def refused_before_effects(compile):
+    def seeded(x, y):
+        x.mul_(2)
+        torch.manual_seed(0)
+        return y + 1
+
+    def written(x, y):
+        z = x * 1.0
+        x.add_(z)
+        y.add_(1)
+        return z
+
+    def printed(x, y):
+        x.t().mul_(2)
+        print("not reached")
+        return y
+
+    found = []
+    for fn in (seeded, written, printed):
+        f = compile(fn)
+        for x in (torch.ones(3, 3, requires_grad=True).t(), torch.ones(9, requires_grad=True).view(3, 3)):
+            y = torch.zeros(3)
+            torch.rand(2)
+            try:
+                f(x, y)
+            except RuntimeError as e:
+                found.append(str(e)[:40])
+            found += [y, torch.rand(2)]
+    return found
+
+
 @program("", "writing to a view of a leaf raises")
 def write_to_view_of_leaf(compile):
     @compile
