@@ -154,8 +154,11 @@ def warn_if_newer() -> None:
     """One line for a torch that nobody has tested this version with. Called when the public functions are first used."""
     newest = TESTED[1]
     if newest < VERSION:
-        warnings.warn(
+        # An explicit place, for the line of source that `warn` would print below says nothing here.
+        warnings.warn_explicit(
             f"torch {torch.__version__} is newer than {newest[0]}.{newest[1]}, the newest that dynamo-debug was tested with; "
             "`dynamo-debug doctor` shows what it lacks [DD099]",
-            stacklevel=2,
+            UserWarning,
+            torch.__file__,
+            0,
         )

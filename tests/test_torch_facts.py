@@ -92,4 +92,5 @@ def test_a_newer_torch_is_named_in_one_line(version: str, warns: bool) -> None:
     done = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "2.0\n"
     assert ("is newer than 2.15" in done.stderr) is warns
-    assert done.stderr.count("DD099") == warns
+    shown = [line for line in done.stderr.splitlines() if "DD099" in line or "warn" in line.lower()]
+    assert len(shown) == warns
