@@ -82,6 +82,7 @@ LONG: dict[str, tuple[Callable[..., object], list[torch.Tensor]]] = {
     "log of a sum of powers": (log_sum, [with_nan(torch.randn(3, 40000) * 30, (1, 7))]),
     "of infinities": (log_sum, [torch.tensor([[math.inf], [-math.inf]]).expand(2, 33000).contiguous()]),
     "odd rows": (lambda x: torch.softmax(x, -1), [torch.randn(8, 3001).bfloat16()]),
+    "short odd rows": (lambda x: (torch.softmax(x, -1), x.exp() - x.sum(-1, keepdim=True)), [torch.randn(8, 1001).bfloat16()]),
     "odd rows of two types": (lambda x, y: (torch.softmax(x * y, -1), x + y), [torch.randn(8, 1001), torch.randn(8, 1001).bfloat16()]),
     "odd rows that are walked": (lambda x: (torch.softmax(x, -1), x.amax(-1)), [torch.randn(16, 4101).half()]),
     "the ends of odd rows": (lambda x: (x * 2 - x.sum(-1, keepdim=True), x.argmax(-1)), [torch.eye(8, 6145).flip(1) - torch.eye(8, 6145)]),

@@ -25,6 +25,10 @@ def rms_norm(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.T
     return y, (y.float() * (y.float().square().mean(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype) * w
 
 
+def norm_backward(g: torch.Tensor, x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return torch.ops.aten.native_layer_norm_backward(g, x, [x.shape[-1]], mean, rstd, w, w, [True, True, True])
+
+
 def scaled_filters(w: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
     return (w * s.view(-1, 1, 1, 1)).contiguous(memory_format=torch.channels_last)
 
@@ -40,7 +44,9 @@ PROGRAMS = {
     "looped_softmax": (lambda x: torch.softmax(x, -1), [bf16(2048, 32768)]),
     "looped_layer_norm": (lambda x, w, b: F.layer_norm(x, (16384,), w, b), [bf16(4096, 16384), bf16(16384), bf16(16384)]),
     "odd_softmax": (lambda x: torch.softmax(x, -1), [bf16(8192, 3001)]),
+    "short_odd_softmax": (lambda x: torch.softmax(x, -1), [bf16(8192, 1001)]),
     "odd_logsumexp": (lambda x: torch.logsumexp(x.float(), -1), [bf16(8192, 50257)]),
+    "layer_norm_backward": (norm_backward, [bf16(4096, 4096), bf16(4096, 4096), torch.empty(4096, 1), torch.empty(4096, 1), bf16(4096)]),
     "row_sum": (lambda x: x.sum(-1), [bf16(16384, 4096)]),
     "row_argmax": (lambda x: x.argmax(-1), [bf16(16384, 2048)]),
     "long_argmax": (lambda x: x.argmax(-1), [bf16(2048, 32768)]),
