@@ -28,6 +28,7 @@ from dynamo.errors import GraphBreakError
 from dynamo.graph.invariant import watched
 from dynamo.graph.lazy import lazy_module
 from dynamo.graph.rescue import KEEPS_INPUTS, Generators, Rescue, can_fail, can_start_over, draws, undoing
+from dynamo.ops.facts import COMPOSITE_CHECKS
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotAssume
@@ -104,13 +105,20 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     tx, ran = captured.tx, captured.tx.builder.mode.ran
     if not can_start_over(ran):
         return None
-    fails = can_fail(ran)
-    written = [v for v in placeholders if is_written(v)] if fails else []
+    targets = [n.target for n in tx.builder.graph.nodes]
+    written = [v for v in placeholders if is_written(v)]
+    refused = any(v.fake.requires_grad and not v.fake.is_leaf for v in written)  # autograd refuses writes to views of leaves
+    fails = refused or can_fail(ran) or any(t in COMPOSITE_CHECKS for t in targets)
     inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)] if fails else []
     held = [v.obj for v in inside if isinstance(v, TensorValue) and is_written(v)]
     code = captured.frame.code
     rescue = Rescue(code, captured.frame.globals, compile_id, Generators(tx.builder.attributes.values()))
-    return Failing(rescue, fails and draws(ran), tuple(placeholders.index(v) for v in written), tuple(held))
+    moves = fails and (draws(ran) or any(map(sets_random_state, targets)))
+    return Failing(rescue, moves, tuple(placeholders.index(v) for v in written) if fails else (), tuple(held))
+
+
+def sets_random_state(target: Any) -> bool:
+    return getattr(target, "__module__", "") == "torch.random"
 
 
 def is_written(v: TensorValue) -> bool:
@@ -144,7 +152,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
 def _watching(captured: Captured, compile_id: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """For `check_surroundings`: what puts the comparison around a graph's calls."""
     moves = draws(captured.tx.builder.mode.ran) or any(
-        getattr(n.target, "__module__", "") == "torch.random" for n in captured.tx.builder.graph.nodes
+        sets_random_state(n.target) for n in captured.tx.builder.graph.nodes
     )
     free = ("random state",) if moves else ()
     return partial(watched, what=f"graph {compile_id}", compile_id=compile_id, left=captured.left, free=free)

@@ -169,6 +169,10 @@ def may_raise(op: Any, dtype: torch.dtype | None = None) -> bool:
     return facts.refuses
 
 
+# Refuse values that fakes don't have, and run no operator that refuses any on fakes.
+COMPOSITE_CHECKS: frozenset[Any] = frozenset((torch.nn.functional.one_hot, torch.ops.aten.one_hot, torch.ops.aten.one_hot.default))
+
+
 def can_run_again(op: Any) -> bool:
     """May a whole program be started again after this ran, as if it had not? Random numbers can be drawn again, and writes are undone or
     were never seen; what an operator without results does is its own."""

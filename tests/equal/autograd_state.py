@@ -22,6 +22,19 @@ def requires_grad_on_input(compile):
     return x, y
 
 
+@program("", "requires_grad_() on a view that was made of a leaf without gradients, after a break and before one")
+def requires_grad_on_view_without_history(compile):
+    @compile
+    def f(x):
+        y = x.detach().requires_grad_()
+        x = x.requires_grad_()
+        return x, y, x.detach_() is x
+
+    with torch.no_grad():
+        x = torch.ones(2, 3, requires_grad=True)
+        return f(x.t()), f(x[0]), x
+
+
 @program("", "the input flagged is used before and after")
 def requires_grad_between_uses(compile):
     @compile

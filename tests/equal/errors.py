@@ -119,6 +119,47 @@ def one_hot_out_of_range(compile: Compile) -> Any:
     return outcome(f, torch.tensor([0, 2])), outcome(f, torch.tensor([0, 3])), outcome(f, torch.tensor([-1, 2]))
 
 
+@program("", "what was written before one_hot refuses a class is written once")
+def one_hot_after_writes(compile: Compile) -> Any:
+    @compile
+    def caught(x: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        try:
+            x = x + F.one_hot(classes, 3)
+        except RuntimeError:
+            x.add_(1)
+        return x.sin()
+
+    @compile
+    def known(x: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        try:
+            return x + F.one_hot(torch.tensor([5, 0, 1]), 3)
+        except RuntimeError:
+            return x.sin()
+
+    x, y = torch.ones(3, 3), torch.ones(3, 3)
+    return [caught(x, torch.tensor([i, 0, 1])) for i in (2, 3, 2)], known(y), known(y), x, y, x._version, y._version
+
+
+@program("", "the random state after autograd has refused a write to a view of a leaf is that of before the write")
+def random_state_after_a_refused_write(compile: Compile) -> Any:
+    def seeds(x: torch.Tensor) -> torch.Tensor:
+        y = x * 1.0
+        x.mul_(2)
+        torch.manual_seed(3)
+        return y
+
+    def draws(x: torch.Tensor) -> torch.Tensor:
+        y = x + torch.rand(3)
+        x.mul_(2)
+        return y + torch.rand(3)
+
+    x = torch.ones(3, 3, requires_grad=True).t()
+    torch.manual_seed(7)
+    return [(outcome(compile(f), x), outcome(compile(f), x), torch.rand(2)) for f in (seeds, draws)]
+
+
 @program("", "gather refuses indices out of range with RuntimeError")
 def gather_out_of_range(compile: Compile) -> Any:
     @compile

@@ -233,7 +233,7 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
         return ask_method(tx, raw, asked, args, kwargs)
     if tx.has_numbers and any(isinstance(a, NumberValue) for a in args) and issubclass(raw.__objclass__, int | float):
         raise refused(tx, f"{raw.__objclass__.__name__}.{raw.__name__}")
-    handler = METHODS.get(raw)
+    handler = None if _is_opaque_tensor(self_, raw) else METHODS.get(raw)
     if handler is not None:
         return handler(tx, self_, rest, kwargs)
     verdict = tx.above.policy.c_method(tx, raw, self_, rest, kwargs)
@@ -249,6 +249,11 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
         if inherited is not None:
             return inherited(tx, self_, rest, kwargs)
     raise tx.break_("DD005", f"{raw.__objclass__.__name__}.{name} on {self_.describe()}")
+
+
+def _is_opaque_tensor(v: Value, method: Any) -> bool:
+    """A tensor that no graph takes, asked as a tensor: rows of such methods read the fake that stands for one."""
+    return isinstance(v, OpaqueValue) and issubclass(v.cls, torch.Tensor) and method.__objclass__ is torch._C.TensorBase
 
 
 def _is_immutable_c(v: Value) -> bool:
