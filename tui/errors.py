@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
+from tui.applications import MAIN, main_of
 from tui.exits import Exit
 
 
@@ -24,7 +26,7 @@ class Row:
 
 _ROWS = (
     Row("CL001", "no such script", "the file named as SCRIPT does not exist. Paths are relative to the current folder."),
-    Row("CL002", "the script is a folder", "SCRIPT must be a Python file; `tui` and `explain` also take the folder of a stored record."),
+    Row("CL002", "the script is a folder", "SCRIPT is a file, or a folder or zip file with `__main__.py`; records open too."),
     Row("CL003", "the script cannot be read", "the file exists but is not readable, or is not text in the encoding it declares."),
     Row("CL004", "syntax error in the script", "Python cannot compile the file, so nothing was run."),
     Row("CL005", "unknown id", "`explain --code` takes the id of a graph break or of an error; without a value it lists all."),
@@ -71,9 +73,12 @@ def nearest(name: str, known: list[str]) -> str:
 
 def check_script(script: str) -> None:
     """Refuse, before anything runs, what Python could not run either."""
-    path = Path(script)
+    path, application = Path(script), main_of(script)
+    if application is not None:
+        loader: Any = application.loader
+        return check_code(loader.get_source(MAIN) or "", application.origin or script)
     if path.is_dir():
-        way_out = f"open it with `dynamo-debug tui {script}`" if is_record(path) else "name a Python file in it"
+        way_out = f"open it with `dynamo-debug tui {script}`" if is_record(path) else "name a Python file in it; it has no __main__.py"
         raise CliError("CL002", f"{script}: is a {'record' if is_record(path) else 'folder'}; {way_out}")
     if not path.exists():
         parent = path.parent

@@ -1,4 +1,7 @@
-"""What is run as `__main__`: a file, a module (`-m`), code (`-c`) or standard input (`-`), with `sys.argv` and `sys.path` as Python has."""
+"""What is run as `__main__`: a file, a folder or zip file with a `__main__`, a module (`-m`), code (`-c`) or standard input (`-`).
+
+`sys.argv` and `sys.path` are as Python has them.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from dynamo.recording.format import is_recording
+from tui.applications import MAIN, main_of
 from tui.child import Request
 from tui.overlay import Overlay
 
@@ -48,6 +52,11 @@ def _first_path(folder: str) -> None:
 def _file(request: Request) -> Program:
     path = os.path.abspath(request.script)
     sys.argv[:] = [request.script, *request.args]
+    whole = os.path.join(os.getcwd(), request.script)
+    application = main_of(whole)
+    if application is not None:
+        sys.path.insert(0, whole)
+        return _of_spec(application, MAIN, request.script)
     _first_path(os.path.dirname(os.path.realpath(path)))
     module = _main(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
     if is_recording(Path(path)):
@@ -69,15 +78,19 @@ def _module(request: Request) -> Program:
     sys.argv[:] = ["-m", *args]
     _first_path(os.getcwd())
     spec = _spec_of(name)
-    loader: Any = spec.loader
     sys.argv[0] = spec.origin or name
+    return _of_spec(spec, spec.name, sys.argv[0], request.args[0])
+
+
+def _of_spec(spec: ModuleSpec, found_as: str, shown: str, name: str = "") -> Program:
+    loader: Any = spec.loader
     module = _main(__file__=spec.origin, __loader__=loader, __spec__=spec, __package__=spec.parent, __cached__=spec.cached)
 
     def code() -> CodeType:
-        found: CodeType = loader.get_code(spec.name)
+        found: CodeType = loader.get_code(found_as)
         return found
 
-    return Program(module, code, sys.argv[0], request.args[0])
+    return Program(module, code, shown, name)
 
 
 def _spec_of(name: str) -> ModuleSpec:

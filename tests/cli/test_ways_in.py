@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,22 @@ def test_a_module_and_code_run_as_under_python(arguments: tuple[str, ...], tmp_p
     done = run("trace", "-o", "rec", *arguments, cwd=tmp_path)
 
     assert done.returncode == 0
+    assert done.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("script", ["app", "./app/", "app.pyz"])
+def test_a_folder_or_zip_file_with_a_main_runs_as_under_python(script: str, tmp_path: Path) -> None:
+    text = "import sys\nfrom part import VALUE\nprint(sys.argv, sys.path[0], __file__, __name__, repr(__package__), __spec__.name, VALUE)\n"
+    for folder in ("app", "zipped"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path, text, f"{folder}/__main__.py")
+        write(tmp_path, "VALUE = 3\n", f"{folder}/part.py")
+    shutil.make_archive(str(tmp_path / "app"), "zip", tmp_path / "zipped")
+    (tmp_path / "app.zip").rename(tmp_path / "app.pyz")
+    plain = subprocess.run([sys.executable, script, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run("trace", "-o", "rec", script, "--json", cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
     assert done.stdout == plain.stdout
 
 
