@@ -22,7 +22,7 @@ from dynamo.aot.runtime import flat_base
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
-from dynamo.ops.facts import COMPOSITE_CHECKS, facts_of
+from dynamo.ops.facts import ONE_HOT, facts_of
 from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
 
 aten = torch.ops.aten
@@ -551,7 +551,7 @@ def _one_hot(index: Tensor, num_classes: int = -1) -> Tensor:
 
 
 # Composite operators that look at values, but not at those of fakes: what does the same with an operator that checks.
-_WITH_CHECKS: dict[Any, Callable[..., Any]] = dict.fromkeys(COMPOSITE_CHECKS, _one_hot)
+_WITH_CHECKS: dict[Any, Callable[..., Any]] = dict.fromkeys(ONE_HOT, _one_hot)
 _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "cond": Builder.cond, "set_data": Builder.set_data}
 
 

@@ -28,7 +28,7 @@ from dynamo.errors import GraphBreakError
 from dynamo.graph.invariant import watched
 from dynamo.graph.lazy import lazy_module
 from dynamo.graph.rescue import KEEPS_INPUTS, Generators, Rescue, can_fail, can_start_over, draws, undoing
-from dynamo.ops.facts import COMPOSITE_CHECKS
+from dynamo.ops.facts import ONE_HOT
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotAssume
@@ -108,7 +108,7 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     targets = [n.target for n in tx.builder.graph.nodes]
     written = [v for v in placeholders if is_written(v)]
     refused = any(v.fake.requires_grad and not v.fake.is_leaf for v in written)  # autograd refuses writes to views of leaves
-    fails = refused or can_fail(ran) or any(t in COMPOSITE_CHECKS for t in targets)
+    fails = refused or can_fail(ran) or any(t in ONE_HOT for t in targets)
     inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)] if fails else []
     held = [v.obj for v in inside if isinstance(v, TensorValue) and is_written(v)]
     code = captured.frame.code

@@ -169,8 +169,8 @@ def may_raise(op: Any, dtype: torch.dtype | None = None) -> bool:
     return facts.refuses
 
 
-# Refuse values that fakes don't have, and run no operator that refuses any on fakes.
-COMPOSITE_CHECKS: frozenset[Any] = frozenset((torch.nn.functional.one_hot, torch.ops.aten.one_hot, torch.ops.aten.one_hot.default))
+# Composites that refuse values which fakes don't have, and run no operator on fakes that refuses any: `can_fail` doesn't see them.
+ONE_HOT: frozenset[Any] = frozenset((torch.nn.functional.one_hot, torch.ops.aten.one_hot, torch.ops.aten.one_hot.default))
 
 
 def can_run_again(op: Any) -> bool:
