@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import threading
 import warnings
 import weakref
@@ -85,6 +86,29 @@ def test_module_keeps_attributes_parameters_and_modes():
     assert not net.training
     fast.extra = 3
     assert net.extra == 3
+
+
+def test_replicas_of_a_compiled_module_run_with_their_own_parameters(monkeypatch):
+    replication = importlib.import_module("torch.nn.parallel.replicate")  # of that name the package has the function
+
+    def scaled(tensors, devices, detach=False):
+        return [[t * (k + 1.0) if t.is_floating_point() else t.clone() for t in tensors] for k in range(len(devices))]
+
+    monkeypatch.setattr(replication, "_broadcast_coalesced_reshape", scaled)  # torch's copies to devices, and here there is one
+    net, backend = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.ReLU()), recorder()
+    fast = dynamo.compile(net, backend=backend)
+    before, x = set(vars(net)), torch.randn(5, 4)
+
+    for _ in range(3):
+        plain, compiled = replication.replicate(net, [0, 1]), replication.replicate(fast, [0, 1])
+        for expected, replica in zip(plain, compiled, strict=True):
+            torch.testing.assert_close(replica(x), expected(x))
+            ours = torch.autograd.grad(replica(x).sum(), net.parameters())
+            torch.testing.assert_close(ours, torch.autograd.grad(expected(x).sum(), net.parameters()))
+
+    assert len(backend.graphs) <= 2
+    assert set(vars(net)) == before and list(fast._modules) == ["_orig_mod"] and fast._orig_mod is net
+    torch.testing.assert_close(fast(x), net(x))
 
 
 def test_bound_method_and_method_decorator():

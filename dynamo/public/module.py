@@ -13,6 +13,9 @@ import torch
 from dynamo import _C
 from dynamo.compile.context import Context
 
+# what a wrapper has of its own; the last two are set on copies for several devices (`torch.nn.parallel.replicate`)
+OWN = frozenset(("_modules", "_parameters", "_buffers", "__doc__", "_is_replica", "_former_parameters"))
+
 
 class OptimizedModule(torch.nn.Module):
     """Behaves as the module it wraps (`_orig_mod`): attributes, parameters, train/eval and state go there; calls go to the compiler."""
@@ -39,12 +42,11 @@ class OptimizedModule(torch.nn.Module):
         return getattr(self.__dict__["_modules"]["_orig_mod"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if (
-            name in ("_modules", "_parameters", "_buffers", "__doc__")
-            or "_modules" not in self.__dict__
-            or "_orig_mod" not in self._modules
-        ):
+        if name in OWN or "_modules" not in self.__dict__ or "_orig_mod" not in self._modules:
             super().__setattr__(name, value)
+        elif name == "_orig_mod":
+            super().__setattr__(name, value)
+            self.__dict__["_compiled"] = self._compiled_for(value)
         elif name == "forward":
             self.__dict__[name] = value
         else:
@@ -76,7 +78,10 @@ class OptimizedModule(torch.nn.Module):
     def _over(self, mod: torch.nn.Module) -> OptimizedModule:
         """A copy of the module behind the same compiled code."""
         _share_compiled(mod, self._orig_mod)
-        return OptimizedModule(mod, types.MethodType(self._compiled.__func__, mod))  # type: ignore[attr-defined]  # a bound method
+        return OptimizedModule(mod, self._compiled_for(mod))
+
+    def _compiled_for(self, mod: torch.nn.Module) -> types.MethodType:
+        return types.MethodType(self._compiled.__func__, mod)  # type: ignore[attr-defined]  # a bound method
 
     def __reduce__(self) -> Any:
         return self._orig_mod.__reduce__()
