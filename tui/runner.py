@@ -15,6 +15,7 @@ from typing import NoReturn
 import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
+from dynamo.peer.watching import observe_when_torch_loads
 from dynamo.trace import store
 from dynamo.trace.events import RunEnded, RunStarted
 from dynamo.trace.processes import ProcessWriter
@@ -60,13 +61,7 @@ def _follow_others(request: Request, root: str, folder: str, began: float) -> No
     os.environ["PYTHONPATH"] = FOLLOW_PATH + (os.pathsep + rest if rest else "")
 
 
-def _watch_torch(backend: str) -> None:
-    from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # patterns for the log of torch's compiler, compiled at once
-
-    observe_when_torch_loads(backend)
-
-
-_ENGINES = {"dynamo": install_when_torch_loads, "torch": _watch_torch}
+_ENGINES = {"dynamo": install_when_torch_loads, "torch": observe_when_torch_loads}
 
 
 def versions() -> dict[str, str]:

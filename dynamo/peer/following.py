@@ -9,6 +9,7 @@ from typing import Any
 
 from dynamo.peer.private_names import PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
+from dynamo.peer.watching import observe_when_torch_loads
 from dynamo.trace.processes import ProcessWriter
 from dynamo.trace.store import of_process
 
@@ -22,8 +23,6 @@ def begin(request: dict[str, Any]) -> None:
     store.began = request["began"]
     store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0))
     if request["engine"] == "torch":
-        from dynamo.peer.watching import observe_when_torch_loads  # noqa: PLC0415  # patterns for the log of torch's compiler, compiled at once
-
         observe_when_torch_loads(request["backend"])
     else:
         install_when_torch_loads(request["backend"])

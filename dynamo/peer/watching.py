@@ -35,20 +35,21 @@ _NOT_USER = (os.path.join(_TORCH, "_dynamo"), os.path.join(_PROJECT, "tui"), "<s
 # Guards that torch adds to every tensor and that say nothing about the program.
 _NOISE = ("DIMENSION_DYNAMIC_MARKING_GUARD", "NO_HASATTR")
 
-_BREAK_PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)")
-_BREAK_REASON = re.compile(r"Graph Break Reason: (?:Encountered graph break when attempting to trace .*:\s+)?(?P<reason>.+)")
-_BREAK_WHY = re.compile(r"  Explanation: (?P<why>.*?)(?=\n\n|\n  Hint:)", re.DOTALL)
-_BREAK_HINT = re.compile(r"  Hint: (?P<hint>.+)")
-_BREAK_ID = re.compile(r"/gb(?P<number>\d+)\.html")
-_STACK_LINE = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)')
-_GUARD = re.compile(r"\+- (?P<kind>[A-Z_]+): (?P<check>.*?)(?:  # (?P<code>.*?))?(?:  # (?P<file>\S+):(?P<line>\d+) in .*)?$")
-_GUARD_SOURCE = re.compile(r"\+- (?:\w*GuardManager|KeyManager.*|ValueManager.*): source=(?P<source>[^,]+(?:\[[^\]]*\])*)")
-_NODE_PLACE = re.compile(r"# File: (?P<file>.+?):(?P<line>\d+) in ")
-_NODE = re.compile(r'        (?P<name>\w+)(?:: "(?P<shape>[^"]*)")? = (?P<text>.*?)(?:;  .*)?$')
-_INPUT = re.compile(r'(?P<name>\w+): "(?P<shape>[^"]*)"')
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_FAILURE = re.compile(r"\d+/\d+: ")
-_LIMIT = re.compile(r"hit config\.\w+ \((?P<limit>\d+)\)\s+function: (?P<function>.+)\s+last reason: (?P<reason>.+)")
+# Plain strings: `re` compiles each when it is first asked for, which a run without torch's compiler never does.
+_BREAK_PLACE = r"Graph break in user code at (?P<file>.+):(?P<line>\d+)"
+_BREAK_REASON = r"Graph Break Reason: (?:Encountered graph break when attempting to trace .*:\s+)?(?P<reason>.+)"
+_BREAK_WHY = r"(?s)  Explanation: (?P<why>.*?)(?=\n\n|\n  Hint:)"
+_BREAK_HINT = r"  Hint: (?P<hint>.+)"
+_BREAK_ID = r"/gb(?P<number>\d+)\.html"
+_STACK_LINE = r'  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)'
+_GUARD = r"\+- (?P<kind>[A-Z_]+): (?P<check>.*?)(?:  # (?P<code>.*?))?(?:  # (?P<file>\S+):(?P<line>\d+) in .*)?$"
+_GUARD_SOURCE = r"\+- (?:\w*GuardManager|KeyManager.*|ValueManager.*): source=(?P<source>[^,]+(?:\[[^\]]*\])*)"
+_NODE_PLACE = r"# File: (?P<file>.+?):(?P<line>\d+) in "
+_NODE = r'        (?P<name>\w+)(?:: "(?P<shape>[^"]*)")? = (?P<text>.*?)(?:;  .*)?$'
+_INPUT = r'(?P<name>\w+): "(?P<shape>[^"]*)"'
+_NAME = r"[A-Za-z_]\w*"
+_FAILURE = r"\d+/\d+: "
+_LIMIT = r"hit config\.\w+ \((?P<limit>\d+)\)\s+function: (?P<function>.+)\s+last reason: (?P<reason>.+)"
 
 
 def observe_when_torch_loads(backend: str = "") -> None:
@@ -148,7 +149,7 @@ class Translator(logging.Handler):
         if value.get("name") == "dynamo_graph_break_reason":
             self._break(compile_id, text)
         elif value.get("name") == "recompile_reasons":
-            failures = tuple(line.partition("  #")[0].strip() for line in _lines(text) if _FAILURE.match(line))
+            failures = tuple(line.partition("  #")[0].strip() for line in _lines(text) if re.match(_FAILURE, line))
             name = self.frame(f"{compile_id.split('/')[0]}/0").name
             emit(ev.Recompiled(compile_id, name, failures[0] if failures else text.strip(), failures))
 
@@ -193,7 +194,7 @@ class LimitWatcher(logging.Handler):
     """The warning that a recompile limit was reached."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        found = _LIMIT.search(record.getMessage())
+        found = re.search(_LIMIT, record.getMessage())
         if found:
             emit(ev.LimitHit(found["function"].strip(), int(found["limit"]), found["reason"].strip()))
 
@@ -214,12 +215,12 @@ def _lines(text: str) -> list[str]:
 
 def graph_break(compile_id: str, text: str) -> ev.GraphBroke | None:
     """The report of a graph break as an event."""
-    place = _BREAK_PLACE.search(text)
+    place = re.search(_BREAK_PLACE, text)
     if place is None:
         return None
-    reason, why, number = _BREAK_REASON.search(text), _BREAK_WHY.search(text), _BREAK_ID.search(text)
-    hints = dict.fromkeys(found["hint"] for found in _BREAK_HINT.finditer(text))
-    frames = _STACK_LINE.finditer(text.partition("User code traceback")[2])
+    reason, why, number = re.search(_BREAK_REASON, text), re.search(_BREAK_WHY, text), re.search(_BREAK_ID, text)
+    hints = dict.fromkeys(found["hint"] for found in re.finditer(_BREAK_HINT, text))
+    frames = re.finditer(_STACK_LINE, text.partition("User code traceback")[2])
     stack = tuple(f"{s['file']}:{s['line']} {s['name']}" for s in frames if not s["file"].startswith(_NOT_USER))
     line = int(place["line"])
     return ev.GraphBroke(
@@ -241,9 +242,9 @@ def guard_rows(text: str) -> list[tuple[str, str, str, int]]:
     """(source, check, file name, line) of each guard in torch's printed guard tree."""
     rows, source = [], ""
     for line in text.splitlines():
-        if found := _GUARD_SOURCE.search(line):
+        if found := re.search(_GUARD_SOURCE, line):
             source = found["source"]
-        elif (found := _GUARD.search(line)) and found["kind"] not in _NOISE:
+        elif (found := re.search(_GUARD, line)) and found["kind"] not in _NOISE:
             check = f"{found['kind']}: {found['check'].strip()}"
             rows.append((source, check, found["file"] or "", int(found["line"] or 0)))
     return rows
@@ -254,12 +255,12 @@ def graph_nodes(text: str) -> tuple[ev.GraphNode, ...]:
     nodes: list[ev.GraphNode] = []
     file, line = "", 0
     for row in text.splitlines():
-        if place := _NODE_PLACE.search(row):
+        if place := re.search(_NODE_PLACE, row):
             file, line = place["file"], int(place["line"])
         elif row.startswith("    def forward"):
-            nodes += [ev.GraphNode(i["name"], "placeholder", i["name"], i["name"], i["shape"], "", 0) for i in _INPUT.finditer(row)]
-        elif (found := _NODE.match(row)) and not _is_alias(found["text"], nodes):
-            used = tuple(dict.fromkeys(name for name in _NAME.findall(found["text"]) if any(n.name == name for n in nodes)))
+            nodes += [ev.GraphNode(i["name"], "placeholder", i["name"], i["name"], i["shape"], "", 0) for i in re.finditer(_INPUT, row)]
+        elif (found := re.match(_NODE, row)) and not _is_alias(found["text"], nodes):
+            used = tuple(dict.fromkeys(name for name in re.findall(_NAME, found["text"]) if any(n.name == name for n in nodes)))
             shown = f"{found['name']} = {found['text']}"
             op = "get_attr" if found["text"].startswith("self.") else "call_function"
             target = found["text"].partition("(")[0]

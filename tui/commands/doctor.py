@@ -15,6 +15,7 @@ from typing import Any
 from dynamo import config
 from inductor.targets.cpu.compiler import NAMES, compiler
 from tui import options
+from tui.commands.verify import trial
 from tui.console import put, put_json
 from tui.exits import Exit
 
@@ -57,12 +58,6 @@ def _installed() -> ModuleType:
     return installed
 
 
-def _trial() -> ModuleType:
-    from tui.commands import trial  # noqa: PLC0415  # needs the package built
-
-    return trial
-
-
 def _torch_facts() -> Facts:
     return dict(_installed().torch_facts())
 
@@ -70,7 +65,7 @@ def _torch_facts() -> Facts:
 def _tensors() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"c extension": "not built; install the package, or run `make env` in a checkout"}
-    return dict(_trial().tensors())
+    return dict(trial().tensors())
 
 
 def _torch_version() -> Facts:
@@ -84,7 +79,7 @@ def _config() -> Facts:
 def _machine() -> Facts:
     if util.find_spec("dynamo._C") is None:
         return {"facts": "not read; the package is not built"}
-    return dict(_trial().machine_facts())
+    return dict(trial().machine_facts())
 
 
 def _terminal() -> Facts:

@@ -45,22 +45,23 @@ def _result(check: Check) -> tuple[str, bool, str]:
         return check.name, False, f"{type(e).__name__}: {e}"
 
 
-def _trial() -> ModuleType:
-    from tui.commands import trial  # noqa: PLC0415  # loads torch; a torch that doesn't load is a failed check
+def trial() -> ModuleType:
+    """The built package at work. Raises what loading it raises."""
+    from tui.commands import trial  # noqa: PLC0415  # loads torch and the package; what doesn't load is a failed check
 
     return trial
 
 
 def _extension() -> str:
-    return str(_trial().extension())
+    return str(trial().extension())
 
 
 def _capture() -> str:
-    return str(_trial().capture())
+    return str(trial().capture())
 
 
 def _breaks() -> str:
-    return str(_trial().breaks())
+    return str(trial().breaks())
 
 
 def _record() -> str:
