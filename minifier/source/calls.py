@@ -159,8 +159,7 @@ def _as_lambda(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Cha
     if len(reads) != 1 or not isinstance(small, (cst.Return, cst.Expr, cst.Pass)):
         return
     value = None if isinstance(small, cst.Pass) else small.value
-    bare = [p.with_changes(annotation=None) for p in node.params.params]
-    made = cst.Lambda(node.params.with_changes(params=bare), value or cst.Name("None"))
+    made = cst.Lambda(scopes.without_annotations(node.params), value or cst.Name("None"))
     yield "its value", {path: None, reads[0]: fitted(made, source.at(reads[0][:-1]))}
 
 

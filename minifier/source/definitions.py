@@ -165,10 +165,11 @@ def _without_parameters(source: Source, function: Path, paths: Sequence[Path]) -
         if p.default is not None:
             for use in scopes.loads(source, function, p.name.value):
                 changes[use] = fitted(p.default, source.at(use[:-1]))
-    for path, call in source.nodes:
-        if isinstance(call, cst.Call) and scopes.called(call) in callers:
-            for i, arg in enumerate(call.args):
-                word = arg.keyword.value if arg.keyword is not None else params[i] if i < len(params) and not arg.star else ""
-                if word in gone:
-                    changes[(*path, ("args", i))] = None
+    for path in scopes.calls_of(source, callers):
+        call = source.at(path)
+        assert isinstance(call, cst.Call)
+        for i, arg in enumerate(call.args):
+            word = arg.keyword.value if arg.keyword is not None else params[i] if i < len(params) and not arg.star else ""
+            if word in gone:
+                changes[(*path, ("args", i))] = None
     return changes

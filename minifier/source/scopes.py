@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import libcst as cst
@@ -117,6 +117,22 @@ def loads(source: Source, scope: Path, name: str) -> Iterator[Path]:
             yield path
 
 
+def reads(source: Source, b: Binding) -> list[Path]:
+    """Where the variable or attribute of a binding is read."""
+    if isinstance(b.target, cst.Name):
+        return list(loads(source, scope_of(source, b.path), b.target.value))
+    alike = [p for p, n in source.nodes if isinstance(n, cst.Attribute) and n.deep_equals(b.target)]
+    return [p for p in alike if is_load(source, p)]
+
+
+def drops(source: Source, b: Binding) -> Iterator[Path]:
+    """Lines `del name` of what a binding binds, in its scope."""
+    for path, node in _walk_scope(source, scope_of(source, b.path)):
+        small = node.body[0] if isinstance(node, cst.SimpleStatementLine) else None
+        if isinstance(small, cst.Del) and small.target.deep_equals(b.target):
+            yield path
+
+
 NO_LOAD = {
     (cst.Attribute, "attr"), (cst.Arg, "keyword"), (cst.Param, "name"), (cst.FunctionDef, "name"), (cst.ClassDef, "name"),
     (cst.ImportAlias, "name"), (cst.ImportFrom, "module"), (cst.AsName, "name"), (cst.AssignTarget, "target"), (cst.AugAssign, "target"),
@@ -149,3 +165,32 @@ def called(call: cst.Call) -> str:
     """The last word of what is called; empty where it has none."""
     func = call.func
     return func.value if isinstance(func, cst.Name) else func.attr.value if isinstance(func, cst.Attribute) else ""
+
+
+def calls_of(source: Source, names: set[str]) -> list[Path]:
+    """Calls of what has one of these names, also of what a call makes of it (`compile(f)(x)`)."""
+    return [path for path, node in source.nodes if isinstance(node, cst.Call) and _is_of(node, names)]
+
+
+def _is_of(call: cst.Call, names: set[str]) -> bool:
+    func = call.func
+    if isinstance(func, cst.Call):
+        return any(isinstance(a.value, cst.Name) and a.value.value in names for a in func.args) or _is_of(func, names)
+    return called(call) in names
+
+
+def without_annotations(params: cst.Parameters) -> cst.Parameters:
+    """Parameters as a lambda may have them."""
+
+    def bare(given: Sequence[cst.Param]) -> list[cst.Param]:
+        return [p.with_changes(annotation=None) for p in given]
+
+    star = params.star_arg.with_changes(annotation=None) if isinstance(params.star_arg, cst.Param) else params.star_arg
+    words = params.star_kwarg and params.star_kwarg.with_changes(annotation=None)
+    return params.with_changes(
+        params=bare(params.params),
+        posonly_params=bare(params.posonly_params),
+        kwonly_params=bare(params.kwonly_params),
+        star_arg=star,
+        star_kwarg=words,
+    )

@@ -45,11 +45,9 @@ class Source:
 
     @cached_property
     def size(self) -> tuple[int, int, int, str]:
-        """Statements, tokens, characters, the text. `pass` is no statement."""
-        statements = sum(
-            isinstance(n, (cst.BaseSmallStatement, cst.BaseCompoundStatement)) and not isinstance(n, cst.Pass) for _, n in self.nodes
-        )
-        return statements, len(_TOKENS.findall(self.text)), len(self.text), self.text
+        """Lines, tokens, characters, the text. `pass` is no line."""
+        lines = sum(line.strip() != "pass" for line in self.text.splitlines())
+        return lines, len(_TOKENS.findall(self.text)), len(self.text), self.text
 
     @cached_property
     def nodes(self) -> tuple[tuple[Path, cst.CSTNode], ...]:

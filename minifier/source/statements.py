@@ -147,10 +147,23 @@ def _block_changes(source: Source, path: Path) -> Iterator[tuple[str, dict[Path,
     if isinstance(node, cst.For) and isinstance(node.iter, (cst.List, cst.Tuple)) and len(node.iter.elements) == 1:
         first = cst.Assign([cst.AssignTarget(node.target)], node.iter.elements[0].value)
         yield "once", {path: (cst.SimpleStatementLine([first]), *block_of(node))}
+    if isinstance(node, cst.For):
+        yield from _first_round(node, path)
     for label, body in _bodies(node):
         yield label, {path: tuple(body)}
         if uses:
             yield f"{label}, and nothing that names it", {**uses, path: tuple(body)}
+
+
+def _first_round(node: cst.For, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+    """What a loop does that ends with a `break`: it takes the first element."""
+    *lines, last = block_of(node)
+    if node.asynchronous is None and isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[0], cst.Break):
+        element = cst.Call(cst.Name("next"), [cst.Arg(cst.Call(cst.Name("iter"), [cst.Arg(node.iter)]))])
+        if not lines:
+            yield "its first element", {path: cst.SimpleStatementLine([cst.Expr(element)])}
+        first = cst.Assign([cst.AssignTarget(node.target)], element)
+        yield "its first round", {path: (cst.SimpleStatementLine([first]), *lines)}
 
 
 def _users(source: Source, name: str) -> dict[Path, Change]:
@@ -177,16 +190,12 @@ def _inline_changes(source: Source, path: Path) -> Iterator[tuple[str, dict[Path
     node = source.at(path)
     assert isinstance(node, cst.SimpleStatementLine)
     b, value = scopes.binding(node, path), _value(node)
-    uses = [] if b is None else _uses(source, b)
+    uses = [] if b is None else scopes.reads(source, b)
     if b is not None and len(uses) == 1 and uses[0][: len(path)] != path:
         yield "at its use", {path: None, uses[0]: fitted(b.value, source.at(uses[0][:-1]))}
     if value is not None:
-        yield "value", {path: cst.SimpleStatementLine([cst.Expr(value)])}
-
-
-def _uses(source: Source, b: scopes.Binding) -> list[Path]:
-    """Where a variable or attribute is read."""
-    if isinstance(b.target, cst.Name):
-        return list(scopes.loads(source, scopes.scope_of(source, b.path), b.target.value))
-    alike = [p for p, n in source.nodes if isinstance(n, cst.Attribute) and n.deep_equals(b.target)]
-    return [p for p in alike if scopes.is_load(source, p)]
+        alone = cst.SimpleStatementLine([cst.Expr(value)])
+        yield "value", {path: alone}
+        dropped = [] if b is None or uses else list(scopes.drops(source, b))
+        if dropped:
+            yield "value, never dropped by name", {**dict.fromkeys(dropped), path: alone}

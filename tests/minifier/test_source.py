@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from minifier.engine import FunctionTransport, Options, Pass, Result, Status, Verdict, minimise
 from minifier.source.calls import call_pass, lambda_pass, target_pass
+from minifier.source.definitions import parameter_pass
+from minifier.source.lines import argument_pass, copy_pass, decorator_pass, one_liner_pass
 from minifier.source.problem import SourceProblem
 from minifier.source.state import Source, SourceError, parsed
-from minifier.source.statements import inline_pass, statement_pass
+from minifier.source.statements import block_pass, inline_pass, statement_pass
 from tests.minifier.sources import MODEL, Unsupported, outcome_of
 
 Holds = Callable[[str], bool]
@@ -154,7 +156,7 @@ MEAN = """
     "text, holds, minimum, most",
     [
         pytest.param(MIXED, breaks_in_with_in_loop, "for i in 0:\n    with 0:\n        graph_break()\n", 60, id="break in with in loop"),
-        pytest.param(MEAN, divides_in_mean, "def mean():\n    0 / 0\nmean()\n", 150, id="division by zero"),
+        pytest.param(MEAN, divides_in_mean, "def mean():\n    0 / 0\nmean()\n", 160, id="division by zero"),
         pytest.param(LAYERED, hooked(sink=refuse(lambda *x: True)), "sink()\n", 90, id="one layer of many"),
         pytest.param(CHAIN, lambda text: "source()" in text and _flows(text), "sink(source())\n", 80, id="data path"),
         pytest.param("x = make(100, 200)\ny = use(x)\n", hooked(make=refuse(lambda a, *b: a > 24)), "make(25)\n", 30, id="threshold"),
@@ -230,6 +232,34 @@ EVALUATE = "def batch(n, of=2):\n    return make(n, of), 0\ndef evaluate(model, 
         pytest.param(target_pass, "a, b = 1, 2\n", "b = 2\n", id="last pair"),
         pytest.param(target_pass, "a, b = f()\ng(b, a)\n", "b = f()\ng(b, b)\n", id="one gets all"),
         pytest.param(statement_pass, "x = 1\na, b = f(x)\ng(a, b)\n", "x = 1\ng(x, x)\n", id="past two targets"),
+        pytest.param(inline_pass, "k = f()\ndel k\ng()\n", "f()\ng()\n", id="what is dropped by name"),
+        pytest.param(block_pass, "for x in f():\n    break\n", "next(iter(f()))\n", id="loop that is left at once"),
+        pytest.param(block_pass, "for x in f():\n    g(x)\n    break\n", "x = next(iter(f()))\ng(x)\n", id="first round"),
+        pytest.param(copy_pass, "x = f(1)\ng(x, x)\n", "g(f(1), f(1))\n", id="value in several places"),
+        pytest.param(copy_pass, f"x = f({'1' * 40})\ng(x, x)\n", None, id="long value in several places"),
+        pytest.param(copy_pass, "x = f(1)\ng(x)\n", None, id="value in one place"),
+        pytest.param(
+            decorator_pass, "@a\n@b(1)\ndef f():\n    x\n    y\ng(f())\n", "@a\ndef f():\n    x\n    y\ng(b(1)(f)())\n", id="decorator"
+        ),
+        pytest.param(decorator_pass, "@a\ndef f():\n    x\nf(f)\n", None, id="decorator of two uses"),
+        pytest.param(
+            one_liner_pass,
+            "class A:\n    def f(self, x: int=1, *y, z):\n        return (x, y)\n",
+            "class A:\n    f = lambda self, x=1, *y, z: (x, y)\n",
+            id="method of one line",
+        ),
+        pytest.param(one_liner_pass, "@a\n@b(1)\ndef f():\n    g()\n", "f = a(b(1)(lambda: g()))\n", id="decorated function of one line"),
+        pytest.param(one_liner_pass, "def f():\n    yield 1\ndef g():\n    x = 1\n", None, id="no expression"),
+        pytest.param(
+            argument_pass,
+            "def f(x):\n    y = []\n    g(x, y)\nc(f)(1)\nh(f(2))\n",
+            "def f(x, y):\n    g(x, y)\nc(f)(1, [])\nh(f(2, []))\n",
+            id="value from the calls",
+        ),
+        pytest.param(argument_pass, "def f(x):\n    y = x\n    y += 1\n    z = x\n    g(y, z)\nf(1)\n", None, id="values of its own"),
+        pytest.param(
+            parameter_pass, "def f(x, y):\n    g(x)\nc(f)(1, 2)\n", "def f(x):\n    g(x)\nc(f)(1)\n", id="argument of what is made of it"
+        ),
         pytest.param(inline_pass, "m = net\ndef f(m):\n    m()\nf(m)\n", "def f(m):\n    m()\nf(net)\n", id="parameter of that name"),
         pytest.param(inline_pass, "x = net\nf(lambda x: x)(x)\n", "f(lambda x: x)(net)\n", id="lambda's own of that name"),
     ],
