@@ -22,3 +22,4 @@ class Limits:
     alone: int = 0  # elements side by side that one iteration reduces in less time than it takes to start a second kernel
     staying: int = 0  # iterations that run beside each other from begin to end, where that pays (0: nowhere)
     staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run
+    spread: int = 0  # elements beside each other for which all parts of a reduction are put together once more (0: never)

@@ -5,6 +5,7 @@ In: nests after inlining. Out: a long reduction over few outputs becomes two nes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dynamo.decisions import decide
@@ -18,6 +19,7 @@ from inductor.schedule.domain import simplify
 from inductor.schedule.limits import Limits
 from inductor.schedule.moments import in_one_pass
 from inductor.schedule.persistent import parts_to_stay
+from inductor.schedule.spread import spread
 
 FEWEST = 4  # parts of a row that pay for a second kernel on devices with thousands of lanes
 LARGER = 64  # times as many elements go into a row's result as into the sum over rows
@@ -35,7 +37,17 @@ def of_moments(kind: str, parts: Sequence[Expr], part: Axis, items: int) -> list
     return [reduce(kind, means, (part,), 0), call("add", reduce("sum", squares, (part,)), between)]
 
 
-SPLIT = dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), again) | {"welford": of_moments}  # how results of parts are put together
+def of_powers(kind: str, parts: Sequence[Expr], part: Axis, items: int) -> list[Expr]:
+    """Maximum and sum of powers of everything. The sum of a part that has nothing but -inf is NaN, and adds nothing to those of others."""
+    tops, sums = parts
+    top = reduce("max", tops, (part,))
+    scaled = call("mul", sums, call("exp", call("sub", tops, top)))
+    others = call("where", call("eq", tops, const(-math.inf, tops.type)), const(0, sums.type), scaled)
+    return [top, reduce("sum", call("where", call("eq", tops, top), sums, others), (part,))]
+
+
+# how results of parts are put together
+SPLIT = dict.fromkeys(("sum", "prod", "max", "min", "any", "all"), again) | {"welford": of_moments, "online_softmax": of_powers}
 EXACT = frozenset({"sum", "prod", "welford"})
 
 
@@ -57,12 +69,17 @@ def parts_near(extent: Dim, wanted: int) -> Dim | None:
 
 def split_reductions(program: Program, limits: Limits) -> None:
     if limits.programs:
-        in_one_pass(program, lambda nest: is_cut(simplify(nest), limits))
+        in_one_pass(program, limits, lambda nest: is_cut(simplify(nest), limits))
         program.steps = [new for step in program.steps for new in (made_by_rows(program, step) if isinstance(step, Nest) else [step])]
     steps: list[Step] = []
+    ends: list[str] = []
     for step in program.steps:
-        steps.extend(split(program, step, limits) if isinstance(step, Nest) else [step])
+        made = split(program, step, limits) if isinstance(step, Nest) else [step]
+        steps += made
+        ends += [made[1].name] if len(made) == 2 else []
     program.steps = steps
+    if limits.spread:
+        spread(program, ends, limits)
 
 
 def made_by_rows(program: Program, nest: Nest) -> list[Nest]:
@@ -93,7 +110,7 @@ def made_by_rows(program: Program, nest: Nest) -> list[Nest]:
     return [first, nest.rewrite(kept, dict(final))]
 
 
-def split(program: Program, original: Nest, limits: Limits) -> list[Step]:
+def split(program: Program, original: Nest, limits: Limits) -> list[Nest]:
     if not is_one_reduction(original):
         return [original]
     nest = simplify(original)

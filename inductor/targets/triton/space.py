@@ -283,7 +283,8 @@ def with_online_sums(space: Space) -> Space:
 
 def with_moments_apart(space: Space) -> Space:
     """Moments of values that a program holds, as their mean and then the sum of squared deviations: a tree that merges moments divides.
-    Those of float32 are summed as such, where the user's program widens them: what differs is taken off before it is squared."""
+    Those of float32 are summed as such, where the user's program widens them: what differs is taken off before it is squared.
+    In the same way the maximum, and then the sum of powers."""
     pairs: dict[Expr, Expr] = {}
     for node in space.exprs():
         if node.op == "reduce" and node.attr[0] == "welford":
@@ -291,6 +292,10 @@ def with_moments_apart(space: Space) -> Space:
             mean = call("div", reduce("sum", value, axes), const(numel([a.extent for a in axes]), value.type))
             deviation = call("sub", value, mean)
             pairs[node] = reduce("sum", call("mul", deviation, deviation), axes) if node.attr[2] else mean
+        elif node.op == "reduce" and node.attr[0] == "online_softmax":
+            (value,), axes = node.args, node.attr[1]
+            most = reduce("max", value, axes)
+            pairs[node] = reduce("sum", call("exp", call("sub", value, most)), axes) if node.attr[2] else most
         elif node.op == "reduce" and node.type == "f64" and (found := of_squares(node)) is not None and single(found[0]) is not found[0]:
             value, axes = single(found[0]), node.attr[1]
             mean = call("div", reduce("sum", value, axes), const(numel([a.extent for a in axes]), value.type))

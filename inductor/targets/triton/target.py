@@ -35,6 +35,7 @@ LIMITS = Limits(
     alone=16384,
     staying=132,
     staying_columns=8192,
+    spread=8192,
     large=0,  # torch's allocator takes a microsecond and gives memory back at once
     large_program=0,
     align=512,

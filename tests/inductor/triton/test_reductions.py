@@ -31,7 +31,7 @@ from inductor.targets.triton.target import LIMITS, TritonTarget, limits_of
 from tests.inductor.helpers import assert_same, compiled, flat, trace
 from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 
-SMALL = replace(LIMITS, programs=16, long_reduction=192, alone=0, staying=4, staying_columns=128)
+SMALL = replace(LIMITS, programs=16, long_reduction=192, alone=0, staying=4, staying_columns=128, spread=128)
 
 Fn = Callable[..., Any]
 
@@ -207,3 +207,49 @@ def test_as_much_is_on_its_way_as_was_measured_to_be_best(rows: int, columns: in
 def test_what_follows_from_the_number_of_processors(processors: int, programs: int) -> None:
     found = limits_of(Device(processors=processors))
     assert (found.few_iterations, found.staying, found.programs) == (processors, processors, programs)
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, -1)
+
+
+LONG: dict[str, Fn] = {
+    "softmax": softmax,
+    "log softmax": lambda x: torch.log_softmax(x, -1) * 2,
+    "both": lambda x: (torch.softmax(x, -1), torch.softmax(x, -1).sum(-1), torch.log_softmax(x, -1)),
+    "softmax of a product": lambda x: torch.softmax(x * 3, -1) + x,
+    "its gradient": lambda x: torch.ops.aten._softmax_backward_data(x.sin(), torch.softmax(x, -1), -1, x.dtype),
+    "shares": lambda x: x / x.sum(-1, keepdim=True),
+    "from the mean": lambda x: x - x.mean(),
+    "normal": lambda x: (x - x.mean(-1, keepdim=True)) / x.var(-1, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", ["softmax", "log softmax", "softmax of a product", "shares", "from the mean"])
+def test_few_long_rows_are_two_kernels(name: str) -> None:
+    parts, ends = assert_right(LONG[name], [normal(2, 1024).abs() + 1])
+
+    assert parts.reads == ("a0",)
+    assert set(ends.reads) == {"a0", *parts.writes}
+
+
+@settings(max_examples=40, deadline=None)
+@given(name=st.sampled_from(sorted(LONG)), rows=st.integers(1, 20), columns=st.integers(2, 150).map(lambda n: 16 * n))
+def test_long_rows_of_any_size(name: str, rows: int, columns: int) -> None:
+    assert_right(LONG[name], [normal(rows, columns).abs() + 1])
+
+
+def test_parts_of_a_row_without_a_number_leave_the_others_alone() -> None:
+    x = normal(5, 1024)
+    x[0, 100:300], x[1, 64:], x[2], x[3, 7], x[4, 900] = -torch.inf, -torch.inf, -torch.inf, torch.nan, torch.inf
+    with interpreted(SMALL):
+        found = compiled(softmax, [x])(x)
+    assert_same(flat(found), [softmax(x)], rtol=1e-5, atol=1e-6)
+    assert_same(parted(softmax, [x]), [softmax(x)], rtol=1e-5, atol=1e-6)
+
+
+def test_results_that_are_asked_for_are_made_once() -> None:
+    x = normal(8, 131072)
+
+    assert len(plan_of(lambda x: x / x.sum(-1, keepdim=True), [x], LIMITS).kernels) == 2
+    assert len(plan_of(lambda x: ((s := x.sum(-1, keepdim=True)), x / s), [x], LIMITS).kernels) == 3
