@@ -25,4 +25,9 @@ def philox(seed: torch.Tensor, counter: torch.Tensor, thread: torch.Tensor, lane
     """Numbers in (0, 1], as curand makes them: float32. `lane` is which of four words is taken."""
     x, y, z, w = torch.broadcast_tensors(*words(seed, counter, thread))
     word = torch.where(lane < 2, torch.where(lane == 0, x, y), torch.where(lane == 2, z, w))
+    return number_of(word)
+
+
+def number_of(word: torch.Tensor) -> torch.Tensor:
+    """The number in (0, 1] that a word of 32 bits stands for: float32, rounded once more after the addition."""
     return word.to(torch.float32) * 2.0**-32 + 2.0**-33

@@ -17,7 +17,7 @@ from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_
 from inductor.targets.triton.granules import INNER, Granule
 from inductor.targets.triton.ops import HELPERS, TRITON_TYPES
 from inductor.targets.triton.reductions import SCAN_COMBINE, Reduction, reduction
-from inductor.targets.triton.shortcuts import rounded_in_pairs, shortcut
+from inductor.targets.triton.shortcuts import rounded_in_pairs, shortcut, words_below
 from inductor.targets.triton.space import Space, Unprintable
 
 ATOMIC = frozenset({"f32", "f64", "i32", "i64"})
@@ -148,7 +148,9 @@ class Body:
             return self.cast(node, mask, lines)
         assert node.op in OPS, node.op
         if node.op == "philox" and (axis := self.along_lanes(node)) is not None:
-            return self.four_at_once(node, axis, lines)
+            return self.let(f"uniform({self.four_at_once(node, axis, lines)})", lines)
+        if (below := words_below(node)) is not None and (axis := self.along_lanes(node.args[0])) is not None:
+            return self.let(f"{self.four_at_once(node.args[0], axis, lines)} < {below}", lines)
         short = shortcut(node) if node in self.fast else None
         if short is not None:
             return self.let(f"{short[0]}({self.tensor(short[1], mask)})", lines, node)
@@ -169,7 +171,10 @@ class Body:
         return axis if node.args[3].attr.substitute({axis: last}) is Index(3) else None
 
     def four_at_once(self, node: Expr, axis: Axis, lines: Lines) -> str:
-        """Numbers of which one drawing makes four."""
+        """The words of numbers of which one drawing makes four."""
+        key = (node, "words")
+        if key in lines.known:
+            return lines.known[key]
         start, block, suffix = self.starts[axis], self.places[axis].block, "[None, :]" if self.rank == 2 else ""
         quarter = Axis(self.fresh("q"), axis.extent)
         lines.lines.append(f"{quarter.name} = {f'{start} // 4 + ' if start else ''}tl.arange(0, {block // 4}){suffix}")
@@ -181,9 +186,10 @@ class Body:
                 return f"({' + '.join(map(of_quarter, part.args))})"
             return f"({index_text(part.attr.substitute({axis: of_atom(quarter) * 4}), lambda a: a.name)})"
 
-        four = f"{self.use('four_uniform')}({', '.join(map(of_quarter, node.args[:3]))})"
+        four = f"{self.use('four_words')}({', '.join(map(of_quarter, node.args[:3]))})"
         shape = [self.row_block if self.space.rows in node.axes else 1, block] if self.rank == 2 else [block]
-        return self.let(f"tl.reshape({four}, {shape})", lines, node)
+        lines.known[key] = self.let(f"tl.reshape({four}, {shape})", lines, node)
+        return lines.known[key]
 
     def cast(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
         (inner,) = node.args

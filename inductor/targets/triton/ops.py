@@ -246,12 +246,13 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "words": (
         """def words(seed, counter, thread):
-    # Philox4x32-10: four words of 32 bits, in the order of curand's
+    # Philox4x32-10: four words of 32 bits, in the order of curand's. One product of 64 bits is one instruction, its halves are three.
     x, y, z = counter.to(tl.uint32), (counter >> 32).to(tl.uint32), (thread + counter * 0).to(tl.uint32)
     w, first, second = x * 0, seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
     for _ in tl.static_range(10):
-        x, y, z, w = tl.umulhi(z, 0xCD9E8D57) ^ y ^ first, z * 0xCD9E8D57, tl.umulhi(x, 0xD2511F53) ^ w ^ second, x * 0xD2511F53
-        first, second = first + 0x9E3779B9, second + 0xBB67AE85
+        a, b = x.to(tl.uint64) * 0xD2511F53, z.to(tl.uint64) * 0xCD9E8D57
+        x, z = (b >> 32).to(tl.uint32) ^ y ^ first, (a >> 32).to(tl.uint32) ^ w ^ second
+        y, w, first, second = b.to(tl.uint32), a.to(tl.uint32), first + 0x9E3779B9, second + 0xBB67AE85
     return x, y, z, w
 """,
         (),
@@ -270,13 +271,13 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
 """,
         ("words", "uniform"),
     ),
-    "four_uniform": (
-        """def four_uniform(seed, counter, thread):
-    # the numbers of neighbours, side by side in a new last axis of two by two
+    "four_words": (
+        """def four_words(seed, counter, thread):
+    # the words of neighbours, side by side in a new last axis of two by two
     x, y, z, w = words(seed, counter, thread)
-    return tl.join(tl.join(uniform(x), uniform(z)), tl.join(uniform(y), uniform(w)))
+    return tl.join(tl.join(x, z), tl.join(y, w))
 """,
-        ("words", "uniform"),
+        ("words",),
     ),
     "add": ("def add(a, b):\n    return a + b\n", ()),
     "add_two": ("def add_two(a, b, c, d):\n    return a + c, b + d\n", ()),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 
+import torch
+
 from inductor.ir.expr import Expr, const_value, holds
+from inductor.ir.philox import number_of
 
 
 def shortcut(node: Expr) -> tuple[str, Expr] | None:
@@ -31,6 +35,27 @@ def is_near(node: Expr, value: float) -> bool:
 def is_one_and_power(node: Expr) -> bool:
     """`exp(v) + 1`: a divisor that is neither small nor negative."""
     return node.op == "add" and any(a.op == "exp" for a in node.args) and any(const_value(a) == 1.0 for a in node.args)
+
+
+def words_below(node: Expr) -> int | None:
+    """For a random number that is compared with a constant: how many of the words that it is made of stand for less. None where all do,
+    or none. A number grows with its word, so these are the first words."""
+    limit = const_value(node.args[1]) if node.op == "lt" and node.args[0].op == "philox" else None
+    below = count_below(float(limit)) if limit is not None else 0
+    return below if 0 < below < WORDS else None
+
+
+WORDS = 1 << 32
+
+
+@functools.cache
+def count_below(limit: float) -> int:
+    """Of the words of 32 bits, those whose number is less."""
+    low, high = 0, WORDS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if float(number_of(torch.tensor(middle))) < limit else (low, middle)
+    return low
 
 
 def rounded_in_pairs(nodes: Iterable[Expr]) -> frozenset[Expr]:

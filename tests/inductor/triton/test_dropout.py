@@ -11,10 +11,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo.aot import rng
 from inductor.ir.affine import Axis, of_atom
+from inductor.ir.expr import Expr, call, const
 from inductor.ir.nest import Extern
-from inductor.ir.philox import philox, words
+from inductor.ir.philox import number_of, philox, words
 from inductor.lowering.graph import lower_graph
 from inductor.lowering.random import place
+from inductor.targets.triton.shortcuts import WORDS, count_below, words_below
 from tests.inductor.helpers import compiled
 from tests.inductor.triton.seam import interpreted
 
@@ -159,3 +161,18 @@ def test_a_graph_for_a_gpu_has_one_kernel_and_reads_the_state_there() -> None:
     externs = [s for s in program.steps if isinstance(s, Extern)]
     assert [s.target for s in externs] == [rng.PHILOX_STATE]
     assert {program.buffers[b].device for s in externs for b in s.writes()} == {"cuda:0"}
+
+
+@pytest.mark.parametrize("limit", [0.9, 0.5, 0.1, 1 / 3, 2.0**-32, 1 - 2.0**-24, 0.25 + 2.0**-30])
+def test_words_below_a_number_are_counted_exactly(limit: float) -> None:
+    limit = float(torch.tensor(limit, dtype=torch.float32))
+    count = count_below(limit)
+    near = torch.arange(max(count - 300, 0), min(count + 300, WORDS))
+    assert torch.equal(number_of(near) < limit, near < count)
+
+
+def test_all_and_none_are_left_to_the_comparison() -> None:
+    assert (count_below(0.0), count_below(1.5)) == (0, WORDS)
+    number = Expr("philox", "f32", tuple(const(k, "i64") for k in (1, 2, 3, 0)))
+    found = [words_below(call("lt", number, const(p, "f32"))) for p in (0.0, 0.5, 1.5)]
+    assert found == [None, (1 << 31) - 64, None]  # float32 has nothing nearer to 2**31
