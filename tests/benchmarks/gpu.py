@@ -119,6 +119,11 @@ def embedding_backward(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.embedding_dense_backward(g, i, 50257, -1, False)
 
 
+def embedding_backward_in_float32(g: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+    """Gradients of 16 bits, summed in float32."""
+    return torch.zeros(50257, g.shape[1], device=g.device).index_add(0, i, g.float())
+
+
 def scaled(x: torch.Tensor) -> torch.Tensor:
     return x * 1.5 + 0.1
 
@@ -248,10 +253,16 @@ ROWS: tuple[Row, ...] = (
     sized("cumsum", lambda x: x.cumsum(1), (16384, 4096), 97),
     Row("adam, 500 tensors fp32", adam, adam_tensors, 28 * sum(ADAM_SIZES) / 1e6, 99),
     Row(
-        "embedding backward 16384 of 50257x768",
+        "embedding backward 16384 of 50257x768 fp32",
         embedding_backward,
         lambda: [rand(16384, 768, dtype=torch.float32), tokens(16384, 50257)],
-        180,
+        4 * 768 * (16384 + 50257) / 1e6,
+    ),
+    Row(
+        "embedding backward 16384 of 50257x768",
+        embedding_backward_in_float32,
+        lambda: [rand(16384, 768), tokens(16384, 50257)],
+        768 * (2 * 16384 + 4 * 50257) / 1e6,
         56,
     ),
 )
