@@ -118,13 +118,44 @@ def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
 
-def _fits(is_floating: bool = False, operands: int = 1) -> Check:
-    """In place, the result must fit the type of what is written. `is_floating`: of integers too, the result is no integer."""
+# Operands that are brought to one type with the first tensor. Of an operator without a row, the type of the first tensor counts.
+_PROMOTED = {
+    "add": "other",
+    "addcdiv": "tensor1 tensor2",
+    "addcmul": "tensor1 tensor2",
+    "clamp": "min max",
+    "div": "other",
+    "mse_loss": "target",
+    "mul": "other",
+    "pow": "exponent",
+    "smooth_l1_loss": "target",
+    "sub": "other",
+}
 
-    def check(x: Tensor, *others: Any, **_: Any) -> None:
-        kind = x.dtype
-        for other in others[:operands]:
-            kind = torch.promote_types(kind, torch.result_type(x, other))
+
+def _promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torch.dtype]:
+    """Of the first tensor, the arguments and the keywords of a call of `op`, the type that its operands are brought to."""
+    names = _PROMOTED.get(op._schema.name.removeprefix("aten::").rstrip("_"), "").split()
+    places = [(i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names]
+
+    def promoted(first: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.dtype:
+        dtype = first.dtype
+        for position, name in places:
+            operand = args[position] if position < len(args) else kwargs.get(name)
+            if operand is not None:
+                dtype = torch.promote_types(dtype, torch.result_type(first, operand))
+        return dtype
+
+    return promoted
+
+
+def _fits(op: Any, is_floating: bool = False) -> Check:
+    """In place, the result must fit the type of what is written. `is_floating`: of integers too, the result is no integer."""
+    promoted = _promotion(op)
+
+    def check(*args: Any, **kwargs: Any) -> None:
+        x = args[0]
+        kind = promoted(x, args, kwargs)
         if is_floating and not (kind.is_floating_point or kind.is_complex):
             kind = torch.get_default_dtype()
         require(torch.can_cast(kind, x.dtype), f"result type {kind} can't be cast to the desired output type {x.dtype}")
@@ -139,7 +170,7 @@ def _addcdiv(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) -> None:
 
 def _addcdiv_in_place(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) -> None:
     _addcdiv(x, dividend, divisor)
-    _fits(operands=2)(x, dividend, divisor)
+    _fits(aten.addcdiv_.default)(x, dividend, divisor)
 
 
 def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> None:
@@ -179,13 +210,12 @@ def _not_bool(*args: Any, **_: Any) -> None:
     require(not is_bool, "Subtraction, the `-` operator, with a bool tensor is not supported.")
 
 
-# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex. A number: so many
-# operands are brought to one type first, which is the one that counts; else it is that of the first tensor.
+# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
 _LACKING = """
 abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
-clamp.default b 3 | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui 2 | nll_loss_forward bui | nll_loss2d_forward bui |
-dot b | vdot b | mv b | addmv b | addcmul b 3 | lerp bui | linalg_cross b | mvlgamma b | isin bc |
-binary_cross_entropy ui | smooth_l1_loss bui 2 | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
+clamp.default b | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
+dot b | vdot b | mv b | addmv b | addcmul b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
+binary_cross_entropy ui | smooth_l1_loss bui | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
 _softmax_backward_data bui | _log_softmax_backward_data bui | reflection_pad1d b | grid_sampler_2d bui | im2col ui |
 max_pool2d_with_indices b | max_pool2d_with_indices_backward bui | max_unpool2d buic | max_unpool3d buic |
 upsample_linear1d bui | upsample_bicubic2d bi | upsample_trilinear3d bui |
@@ -201,14 +231,14 @@ def _kind(dtype: torch.dtype) -> str:
     return "" if dtype.is_floating_point else "i"
 
 
-def _lacks(kinds: str, operands: int, other: Check | None) -> Check:
+def _lacks(op: Any, kinds: str, other: Check | None) -> Check:
+    promoted = _promotion(op)
+
     def check(*args: Any, **kwargs: Any) -> None:
         first = next((a for a in args if isinstance(a, Tensor)), None)
         if first is None:
             return
-        dtype = first.dtype
-        for operand in (*args[1:operands], kwargs.get("min"), kwargs.get("max")) if operands else ():
-            dtype = dtype if operand is None else torch.promote_types(dtype, torch.result_type(first, operand))
+        dtype = promoted(first, args, kwargs)
         if dtype is not torch.float32:
             kind = _kind(dtype)
             require(not kind or kind not in kinds, f"not implemented for {dtype}")
@@ -257,19 +287,17 @@ CHECKS: dict[Any, Check] = {
     aten.scalar_tensor.default: _filled(0),
     aten.index_fill.int_Scalar: _filled(3),
     aten.index_fill_.int_Scalar: _filled(3),
-    **dict.fromkeys((aten.add_.Tensor, aten.add_.Scalar, aten.sub_.Tensor, aten.sub_.Scalar), _fits()),
-    **dict.fromkeys((aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar), _fits()),
-    **dict.fromkeys((aten.div_.Tensor, aten.div_.Scalar), _fits(is_floating=True)),
-    aten.addcmul_.default: _fits(operands=2),
+    **{op: _fits(op) for op in (aten.add_.Tensor, aten.add_.Scalar, aten.sub_.Tensor, aten.sub_.Scalar)},
+    **{op: _fits(op) for op in (aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar, aten.addcmul_.default)},
+    **{op: _fits(op, is_floating=True) for op in (aten.div_.Tensor, aten.div_.Scalar, aten.logit_.default)},
     aten.addcdiv.default: _addcdiv,
     aten.addcdiv_.default: _addcdiv_in_place,
     **dict.fromkeys((aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar), _not_bool),
     aten.avg_pool3d.default: _avg_pool3d,
-    aten.logit_.default: _fits(is_floating=True, operands=0),
 }
 for _row in _LACKING.split("|"):
-    _name, _kinds, _operands = (*_row.split(), "0")[:3]
+    _name, _kinds = _row.split()
     _name, _, _overload = _name.partition(".")
     for _packet in (getattr(aten, _name), getattr(aten, f"{_name}_", None)):
         for _op in [getattr(_packet, o) for o in ([_overload] if _overload else _packet.overloads())] if _packet is not None else ():
-            CHECKS[_op] = _lacks(_kinds, int(_operands), CHECKS.get(_op))
+            CHECKS[_op] = _lacks(_op, _kinds, CHECKS.get(_op))
