@@ -201,8 +201,8 @@ def set_stance(stance: int, /) -> int:
 def layout_report() -> dict[str, object]:
     """{"tensor": "raw", <field>: offset ...} or {"tensor": "api", "reason": why}, and "state": "raw" or "partly through Python" (shown by `dynamo-debug doctor`)."""
 
-def sharing(args: tuple[Any, ...], /) -> bytes | None:
-    """Per tensor two int32: the first position with its memory, and the first with itself. None: an argument is neither a plain tensor nor a constant."""
+def sharing(args: tuple[Any, ...], /) -> bytes:
+    """Per tensor of a tuple two int32: the first position with its memory, and the first with itself. Raises what a tensor without storage raises."""
 
 def free_variable(cell: CellType, name: str, /) -> Any:
     """What the cell of a free variable holds, or the NameError that CPython raises for it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo import _C
 from dynamo.aot import runtime
 from dynamo.aot.again import Again
 from dynamo.aot.compilers import Compiled, Compilers, GraphCache, GraphCompiler, Lookup
@@ -56,10 +57,10 @@ def aot_module(
     call, depends = _compile(gm, example_inputs, compilers, compile_id)
     if not depends:
         return call
-    variants = {runtime.sharing(tuple(example_inputs)): call}
+    variants = {_C.sharing(tuple(example_inputs)): call}
 
     def by_sharing(*args: Any) -> Any:
-        key = runtime.sharing(args)
+        key = _C.sharing(args)
         if key not in variants:
             made = _compile(gm, args, compilers, compile_id)[0]
             positions = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]

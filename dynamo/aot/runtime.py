@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from array import array
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_unflatten
 
-from dynamo import _C, config
+from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, is_wanted, saved_of, set_aside, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
@@ -248,20 +247,6 @@ def with_history(run: Compiled) -> Compiled:
             return run(flat)
 
     return call
-
-
-def sharing(args: tuple[Any, ...]) -> bytes:
-    """Which arguments show the same memory, and which are the same tensor: per tensor the first such positions, as int32."""
-    known = _C.sharing(args)
-    if known is not None:
-        return known
-    first: dict[int, int] = {}
-    found = array("i")
-    for i, arg in enumerate(args):
-        if isinstance(arg, Tensor):
-            storage = arg.untyped_storage()._cdata
-            found.extend((first.setdefault(storage, i), first.setdefault(-id(arg), i)))
-    return found.tobytes()
 
 
 def single(forward: Compiled) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
     {"sharing", dd_sharing, METH_O,
-     "sharing(args, /)\n--\n\nPer plain tensor of a tuple two int32: the first position with its memory, and with itself. None where an argument is something else."},
+     "sharing(args, /)\n--\n\nPer tensor of a tuple two int32: the first position with its memory, and the first with itself. Raises what a tensor without storage raises."},
     {"inst_dict", inst_dict, METH_O, "inst_dict(obj, /)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
     {"free_variable", (PyCFunction)(void (*)(void))free_variable, METH_FASTCALL,
      "free_variable(cell, name, /)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},

@@ -38,40 +38,49 @@ static int32_t first_of(Seen *table, size_t mask, uintptr_t key, int32_t positio
     return table[at].first;
 }
 
-static bool is_constant(PyObject *arg)
+/* The address of what holds a tensor's memory; 0 with an error. Subclasses are asked: what they show need not be their own. */
+static uintptr_t storage_of(PyObject *tensor)
 {
-    return arg == Py_None || PyBool_Check(arg) || PyLong_CheckExact(arg) || PyFloat_CheckExact(arg) || PyUnicode_CheckExact(arg);
+    PyObject *type = (PyObject *)Py_TYPE(tensor);
+    bool is_plain = type == plain_types[0] || type == plain_types[1];
+    uintptr_t known = is_plain && dd_layout.raw == 1 && dd_layout.storage >= 0 ? dd_storage_of(tensor) : 0;
+    if (known)
+        return known;
+    PyObject *storage = PyObject_CallMethod(tensor, "untyped_storage", NULL);
+    PyObject *address = storage ? PyObject_GetAttrString(storage, "_cdata") : NULL;
+    known = address ? (uintptr_t)PyLong_AsVoidPtr(address) : 0;
+    if (!known && !PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "a tensor has no storage");
+    Py_XDECREF(storage);
+    Py_XDECREF(address);
+    return known;
 }
 
-/* False: an argument is neither a plain tensor nor a constant. */
-static bool fill(PyObject *args, Seen *table, size_t mask, int32_t *pairs, Py_ssize_t *count)
+/* The number of positions written to `pairs`; -1 with an error. */
+static Py_ssize_t fill(PyObject *args, Seen *table, size_t mask, int32_t *pairs)
 {
+    Py_ssize_t count = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
-        PyObject *arg = PyTuple_GET_ITEM(args, i), *type = (PyObject *)Py_TYPE(arg);
-        if (type != plain_types[0] && type != plain_types[1]) {
-            if (!is_constant(arg))
-                return false;
+        PyObject *arg = PyTuple_GET_ITEM(args, i);
+        if (!PyObject_TypeCheck(arg, (PyTypeObject *)plain_types[0]))
             continue;
-        }
-        uintptr_t storage = dd_storage_of(arg);
+        uintptr_t storage = storage_of(arg);
         if (!storage)
-            return false;
-        pairs[(*count)++] = first_of(table, mask, storage, (int32_t)i);
-        pairs[(*count)++] = first_of(table, mask, (uintptr_t)arg | 1, (int32_t)i);
+            return -1;
+        pairs[count++] = first_of(table, mask, storage, (int32_t)i);
+        pairs[count++] = first_of(table, mask, (uintptr_t)arg | 1, (int32_t)i);
     }
-    return true;
+    return count;
 }
 
 PyObject *dd_sharing(PyObject *Py_UNUSED(mod), PyObject *args)
 {
     size_t room = 16;
-    Py_ssize_t count = 0;
+    Py_ssize_t count;
     if (!PyTuple_Check(args))
         return PyErr_SetString(PyExc_TypeError, "expected a tuple"), NULL;
     if (know_types() < 0 || dd_layout_ready() < 0)
         return NULL;
-    if (dd_layout.raw != 1 || dd_layout.storage < 0)
-        Py_RETURN_NONE;
     while (room < 4 * (size_t)PyTuple_GET_SIZE(args))
         room *= 2;
     Seen *table = PyMem_Calloc(room, sizeof(Seen));
@@ -79,10 +88,8 @@ PyObject *dd_sharing(PyObject *Py_UNUSED(mod), PyObject *args)
     PyObject *found = NULL;
     if (!table || !pairs)
         PyErr_NoMemory();
-    else if (fill(args, table, room - 1, pairs, &count))
+    else if ((count = fill(args, table, room - 1, pairs)) >= 0)
         found = PyBytes_FromStringAndSize((const char *)pairs, count * (Py_ssize_t)sizeof(int32_t));
-    else
-        found = Py_NewRef(Py_None);
     PyMem_Free(table);
     PyMem_Free(pairs);
     return found;
