@@ -412,8 +412,6 @@ class Builder:
             if not primal.track.writes or primal.track.node is primal.node:
                 continue
             if fake.requires_grad and (fake.grad_fn is not primal.grad_fn or not primal.was_requiring_grad):
-                if _is_view_of_leaf(primal.real):  # autograd refuses it, before what follows runs
-                    raise AotError("a view of a leaf that needs a gradient is written")
                 joint.returned.append(i)
                 if writes:  # a copy to it counts as one
                     joint.bumps.remove(i)
@@ -476,11 +474,6 @@ class Builder:
             if any(works):
                 grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
-
-
-def _is_view_of_leaf(t: Tensor) -> bool:
-    base = t._base
-    return base is not None and base.is_leaf and base.requires_grad
 
 
 def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

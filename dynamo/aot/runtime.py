@@ -402,6 +402,19 @@ def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bo
     return call
 
 
+def _asking_autograd(run: Callable[[list[Any]], Any], returned: Sequence[int]) -> Callable[[list[Any]], Any]:
+    """Autograd refuses writes to a view of a leaf. Theirs are made when the graph is done: what it refuses then, it refuses before."""
+
+    def call(flat: list[Any]) -> Any:
+        for i in returned:
+            base = flat[i]._base
+            if base is not None and base.is_leaf and base.requires_grad:
+                raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        return run(flat)
+
+    return call
+
+
 def wrap(
     facts: Facts, held: Sequence[Tensor], run: Callable[[list[Any]], Any], linking: tuple[Again, links.Plan] | None = None
 ) -> Callable[..., Any]:
@@ -422,6 +435,8 @@ def _calling(
     outputs = facts.outputs
     if facts.inference:
         run = _as_inferred(run, facts.inference)
+    if facts.returned:
+        run = _asking_autograd(run, facts.returned)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))

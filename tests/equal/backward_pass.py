@@ -362,6 +362,24 @@ def refused_before_effects(compile):
     return found
 
 
+@program("", "a later call whose input is a view of a leaf raises before another input is written")
+def refused_at_a_later_call(compile):
+    @compile
+    def f(x, y):
+        z = x * 1.0
+        x.add_(z)
+        y.add_(1)
+        return z
+
+    x, y = torch.ones(9, requires_grad=True), torch.zeros(3)
+    found = [f((x * 2).view(3, 3), y)]
+    try:
+        f(x.view(3, 3), y)
+    except RuntimeError as e:
+        found.append(str(e)[:40])
+    return found, x, y
+
+
 @program("", "writing to a view of a leaf raises")
 def write_to_view_of_leaf(compile):
     @compile
