@@ -29,7 +29,7 @@ from dynamo.symbolic.torch.classes import make
 from dynamo.symbolic.torch.modules import call_module
 from dynamo.symbolic.torch.numpy_arrays import array_method, dispatched, tensor_from, ufunc, with_dtype
 from dynamo.symbolic.torch.optimizers import count_on_device
-from dynamo.symbolic.torch.polyfills import DISTRIBUTIONS, use_grad
+from dynamo.symbolic.torch.polyfills import DISTRIBUTIONS, nesterov, use_grad
 from dynamo.symbolic.torch.real import real_objects
 from dynamo.symbolic.torch.regions import rehearse_operator
 from dynamo.symbolic.torch.scans import scan
@@ -250,6 +250,8 @@ def _optimizer(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Val
     """
     if fn.name.startswith(("_single_tensor_", "_multi_tensor_")) and kwargs.get("capturable") is not None:
         return inline(tx, fn, args, {**kwargs, "capturable": TRUE})
+    if fn.name == "sgd" and tx.try_python(*(kwargs.get(n, NONE) for n in ("nesterov", "foreach", "fused"))) == [True, None, None]:
+        return inlined(tx, nesterov, [fn, *args], kwargs)
     if fn.code.co_qualname != "_use_grad_for_differentiable.<locals>._use_grad":
         return None
     if args and isinstance(args[0], ObjectValue) and isinstance(args[0].obj, torch.optim.Optimizer):

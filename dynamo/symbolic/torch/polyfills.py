@@ -22,6 +22,17 @@ def use_grad(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         torch.set_grad_enabled(before)
 
 
+def nesterov(sgd: Callable[..., Any], params: Any, grads: Any, *rest: Any, **options: Any) -> Any:
+    """torch's list implementation, which captured optimizers take on every device, adds the momentum to the gradients themselves.
+
+    On the CPU eager takes the other one, which leaves them alone.
+    """
+    is_listed = all(type(p) in (torch.Tensor, torch.nn.Parameter) for p in params)
+    if is_listed and any(p.device.type == "cpu" for p in params):
+        grads = [g.clone() for g in grads]
+    return sgd(params, grads, *rest, **{**options, "foreach": is_listed})
+
+
 def combine_first(combine_fn: Callable[..., Any], xs: Any, dim: int) -> Any:
     """`combine_fn` of the first slices of an `associative_scan`."""
     first = tree_map(lambda x: torch.select(x, dim, 0), xs)
