@@ -17,6 +17,7 @@ from inductor.passes.row import Call, Replacement, Row, Seen, aten, row
 
 MAX_ELEMENTS = 1 << 16
 
+
 def known(tree: Any, seen: Seen) -> Any:
     """Arguments with constants in place of nodes; KeyError where one is not constant."""
     if isinstance(tree, Node):
@@ -44,7 +45,10 @@ def value_of(node: Node, seen: Seen) -> torch.Tensor | None:
         return None
     target: Any = node.target
     with torch.no_grad(), torch.utils._python_dispatch._disable_current_modes():
-        value = target(*args, **kwargs)
+        try:
+            value = target(*args, **kwargs)
+        except (IndexError, RuntimeError, ValueError):
+            return None  # it refuses these values, as it does when the graph runs
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided or value.dtype != val.dtype or value.shape != val.shape:
         return None
     seen.constants[node] = value
