@@ -15,6 +15,7 @@ from dynamo.symbolic.values.keys import object_key
 from dynamo.symbolic.values.kinds import (
     FALSE,
     TRUE,
+    BuiltinValue,
     ClassValue,
     Const,
     DictValue,
@@ -172,11 +173,14 @@ def index_of(tx: Tracer, v: Value, complaint: str = "") -> int:
     """operator.index(v)."""
     if isinstance(v, Const) and (isinstance(v.value, int) or (v.cls in NUMBERS and hasattr(v.cls, "__index__"))):
         return int(v.value)
+    if issubclass(v.cls, int):
+        return int(tx.as_python(tx_call(tx, BuiltinValue(int.__index__), [v])))  # what its class defines is not asked
     found = special(tx, v, "__index__") if not isinstance(v, Const) else None
     if found is not None:
         known = tx.as_python(found)
-        if isinstance(known, int):
-            return int(known)
+        if type(known) is not int:
+            raise tx.break_("DD009", f"__index__ that gives {found.describe()}")
+        return known
     raise tx.throw(TypeError, complaint or f"'{v.cls.__name__}' object cannot be interpreted as an integer")
 
 

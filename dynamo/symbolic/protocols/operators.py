@@ -295,10 +295,20 @@ def _object_truth(tx: Tracer, v: Value) -> bool:
     for name in ("__bool__", "__len__"):
         raw = tx.lookup(v.cls, name)
         if raw is not MISSING and raw is not None:
-            result = special(tx, v, name)
+            result = _length(tx, v) if name == "__len__" else special(tx, v, name)
             assert result is not None
+            if name == "__bool__" and result.cls is not bool:
+                raise tx.break_("DD009", f"__bool__ that gives {result.describe()}")
             return truth(tx, result)
     return True
+
+
+def _length(tx: Tracer, v: Value) -> Value | None:
+    """What `__len__` gives where that is a length, as it nearly always is; `len` brings other things to one or refuses them."""
+    result = special(tx, v, "__len__")
+    if result is not None and (result.cls is not int or (isinstance(result, Const) and result.value < 0)):
+        raise tx.break_("DD009", f"__len__ that gives {result.describe()}")
+    return result
 
 
 def len_(tx: Tracer, v: Value) -> Value:
@@ -312,7 +322,7 @@ def _constant_len(tx: Tracer, v: Const) -> Value:
 
 
 def _object_len(tx: Tracer, v: Value) -> Value:
-    result = special(tx, v, "__len__")
+    result = _length(tx, v)
     if result is None:
         raise tx.throw(TypeError, f"object of type '{v.cls.__name__}' has no len()")
     return result
@@ -457,6 +467,8 @@ def _class_iter(tx: Tracer, v: ClassValue) -> Value:
 def _object_iter(tx: Tracer, v: Value) -> Value:
     result = special(tx, v, "__iter__")
     if result is not None:
+        if not isinstance(result, TracingState) and tx.lookup(result.cls, "__next__") is MISSING:
+            raise tx.throw(TypeError, f"iter() returned non-iterator of type '{result.cls.__name__}'")
         return result
     if tx.lookup(v.cls, "__getitem__") is not MISSING:
         return _getitem_iter(tx, v)

@@ -67,6 +67,10 @@ def _need_value(tx: Tracer, what: str, v: Value) -> None:
         raise tx.break_("DD003", f"{what}({v.describe()})")
 
 
+# What conversions insist on.
+_GIVES = {"__int__": int, "__index__": int, "__float__": float, "__complex__": complex, "__bytes__": bytes}
+
+
 def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -> Value:
     """cls(*args) of constants, or through the first of the Python special methods that the argument has."""
     if len(args) == 1 and isinstance(args[0], TensorValue) and cls in (int, float, complex):
@@ -82,6 +86,8 @@ def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -
             if tx.lookup(args[0].cls, name) is not MISSING:
                 found = special(tx, args[0], name)
                 assert found is not None
+                if found.cls is not _GIVES.get(name, found.cls):
+                    raise tx.break_("DD009", f"{name} that gives {found.describe()}")
                 result = fold(tx, cls, [found], {})
                 if result is not None:
                     return result
@@ -150,7 +156,8 @@ def _abs(tx: Tracer, x: Value) -> Value:
 def _through(tx: Tracer, fn: Any, name: str, x: Value, complaint: str, *more: Value) -> Value:
     if isinstance(x, Const):
         found = (computed(tx, fn, [x, *more]) if tx.has_numbers else None) or fold(tx, fn, [x, *more], {})
-        assert found is not None
+        if found is None:
+            raise tx.break_("DD005", f"{fn.__name__}() with {more[0].describe()}")
         return found
     if isinstance(x, TensorValue) and fn is abs:
         return tx.call_function(fn, [x], {})
@@ -203,9 +210,11 @@ def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
                 return inlined(tx, _POLYFILLS[fn], args, kwargs)
             for name in protocol:
                 if tx.lookup(args[0].cls, name) is not MISSING:
+                    if name == "__float__":
+                        return call(tx, BuiltinValue(fn), [_make_float(tx, float, args[0]), *args[1:]], kwargs)
                     found = special(tx, args[0], name)
                     assert found is not None
-                    return found if name != "__float__" else call(tx, BuiltinValue(fn), [found, *args[1:]], kwargs)
+                    return found
             known = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]] if tx.lookup(args[0].cls, "__iter__") is not MISSING else args
             args = list(known)
         folded = fold(tx, fn, args, kwargs)

@@ -285,11 +285,7 @@ def _call_ref(tx: Tracer, self: Value) -> Value:
     obj = getattr(self, "obj", None)
     if obj is None or self.source is None:
         raise tx.break_("DD005", self.describe())
-    return tx.wrap(obj(), self.source.step("call", _target))
-
-
-def _target(ref: Any) -> Any:
-    return ref()
+    return tx.wrap(weakref.ref.__call__(obj), self.source.step("call", weakref.ref.__call__))
 
 
 # ---- copies -----------------------------------------------------------------------------------------------
