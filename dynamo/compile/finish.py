@@ -139,7 +139,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
     gm, placeholders, examples = _close_graph(captured, writer)
     plain = captured.result is not None and not (writer.effects or tx.effects.replayed())
     direct = _direct(captured, writer, placeholders) if plain and gm is not None else None
-    name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_name) or "entry"
+    name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_qualname.rpartition(".")[2]) or "entry"
     texts = [writer.load(p.source) for p in placeholders if p.source is not None]
     failing = failing_of(captured, writer, placeholders, compile_id) if gm is not None else None
     if tx.assumed and failing is None:

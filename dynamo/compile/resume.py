@@ -305,8 +305,7 @@ class _Frame:
             co_cellvars=self.names_of_cells,
             co_freevars=(),
             co_consts=tuple(self.consts),
-            # A native step is the user's own code: its frames carry the user's name in tracebacks.
-            co_name=code.co_name if kind == "native" else continued(code.co_name, index),
+            # Tracebacks, logs and whoever else looks at frames see the name of the program's own function; that of a native step is whole.
             co_qualname=code.co_qualname if kind == "native" else continued(code.co_qualname, index),
         )
         add_origin(made, Origin(code, kind, index, self.shape, self.passed, tuple(self.indices), tuple(self.slot_map)))

@@ -89,7 +89,7 @@ def test_resume_takes_stack_then_slots() -> None:
     assert fn.__code__.co_varnames[:3] == ("___stack0", "___stack1", "x")
     assert fn(10, 5, 2) == 30
     assert fn.__closure__ is None
-    assert fn.__name__ == f"plain__resume_at_{index}"
+    assert (fn.__name__, fn.__qualname__) == ("plain", f"plain__resume_at_{index}")
     assert fn.__module__ == __name__
     assert (fn.__code__.co_filename, fn.__code__.co_firstlineno) == (__file__, plain.__code__.co_firstlineno)
 
