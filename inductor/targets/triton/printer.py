@@ -212,7 +212,8 @@ class Printer:
         for level, roots in self.by_level().items():
             self.barrier(level)
             for root in roots:
-                self.body.store(root.store, self.axes_of(root), is_late=self.is_late)
+                is_read_back = root.store.buffer in self.space.through
+                self.body.store(root.store, self.axes_of(root), is_late=self.is_late and not is_read_back)
         self.edges(self.space.roots)
 
     def walking(self) -> list[str]:

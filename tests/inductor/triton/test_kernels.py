@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -256,3 +257,15 @@ def test_tensors_without_dims_are_one_launch() -> None:
     with interpreted():
         found = compiled(lambda *ts: torch._foreach_add(list(ts), 1), given)(*given)
     assert [t.item() for t in found] == [t.item() + 1 for t in given]
+
+
+def test_what_a_program_reads_back_is_stored_before_it_overwrites_an_input() -> None:
+    """Means of windows are read in other loops than they are made in, by the kernel that also writes the running statistics."""
+    torch.manual_seed(0)
+    eager, x = torch.nn.BatchNorm2d(4).train(), torch.randn(2, 4, 8, 8)
+    norm = copy.deepcopy(eager)
+    with interpreted(), session() as store:
+        found = dynamo.compile(lambda x: norm(F.avg_pool2d(x, 2, 2)), backend="inductor")(x)
+    assert refusals(store) == []
+    assert_same(found, eager(F.avg_pool2d(x, 2, 2)), rtol=1e-5, atol=1e-5)
+    assert_same(list(norm.buffers()), list(eager.buffers()), rtol=1e-5, atol=1e-5)
