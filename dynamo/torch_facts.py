@@ -124,6 +124,43 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.fx._lazy_graph_module": "graphs whose Python code is written only when somebody wants it",
     "torch.fx.graph_module._loader": "the source texts of graphs, which are forgotten with their graph",
     "torch.fx.graph": "code generation of graphs with pytree signatures",
+    # read from C, or by a name with a default
+    "torch.autograd.forward_ad._current_level": "whether forward-mode differentiation is under way; part of the state guard",
+    "torch._C._disabled_torch_dispatch_impl": "guards tell tensors with a dispatch of their own",
+    # attributes of objects
+    "torch.Tensor._backward_hooks": "hooks that a backward pass must show its gradients to",
+    "torch.Tensor._base": "which tensor a result is a view of",
+    "torch.Tensor._is_view": "answered while tracing, and guarded",
+    "torch.Tensor._version": "whether a tensor was written to",
+    "torch.Tensor._cdata": "where the C++ object is: host programs call operators with it",
+    "torch.UntypedStorage._cdata": "which tensors share memory, also those without data",
+    "torch.nn.Module._apply": "a module in another dtype, part by part",
+    "torch.nn.Module._buffers": "buffers of modules, without what their __getattr__ does",
+    "torch.nn.Module._modules": "children, likewise",
+    "torch.nn.Module._non_persistent_buffers_set": "which buffers a saved module leaves out",
+    "torch.nn.Module._parameters": "parameters, likewise",
+    "torch._ops.OpOverload._name": "the operator by its whole name",
+    "torch._ops.OpOverload._op": "the C function of an operator, called without the Python around it",
+    "torch._ops.OpOverload._op_dk": "a composite taken apart below a key",
+    "torch._ops.OpOverload._overloadname": "which overload it is",
+    "torch._ops.OpOverload._schema": "what an operator takes, gives, writes and shares",
+    "torch._ops.OpOverloadPacket._qualified_op_name": "the name that overloads have in common",
+    "torch.autograd.Function._backward_cls": "the node that a compiled pair has in the backward graph",
+    "torch.autograd.Function._input_metadata": "shapes that gradients must have",
+    "torch.autograd.Function._raw_saved_tensors": "which nodes free something after their backward",
+    "torch.autograd.graph.Node._register_hook_dict": "hooks of results, beside those of others",
+    "torch.autograd.graph.Node._sequence_nr": "the order in which autograd made its nodes",
+}
+
+# Objects whose private attributes have rows, by the name they have there. Some attributes are the instance's.
+OWNERS: Final[dict[str, object]] = {
+    "torch.Tensor": torch.Tensor,
+    "torch.UntypedStorage": torch.UntypedStorage,
+    "torch.nn.Module": torch.nn.Module(),
+    "torch._ops.OpOverload": torch.ops.aten.add.Tensor,
+    "torch._ops.OpOverloadPacket": torch.ops.aten.add,
+    "torch.autograd.Function": torch.autograd.Function,
+    "torch.autograd.graph.Node": torch.autograd.graph.Node,
 }
 
 # Names of PRIVATE that not every version has, or only one with CUDA; code that uses them asks first.
@@ -143,6 +180,10 @@ def missing() -> list[str]:
     """The rows of PRIVATE that this torch lacks and that are not optional."""
     found = []
     for name in PRIVATE:
+        owner, _, attribute = name.rpartition(".")
+        if owner in OWNERS:
+            found += [] if hasattr(OWNERS[owner], attribute) else [name]
+            continue
         try:
             pkgutil.resolve_name(name)
         except (AttributeError, ImportError):

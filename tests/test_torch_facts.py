@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -32,9 +34,66 @@ def private_names(text: str) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             if (name := dotted(node.value, bound)) is not None:
                 bound[node.targets[0].id] = name
+    own = _own_attributes(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and (name := dotted(node, bound)) is not None:
-            yield node.lineno, name
+        if not isinstance(node, ast.Attribute | ast.Call) or (read := _read(node)) is None:
+            continue
+        base, attribute = read
+        if (name := dotted(base, bound)) is not None:
+            yield node.lineno, f"{name}.{attribute}"
+        elif attribute in OF_OBJECTS and attribute not in own and not _is_namespace(base):
+            yield from ((node.lineno, name) for name in of_objects(attribute))
+
+
+def _read(node: ast.Attribute | ast.Call) -> tuple[ast.AST, str] | None:
+    """The object and the name: `base.name`, or `getattr(base, "name")` and its like."""
+    if isinstance(node, ast.Attribute):
+        return node.value, node.attr
+    if not isinstance(node.func, ast.Name) or node.func.id not in ("getattr", "hasattr", "setattr", "delattr") or len(node.args) < 2:
+        return None
+    name = node.args[1]
+    return (node.args[0], name.value) if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+
+
+def _own_attributes(tree: ast.AST) -> set[str]:
+    """Attributes that a file's own classes have: set on `self`, or declared in a class body."""
+    attributes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    own = {n.attr for n in attributes if isinstance(n.value, ast.Name) and n.value.id in ("self", "cls")}
+    for cls in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        own |= {n.target.id for n in cls.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    return own
+
+
+def _is_namespace(base: ast.AST) -> bool:
+    """Attributes of a namespace of operators are operators."""
+    return "ops" in ast.unparse(base).split(".") or ast.unparse(base) == "aten"
+
+
+def private_names_in_c(text: str) -> Iterator[str]:
+    """Names in literals that some module which the file imports has, or an object of OWNERS."""
+    modules = [importlib.import_module(name) for name in re.findall(r'PyImport_ImportModule\("(torch[\w.]*)"\)', text)]
+    for name in re.findall(r'"(_[a-zA-Z]\w*)"', text):
+        yield from (f"{module.__name__}.{name}" for module in modules if hasattr(module, name))
+        yield from of_objects(name)
+
+
+def _of_objects() -> dict[str, list[str]]:
+    """Private attribute -> the owners that have it."""
+    found: dict[str, list[str]] = {}
+    for owner, obj in torch_facts.OWNERS.items():
+        for name in dir(obj):
+            if name.startswith("_") and not name.startswith("__"):
+                found.setdefault(name, []).append(owner)
+    return found
+
+
+OF_OBJECTS = _of_objects()
+
+
+def of_objects(attribute: str) -> list[str]:
+    """The names of an attribute whose object isn't known: those with a row, or all that it could be."""
+    names = [f"{owner}.{attribute}" for owner in OF_OBJECTS.get(attribute, ())]
+    return [name for name in names if has_row(name)] or names
 
 
 def dotted(node: ast.AST, bound: dict[str, str]) -> str | None:
@@ -55,7 +114,13 @@ def is_private(name: str) -> bool:
 
 
 def has_row(name: str) -> bool:
+    if name.rpartition(".")[0] in torch_facts.OWNERS:
+        return name in torch_facts.PRIVATE
     return any(name == row or name.startswith(row + ".") for row in torch_facts.PRIVATE)
+
+
+def c_files() -> list[Path]:
+    return sorted(path for package in PACKAGES for path in (ROOT / package / "csrc").glob("*.[ch]"))
 
 
 def test_every_private_name_has_its_row() -> None:
@@ -66,11 +131,14 @@ def test_every_private_name_has_its_row() -> None:
             if not file.startswith(ELSEWHERE):
                 found = private_names(path.read_text())
                 without += [f"{file}:{line} {name}" for line, name in found if is_private(name) and not has_row(name)]
+    for path in c_files():
+        without += [f"{path.relative_to(ROOT)} {name}" for name in private_names_in_c(path.read_text()) if not has_row(name)]
     assert not without, "give these a row in dynamo/torch_facts.py, or use a public name:\n" + "\n".join(without)
 
 
 def test_every_row_is_used() -> None:
     used = {n for p in PACKAGES for path in (ROOT / p).rglob("*.py") for _, n in private_names(path.read_text())}
+    used |= {name for path in c_files() for name in private_names_in_c(path.read_text())}
     assert [row for row in torch_facts.PRIVATE if not any(n == row or n.startswith(row + ".") for n in used)] == []
 
 
@@ -81,6 +149,25 @@ def test_this_torch_has_every_name() -> None:
 def test_the_scan_sees_aliases_and_imports() -> None:
     text = "import torch\nfrom torch._ops import OpOverload\n_C = torch._C\ndef f():\n    return _C._made_up.x\n"
     assert {n for _, n in private_names(text) if is_private(n)} == {"torch._ops.OpOverload", "torch._C._made_up.x", "torch._C._made_up"}
+
+
+def test_the_scan_sees_names_in_calls_and_attributes_of_objects() -> None:
+    text = (
+        "import torch\nclass A:\n    _conj: int\n    def f(self, t, op):\n"
+        "        getattr(torch._C, '_made_up', None), hasattr(t, '_is_view'), t._base, op._schema, self._buffers, t._buffers, t._conj\n"
+    )
+    found = {n for _, n in private_names(text) if is_private(n)}
+    assert found - {"torch._C"} == {"torch._C._made_up", "torch.Tensor._is_view", "torch.Tensor._base", "torch._ops.OpOverload._schema"}
+
+
+def test_the_scan_sees_names_in_c() -> None:
+    text = 'PyImport_ImportModule("torch._C"); PyObject_GetAttrString(x, "_cdata"); f(m, "_get_tracing_state"); f(m, "_nowhere");'
+    assert set(private_names_in_c(text)) == {"torch._C._get_tracing_state", "torch.Tensor._cdata", "torch.UntypedStorage._cdata"}
+
+
+def test_attributes_that_objects_have_no_more_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(torch_facts.PRIVATE, "torch.Tensor._made_up", "nothing")
+    assert torch_facts.missing() == ["torch.Tensor._made_up"]
 
 
 @pytest.mark.parametrize("version, warns", [("2.15.1", False), ("2.16.0", True), ("3.0.0", True)])
