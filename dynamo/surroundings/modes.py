@@ -24,14 +24,12 @@ _DEVICES = ("cpu", "cuda")
 class Mode:
     """One global mode.
 
-    `is_traced`: it is settled when operators are traced; the kernels of other modes read them while they run.
     `is_depth`: a number that blocks count up and down; what a program does to it is a difference.
     """
 
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], Any]
-    is_traced: bool = True
     is_depth: bool = False
 
 
@@ -68,7 +66,7 @@ def find(name: str) -> Any:
 
 
 def plain_modes() -> Iterator[tuple[Callable[..., Any], Callable[..., Any], bool]]:
-    """The rows of `PLAIN` that this torch has: setter, getter, whether tracing settles the mode."""
+    """The rows of `PLAIN` that this torch has: setter, getter, whether tracing settles the mode; kernels read the others while they run."""
     for setter, getter, is_traced in PLAIN:
         write, read = find(setter), find(getter)
         if write is not None and read is not None:
@@ -117,10 +115,10 @@ def _set_deterministic(wanted: tuple[bool, bool]) -> None:
 
 
 MODES: tuple[Mode, ...] = (
-    *(Mode(read.__name__.removeprefix("_"), read, write, is_traced) for write, read, is_traced in plain_modes()),
+    *(Mode(read.__name__.removeprefix("_"), read, write) for write, read, _ in plain_modes()),
     *_autocast_modes(),
     Mode("autocast nesting", autocast_nesting, _set_autocast_nesting, is_depth=True),
-    Mode("deterministic algorithms", _deterministic, _set_deterministic, is_traced=False),
+    Mode("deterministic algorithms", _deterministic, _set_deterministic),
 )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from minifier.engine.problem import Cursor, Pass, S, Step
 
-U = TypeVar("U", bound=Hashable)
 _SPARE = 2
 
 

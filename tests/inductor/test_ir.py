@@ -15,8 +15,9 @@ from inductor.ir.expr import call, kept, load, moved, reduce, rewrite, walk
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
 from inductor.ir.overwrites import put_writes_last
-from inductor.ir.text import ParseError, parse_program, print_program
+from inductor.ir.text import print_program
 from inductor.ir.verify import VerifyError, verify
+from tests.inductor.reading_ir import ParseError, parse_program
 
 AXES = AI, AJ, AK = Axis("i", 6), Axis("j", 4), Axis("k", 5)
 

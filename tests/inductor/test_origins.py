@@ -14,10 +14,11 @@ import dynamo
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, GraphCaptured
 from inductor.ir.nest import Origin
-from inductor.ir.text import parse_program, print_program
+from inductor.ir.text import print_program
 from inductor.targets.cpu.c.unit import PRELUDE
 from inductor.targets.cpu.comments import without_comments
 from inductor.targets.origins import origin_text
+from tests.inductor.reading_ir import parse_program
 
 HEAD = "import torch\nimport torch.nn.functional as F\n\n\n"
 # Bodies of `def f(...)`; the first statement is line 6 of the file.

@@ -74,17 +74,6 @@ def continued(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-def folded(lines: Sequence[str], marker: str = " x {}") -> list[str]:
-    """Equal lines in a row once, with how often."""
-    out: list[tuple[str, int]] = []
-    for line in lines:
-        if out and out[-1][0] == line:
-            out[-1] = (line, out[-1][1] + 1)
-        else:
-            out.append((line, 1))
-    return [line if count == 1 else line + marker.format(count) for line, count in out]
-
-
 def cleaned(text: str) -> str:
     """Text that a terminal shows as it is."""
     return "".join(c if c.isprintable() or c == "\n" else "·" for c in text.expandtabs(4))

@@ -13,8 +13,6 @@ from tui.views.failures import Failure
 from tui.views.page import HEIGHT, Page, Section, columns, continued, fitted, length
 from tui.views.recompiles import Group, Limit
 
-_WORDS = {"break": "ends in a graph break", "step": "raised"}
-
 
 @dataclass(frozen=True)
 class Compiled:

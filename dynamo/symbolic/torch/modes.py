@@ -47,7 +47,7 @@ def _plain(tx: Tracer, setter: Callable[..., Any], args: Args, kwargs: Kwargs) -
 
 
 def _add_mode(setter: Callable[..., Any], getter: _Getter, guarded: bool, is_traced: bool) -> None:
-    """`guarded`: the state guard of every entry covers the mode. `is_traced`: see `dynamo.surroundings.modes.Mode`."""
+    """`guarded`: the state guard of every entry covers the mode. `is_traced`: see `plain_modes`."""
 
     def row(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         known = _plain(tx, setter, args, kwargs)

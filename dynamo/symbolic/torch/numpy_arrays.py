@@ -108,9 +108,6 @@ def _dtype(tx: Tracer, d: Any) -> torch.dtype:
         raise tx.break_("DD010", f"dtype {d}") from e
 
 
-_DTYPES: tuple[type, ...] = (np.dtype, *NUMBERS) if np is not None else ()
-
-
 def _graph_argument(tx: Tracer, v: Value) -> Any:
     if isinstance(v, ArrayValue):
         return tx.builder.node_here(v.tensor.node)

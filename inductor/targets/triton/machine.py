@@ -14,7 +14,6 @@ WARP = 32  # threads that run together
 REGISTERS = 256  # a warp gets a multiple of so many
 VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
-SMALL = 1 << 20  # elements below which the number of programs counts more than what each does
 TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows

@@ -25,10 +25,6 @@ class Accumulator:
     is_sum: bool = False
 
 
-def _extreme(fn: str) -> str:
-    return f"{{0}}[{{l}}] = {fn}({{0}}[{{l}}], {{x}});"
-
-
 _ARG = (
     "int take{l0} = {x} {cmp} {0}[{l}] || ({x} != {x} && {0}[{l}] == {0}[{l}]);"
     " {1}[{l}] = take{l0} ? ({p}) : {1}[{l}]; {0}[{l}] = take{l0} ? {x} : {0}[{l}];"
