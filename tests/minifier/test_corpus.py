@@ -16,11 +16,11 @@ from dynamo.faults import planting
 from dynamo.faults.rows import FAULTS
 from minifier.corpus import Case, ManifestError, Verdict, load, load_all, run_cases
 from minifier.corpus.running import judged
-from minifier.corpus.scripts import complaint, ends_of, scripts
 from minifier.corpus.table import table
 from minifier.engine import Kind, Signature
 from minifier.isolation import LocalTransport
 from minifier.verify import Bounds, once
+from tests.minifier.corpus_scripts import complaint, ends_of, scripts
 from tests.schemas import validate
 from tui.commands.corpus import corpus
 from tui.console import as_json

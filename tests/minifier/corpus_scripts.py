@@ -26,7 +26,7 @@ _ENDS = {Kind.EXCEPTION: "exit 1", Kind.MEMORY: "exit 1", Kind.TIMEOUT: "timeout
 @contextmanager
 def scripts(folder: Path, jobs: int = 1, fresh: bool = False, timeout: float = PATIENCE) -> Iterator[LocalTransport]:
     """What runs scripts, each in a process of its own; with `fresh` each in a new interpreter. Files are made below `folder`."""
-    spec = OracleSpec("minifier.corpus.scripts:ask", warm=("minifier.corpus.scripts:warm",), name="case.json")
+    spec = OracleSpec("tests.minifier.corpus_scripts:ask", warm=("tests.minifier.corpus_scripts:warm",), name="case.json")
     transport = LocalTransport(spec, folder, jobs, Limits(timeout), fresh)
     try:
         yield transport
