@@ -39,8 +39,17 @@ KEY_OF_NAMES: Final = _key("Named")
 # `torch.distributions.transforms.Transform.inv`: kept by a weak reference in 2.11, by a plain one since.
 TRANSFORMS_KEEP_WEAK_INVERSES: Final = hasattr(torch.distributions.transforms, "weakref")
 
+
+def _clamp_ignores_a_single_nan() -> bool:
+    """Asked of the operator, whatever modes the program has on when it first needs the compiler: `equal` is a bool in traces too."""
+    pre_dispatch = torch._C.DispatchKeySet(torch._C.DispatchKey.PreDispatch)
+    with torch._C.DisableTorchFunction(), torch._C._ExcludeDispatchKeyGuard(pre_dispatch), torch._C._DisableTorchDispatch():
+        zero = torch.zeros(1, device="cpu")
+        return torch.equal(torch.clamp(zero, max=math.nan), zero)
+
+
 # `torch.clamp(torch.zeros(2), max=math.nan)`: zeros in 2.11, NaN in 2.13. With both bounds it is NaN in either, as in `clamp_max`.
-CLAMP_IGNORES_A_SINGLE_NAN: Final = not bool(torch.clamp(torch.zeros(1, device="cpu"), max=math.nan).isnan())
+CLAMP_IGNORES_A_SINGLE_NAN: Final = _clamp_ignores_a_single_nan()
 
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
@@ -52,6 +61,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C.DispatchKeySet": "the same, as a set",
     "torch._C._AutoDispatchBelowAutograd": "the Python host program runs its operators below autograd",
     "torch._C._DisableTorchDispatch": "a fake is made without its own dispatch being asked",
+    "torch._C.DisableTorchFunction": "what torch does is asked of it while function modes of the program are away",
     "torch._C._ExcludeDispatchKeyGuard": "compiled graphs run below autograd, autocast and view tracking",
     "torch._C._PreserveDispatchKeyGuard": "a fake is made under its own dispatch keys, which are put back",
     "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a meta kernel or is composite",

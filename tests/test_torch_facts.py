@@ -181,3 +181,42 @@ def test_a_newer_torch_is_named_in_one_line(version: str, warns: bool) -> None:
     assert ("is newer than 2.15" in done.stderr) is warns
     shown = [line for line in done.stderr.splitlines() if "DD099" in line or "warn" in line.lower()]
     assert len(shown) == warns
+
+
+# Ways in which a program first needs the compiler while something of torch watches each operator.
+UNDER = {
+    "a dispatch mode": "with Dispatch(): load()",
+    "a function mode": "with Function(): load()",
+    "fakes": "with FakeTensorMode(): load()",
+    "make_fx": "make_fx(lambda x: (load(), x + 1)[1], pre_dispatch=True)(torch.ones(2)).graph.nodes",
+    "jit.trace": "torch.jit.trace(lambda x: (load(), x + 1)[1], (torch.ones(2),))",
+}
+_WATCHED = """
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Dispatch(TorchDispatchMode):
+    def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+        raise AssertionError(f)
+
+class Function(TorchFunctionMode):
+    def __torch_function__(self, f, types, args=(), kwargs=None):
+        assert not isinstance(f, type(torch.clamp)), f
+        return f(*args, **(kwargs or {}))
+
+def load():
+    import dynamo.torch_facts
+    assert dynamo.torch_facts.CLAMP_IGNORES_A_SINGLE_NAN in (True, False)
+
+"""
+
+
+@pytest.mark.parametrize("way", list(UNDER))
+def test_facts_are_asked_below_modes_and_traces(way: str) -> None:
+    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", _WATCHED + UNDER[way]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,6 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -116,6 +115,8 @@ def _version(wanted: bool) -> None:
 
 
 def own_version() -> str:
+    from importlib import metadata  # noqa: PLC0415  # its parsers of mail take longer to load than the rest of this command
+
     try:
         return metadata.version(PROGRAM)
     except metadata.PackageNotFoundError:

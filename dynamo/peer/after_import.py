@@ -9,6 +9,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from dynamo.surroundings.collector import paused
+
 
 class AfterImport(MetaPathFinder):
     """Calls `then` once the module `name` has been imported."""
@@ -39,5 +41,6 @@ class _ThenLoader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.loader
         module.__loader__ = self.loader
-        self.loader.exec_module(module)
-        self.then()
+        with paused():  # a third of what importing torch takes is looking for garbage among its own functions
+            self.loader.exec_module(module)
+            self.then()

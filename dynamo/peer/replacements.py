@@ -15,6 +15,7 @@ from dynamo.peer.asking import is_torchs_own
 from dynamo.peer.installation import PEER, active, note
 from dynamo.peer.names import STANCES
 from dynamo.peer.serving import peer_module
+from dynamo.surroundings.collector import paused
 
 
 def choose_backend(asked: Any) -> Any:
@@ -133,9 +134,14 @@ def lookup_backend(compiler_fn: Any) -> Any:
     return registry.lookup_backend(compiler_fn)[1] if isinstance(compiler_fn, str) else compiler_fn
 
 
+@functools.cache
 def api() -> Any:
-    """The functions behind the public names; loaded when a script first uses one, for it loads torch."""
-    return importlib.import_module("dynamo.public.api")
+    """The functions behind the public names; loaded when a script first uses one, for it loads torch.
+
+    Function modes of the program see nothing of it, and the cycle collector does not look at all of torch meanwhile.
+    """
+    with paused(), sys.modules["torch"]._C.DisableTorchFunction():
+        return importlib.import_module("dynamo.public.api")
 
 
 def is_compile_supported(device: Any) -> bool:

@@ -23,6 +23,7 @@ from dynamo.peer import names as peer_names
 from dynamo.peer.asking import Asker, asker
 from dynamo.peer.installation import MISSING, PEER, Installation, active, note
 from dynamo.peer.survey import surface
+from dynamo.surroundings.collector import paused
 
 _OURS = sys.modules["dynamo"]
 _SPECIAL = "dynamo.peer.replacements"  # found by name: it asks this file for torch's own modules
@@ -122,7 +123,7 @@ def peer_module(name: str) -> ModuleType:
         if now.loading:
             return importlib.import_module(name)
         if name not in now.peer:
-            with _real_modules(now):
+            with paused(), _real_modules(now):
                 importlib.import_module(PEER)
                 importlib.import_module(name)
         return now.peer[name]
