@@ -443,3 +443,126 @@ def numbers_of_kinds(compile):
         x.add_(x.clone())
         torch.Tensor.copy_(y.as_subclass(torch.Tensor), torch.tensor(5.0))
     return out
+
+
+class Marked(torch.Tensor):
+    """Operators take it as a plain tensor and give plain ones; it has names of its own."""
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+    scale = 3
+
+    def twice(self):
+        return self * 2
+
+    @property
+    def halved(self):
+        return self / 2
+
+
+class Shard(nn.Parameter):
+    """A parameter that knows which part it is."""
+
+    def __new__(cls, data, part=0):
+        made = super().__new__(cls, data)
+        made.part = part
+        return made
+
+    def whole(self):
+        return self.part == 0
+
+
+@program("", "a class that only adds names is part of one graph: methods, attributes, type, writes")
+def only_adds(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        y = x.twice() + x.halved + x.scale
+        return y, x.tag, type(x).__name__, isinstance(x, Marked), type(x + 1).__name__, x.add_(1), x[1:], x.detach(), x.float()
+
+    @compile
+    def g(x):
+        return x + 1, type(x).__name__
+
+    out = []
+    for tag in ("a", "b"):
+        x = torch.arange(3.0).as_subclass(Marked)
+        x.tag = tag
+        out += [f(x), x.as_subclass(torch.Tensor), f(x)[5] is x]
+    return out, [g(x) for x in (torch.ones(3), torch.ones(3).as_subclass(Marked), nn.Parameter(torch.ones(3)), Shard(torch.ones(3)))]
+
+
+@program("", "subclasses of Parameter in a module are part of one graph, with gradients and training")
+def own_parameters(compile):
+    class M(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w, self.v = Shard(torch.ones(3)), Shard(torch.full((3,), 2.0), part=1)
+
+        def forward(self, x):
+            return x * self.w + self.v if self.w.whole() and not self.v.whole() else x
+
+    m = M()
+    c, o = compile(m, fullgraph=True), torch.optim.SGD(m.parameters(), 0.1, momentum=0.9)
+    out = []
+    for _ in range(3):
+        o.zero_grad()
+        y = c(torch.arange(3.0)).pow(2).sum()
+        y.backward()
+        compile(o.step)()
+        out.append(y)
+    m.v.part = 0
+    out.append(c(torch.ones(3)))
+    m.v = nn.Parameter(torch.zeros(3))
+    m.v.whole = lambda: False
+    return out, c(torch.ones(3)), m.w.grad, type(m.w).__name__, isinstance(m.w, nn.Parameter)
+
+
+@program("", "a class that only added names overrides an operator, a method and torch's functions afterwards")
+def overrides_later(compile):
+    class Later(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @compile
+    def f(x):
+        return x + 1, x.sin(), torch.cos(x), x.shape
+
+    x = torch.arange(3.0).as_subclass(Later)
+    out = [f(x)]
+    Later.__add__ = lambda self, other: "added"
+    out.append(f(x))
+    Later.sin = lambda self: "sine"
+    out.append(f(x))
+    Later.shape = property(lambda self: "shape")
+    out.append(f(x))
+    Later.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: func.__name__)
+    out.append(f(x)[:3])
+    del Later.__add__, Later.sin, Later.shape
+    Later.__torch_function__ = torch._C._disabled_torch_function_impl
+    return out, f(x)
+
+
+@program("", "methods that a class overrides are called, also those that operators and indices go through")
+def overridden_methods(compile):
+    class Own(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        def __add__(self, other):
+            return torch.Tensor.mul(self, other)
+
+        def __getitem__(self, i):
+            return "item"
+
+        def sum(self):
+            return torch.ones(1)
+
+        def __len__(self):
+            return 7
+
+        @property
+        def shape(self):
+            return (1, 2)
+
+    @compile
+    def f(x):
+        return x + 3, x[0], x.sum(), len(x), x.shape, torch.sum(x), 3 + x, x * 2
+
+    return f(torch.arange(3.0).as_subclass(Own))

@@ -131,8 +131,11 @@ def _identity_guard(tx: Tracer, obj: object, source: Source | None) -> None:
 
 def _tensor(tx: Tracer, t: torch.Tensor, source: Source | None) -> Value:
     if type(t) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-        _type_guard(tx, t, source)
-        return OpaqueValue(type(t), t, source)
+        if not _only_adds(type(t)):
+            _type_guard(tx, t, source)
+            return OpaqueValue(type(t), t, source)
+        for name in ("__torch_function__", "__torch_dispatch__"):
+            tx.lookup(type(t), name)
     if source is None:
         return _constant_tensor(tx, t)
     baked = _is_module_state(source) and source.name not in tx.known.inputs
@@ -141,6 +144,26 @@ def _tensor(tx: Tracer, t: torch.Tensor, source: Source | None) -> Value:
         if owner is not None:
             tx.baked.append((owner, source.base.arg, source.arg, t))
     return tx.add_input(t, source, baked)
+
+
+def _only_adds(cls: type) -> bool:
+    """Whether a class of tensors has names of its own at most: every operator takes its instances as plain tensors and gives plain ones."""
+    base: Any = torch.Tensor
+    own: Any = cls
+    if own.__torch_function__ is not torch._C._disabled_torch_function_impl or own.__torch_dispatch__ is not base.__torch_dispatch__:
+        return False
+    if type(cls) not in (type(torch.Tensor), type(torch.nn.Parameter), type(torch.nn.Buffer)):
+        return False
+    known = (*torch.nn.Parameter.__mro__, *torch.nn.Buffer.__mro__)
+    names = [n for c in cls.__mro__ if c not in known for n in vars(c) if n not in _OF_EVERY_CLASS]
+    return not any(hasattr(torch.Tensor, n) for n in names)
+
+
+# What making an instance needs, and what Python puts into classes.
+_OF_EVERY_CLASS = frozenset(
+    ("__torch_function__", "__new__", "__init__", "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__")
+    + ("__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__")
+)
 
 
 def _constant_tensor(tx: Tracer, t: torch.Tensor) -> Value:
