@@ -81,7 +81,7 @@ def attempts_and_breaks(fn: Callable[..., Any], monkeypatch: pytest.MonkeyPatch)
     attempt = capture.attempt
 
     def counted(tx: Any, fn: Any, inputs: Any) -> Any:
-        attempted.append(fn.__qualname__)
+        attempted.append(fn.__qualname__.rpartition(".")[2])
         return attempt(tx, fn, inputs)
 
     def keep(gm: torch.fx.GraphModule, inputs: Any) -> Any:
