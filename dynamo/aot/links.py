@@ -25,6 +25,7 @@ Tensor = torch.Tensor
 
 _ENGINE = torch.autograd.graph._engine_run_backward.__code__
 _INPUTS = 3  # its arguments after the roots: gradients, retain_graph, create_graph, inputs
+_MOST_VIEWS = 8  # nodes that are followed from a view of a result back to the graph's; a longer chain counts as the caller's own
 
 
 class Watched:
@@ -75,7 +76,7 @@ class Watched:
 
 def _is_of(node: Any, graph: Any) -> bool:
     """Is a node of autograd the graph's, one linked to it, or a view of a result?"""
-    for _ in range(8):
+    for _ in range(_MOST_VIEWS):
         if node is None or node is graph or getattr(node, "graph", None) is graph:
             return node is not None
         if len(node.next_functions) != 1:

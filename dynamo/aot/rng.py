@@ -42,7 +42,7 @@ WORDS = 4  # that the generator of a GPU makes at once
 
 def threads_of(device: torch.device, count: int) -> int:
     """How many threads eager's dropout gives a tensor of so many elements."""
-    at_once = 132 * 2048
+    at_once = 132 * 2048  # of an H100: what graphs are made for where there is no GPU
     if device.type == "cuda" and torch.cuda.is_available():
         found = torch.cuda.get_device_properties(device)
         at_once = found.multi_processor_count * (found.max_threads_per_multi_processor // BLOCK) * BLOCK

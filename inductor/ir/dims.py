@@ -49,12 +49,8 @@ class RunSize(int):
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __truediv__ = __rtruediv__ = _refuse
 
 
-def as_dim(value: Any) -> Dim:
-    """A size as found in FX metadata (int, or a SymInt with a hint) as a Dim."""
-    return int(value)
-
-
 def as_shape(values: Sequence[Any]) -> Shape:
+    """Sizes as found in FX metadata: ints, or SymInts with a hint."""
     return tuple(int(v) for v in values)
 
 

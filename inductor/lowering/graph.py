@@ -284,7 +284,7 @@ def outputs_of(node: Node) -> Sequence[Any]:
 
 
 def supported(row: Row, args: Any, meta: Any) -> bool:
-    """Rows compute on CPU tensors of the IR's types; view rows move indices of any type."""
+    """Rows compute on strided tensors of the IR's types; view rows move indices of any type."""
     metas = meta if isinstance(meta, (tuple, list)) else (meta,)
     if not all(m is None or isinstance(m, torch.Tensor) for m in metas):
         return False

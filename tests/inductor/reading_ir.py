@@ -6,7 +6,7 @@ import re
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, const, of_atom
-from inductor.ir.dims import Dim, as_dim
+from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr, FloatBits
 from inductor.ir.nest import BACKWARD, Batch, Buffer, Nest, Origin, Program, Store, View
 from inductor.ir.text import KIND_WORDS
@@ -61,7 +61,7 @@ class _IndexParser:
 
 def _parse_axes(text: str) -> tuple[Axis, ...]:
     pairs = (item.strip().split(":") for item in text.strip().strip("()").split(",") if item.strip())
-    return tuple(Axis(name, as_dim(length)) for name, length in pairs)
+    return tuple(Axis(name, int(length)) for name, length in pairs)
 
 
 def _parse_ints(text: str) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ class _NestParser:
         """Reduced axes are declared after their first use, so collect them before parsing indices."""
         for line in lines:
             for name, length in re.findall(r"([A-Za-z]\w*):(\d+)", line.split(" over ")[-1]) if " over " in line else ():
-                self.scope[name] = Axis(name, as_dim(length))
+                self.scope[name] = Axis(name, int(length))
 
     def index(self, text: str) -> tuple[Index, tuple[Expr, ...]]:
         body, _, bound = text.partition(" | ")

@@ -30,6 +30,7 @@ _LIST_LIMIT = 64
 _EXACT = 1 << 53
 
 _KINDS: dict[type, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
+_UNSIGNED = frozenset(getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name))
 
 
 def wanted(name: str, t: TensorValue) -> bool:
@@ -42,9 +43,6 @@ def wanted(name: str, t: TensorValue) -> bool:
     if f.numel() != 1:
         return False
     return name in ("item", "__float__") or (name == "__int__" and not f.dtype.is_floating_point)
-
-
-_UNSIGNED = frozenset(getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name))
 
 
 def read(tx: Tracer, name: str, t: TensorValue) -> Value:
