@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import types
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ import torch
 from dynamo import _C, marks
 from dynamo.bytecode.decode import decode
 from dynamo.compile.context import Context
+from dynamo.graph.rescue import plain_call
 from dynamo.inspection import attributes_of, is_a
 from dynamo.skipped import skip_file
 
@@ -40,25 +40,12 @@ def _disabled(fn: types.FunctionType, ctx: Context) -> _C.Compiled:
 
     def run(compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any]:
         def eager(*inputs: Any) -> Any:
-            args, kwargs = called_with(code, inputs)
             # Functions made by one `def` share this object; what tells them apart are their cells.
-            cells = inputs[len(inputs) - len(code.co_freevars) :]
-            own = types.FunctionType(code, fn.__globals__, fn.__name__, None, cells)
-            return _C.disabled_call(own, args, kwargs)
+            return _C.disabled_call(*plain_call(code, fn.__globals__, inputs))
 
         return eager
 
     return _C.Compiled(fn, _C.Cache(code), run, ctx)
-
-
-def called_with(code: types.CodeType, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call that gives a frame of `code` these inputs."""
-    npos, nkw = code.co_argcount, code.co_kwonlyargcount
-    star, double_star = bool(code.co_flags & inspect.CO_VARARGS), bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    at = npos + nkw
-    args = (*inputs[:npos], *(inputs[at] if star else ()))
-    keywords = zip(code.co_varnames[npos:at], inputs[npos:at], strict=True)
-    return args, dict(keywords) | (inputs[at + star] if double_star else {})
 
 
 def mentions_tensors(inputs: tuple[Any, ...], depth: int = 2) -> bool:

@@ -86,20 +86,21 @@ def _of_signal_handler(error: Exception) -> bool:
 
 
 def plain_call(
-    code: types.CodeType, globals: dict[str, Any], inputs: Sequence[Any]
-) -> tuple[types.FunctionType, tuple[Any, ...], dict[str, Any] | None]:
+    code: types.CodeType, globals: dict[str, Any], inputs: tuple[Any, ...]
+) -> tuple[types.FunctionType, tuple[Any, ...], dict[str, Any]]:
     """From frame inputs (argument slots in CPython's order, then closure cells) back to a function and its arguments."""
-    slots = len(inputs) - len(code.co_freevars)
-    fn = types.FunctionType(code, globals, code.co_name, None, tuple(inputs[slots:]) or None)
-    positional, named = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
-    args, kwargs = tuple(inputs[:positional]), dict(zip(code.co_varnames[positional:named], inputs[positional:named], strict=True))
-    rest = named
-    if code.co_flags & inspect.CO_VARARGS:
-        args += tuple(inputs[rest])
-        rest += 1
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        kwargs.update(inputs[rest])
-    return fn, args, kwargs or None
+    cells = inputs[len(inputs) - len(code.co_freevars) :]
+    return types.FunctionType(code, globals, code.co_name, None, cells), *called_with(code, inputs)
+
+
+def called_with(code: types.CodeType, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call that gives a frame of `code` these inputs."""
+    npos, nkw = code.co_argcount, code.co_kwonlyargcount
+    star, double_star = bool(code.co_flags & inspect.CO_VARARGS), bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    at = npos + nkw
+    args = (*inputs[:npos], *(inputs[at] if star else ()))
+    keywords = zip(code.co_varnames[npos:at], inputs[npos:at], strict=True)
+    return args, dict(keywords) | (inputs[at + star] if double_star else {})
 
 
 # What operators raise: others are how Python ends its loops and looks for attributes.

@@ -14,8 +14,8 @@ import torch
 from dynamo import config
 from dynamo.backends.registry import Backend
 from dynamo.compile.context import Context
-from dynamo.compile.frames import called_with
 from dynamo.compile.misses import miss
+from dynamo.graph.rescue import called_with
 from dynamo.recording.build import Builder
 from dynamo.recording.format import RecordingError, read
 from dynamo.recording.save import RANDOM
