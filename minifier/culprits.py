@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from dynamo.peer import patient
 from minifier.engine import Candidate, Rule, Signature, Transport, Verdict
 from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
-from minifier.isolation import Limits, LocalTransport
+from minifier.isolation import LocalTransport
 from minifier.ladder.probe import question
-from minifier.scripts.reduce import spec_for as spec_of_script
+from minifier.scripts.reduce import FRESH
 from minifier.scripts.setting import ScriptSetting
 
 MOST_STEPS = 1 << 10  # of one part on a minimised graph
@@ -64,13 +63,10 @@ def _last_step(fails: Fails, backend: str, part: str) -> int:
     return high
 
 
-def of_script(text: str, setting: ScriptSetting, signature: Signature, folder: Path, limits: Limits | None) -> str:
-    """The part that a script under torch's compiler fails in. Raises IsolationError."""
-    transport = LocalTransport(spec_of_script(replace(setting, is_fresh=True)), folder, limits=limits)
-    try:
-        outcome = transport.submit(Candidate("part", text.encode())).result()
-    finally:
-        transport.close()
-    if outcome.verdict is Verdict.BORING:
+def of_script(text: str, setting: ScriptSetting, transport: LocalTransport) -> str:
+    """The part that a script under torch's compiler fails in; `transport` is that of the reduction and asks this last. Raises
+    IsolationError."""
+    transport.ask_instead(FRESH)
+    if transport.submit(Candidate("part", text.encode())).result().verdict is Verdict.BORING:
         return "dynamo: guards"
     return _WHOLE.get(setting.backend, setting.backend or "inductor")

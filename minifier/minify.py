@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,15 @@ from typing import Any
 from minifier import culprits
 from minifier.delivery import Draft, Write, bounds_for, deliver
 from minifier.doors import close
-from minifier.engine import Kind, Listener, Result, Signature, Status
+from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Verdict
 from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import write_repro
-from minifier.isolation import Limits
+from minifier.isolation import Limits, LocalTransport
 from minifier.ladder import Ended, Found, Ladder, Posed, ScriptFailed, recorded_run, run_compiled, run_in_eager
 from minifier.recordings import VALUES, Recorded
-from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command
+from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
 from minifier.source.state import Source
 from minifier.verify import RUNS, Rate, environment
@@ -33,6 +34,7 @@ STAGE_OF_SCRIPT = "script"  # the whole script fails, and no graph of it does al
 STAGE_OF_COMMAND = "oracle"
 # Backends that stop short of code generation: a script that fails under one of them fails at that stage.
 SHORTER = (("aot", "aot_eager"),)
+MORE = 3  # runs of a compiled script that failed once: of failures that come three times in ten, one in 120 passes for a steady one
 KEYS = (
     "status",
     "stage",
@@ -161,26 +163,46 @@ def _patience(wish: Wish) -> float:
 
 def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report | None:
     """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
-    eager = run_in_eager(wish.script, wish.args, wish.engine, _patience(wish))
-    if eager.code:
-        if graphs:
-            return None
-        raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
-    why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
-    tell(f"capture fails: {why.splitlines()[0]}")
-    return _reduced_script(wish, "capture", "eager", tell, listener)
+    setting = _setting(wish, "eager")
+    with contextlib.closing(_asking(wish, setting)) as transport:
+        whole = Candidate("script", Path(wish.script).read_bytes())
+        if ended.timed_out or transport.submit(whole).result().verdict is not Verdict.INTERESTING:  # that includes a run in eager
+            eager = run_in_eager(wish.script, wish.args, wish.engine, _patience(wish))
+            if eager.code:
+                if graphs:
+                    return None
+                raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
+        why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
+        tell(f"capture fails: {why.splitlines()[0]}")
+        return _reduced_script(wish, "capture", setting, transport, listener)
+
+
+def _setting(wish: Wish, backend: str) -> ScriptSetting:
+    return ScriptSetting(wish.script, str(Path(wish.script).absolute().parent), wish.args, wish.engine, backend)
+
+
+def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
+    """What asks of scripts: of the whole one, of those of the reduction, of the part at fault."""
+    return LocalTransport(spec_for(setting), wish.folder / "source", wish.plan.jobs, wish.plan.limits)
 
 
 def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report:
     problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
     with contextlib.closing(_ladder(wish, level)) as ladder:
-        found = ladder.first_failure([g for g in graphs if g.graph is not None], level)
+        judged = [g for g in graphs if g.graph is not None]
+        is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
+        found = ladder.first_failure(judged, level, tries=1)
+        if found is None and is_whole:
+            report = _script_failure(wish, tell, listener, must_be_sure=True)
+            if report is not None and report.status != NOT_REPRODUCED:
+                return replace(report, problems=(*problems, *ladder.problems))
+        found = found or ladder.first_failure(judged, level)
         problems += tuple(ladder.problems)
         if found is not None:
             is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
             report = _deeper(wish, found, tell, listener) if is_ours else None
             return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
-    report = _script_failure(wish, tell, listener) if wish.after == "auto" and not wish.graph and not wish.accuracy else None
+    report = _script_failure(wish, tell, listener) if is_whole else None
     return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
@@ -222,24 +244,36 @@ def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write
     return write
 
 
-def _script_failure(wish: Wish, tell: Tell, listener: Listener) -> Report | None:
-    """No graph fails alone; the script as a whole may. None: it doesn't."""
+def _script_failure(wish: Wish, tell: Tell, listener: Listener, must_be_sure: bool = False) -> Report | None:
+    """No graph fails alone; the script as a whole may. None: it doesn't, or `must_be_sure` and not every time."""
     ended = run_compiled(wish.script, wish.args, wish.engine, wish.backend, _patience(wish))
-    if ended.code == 0 or run_in_eager(wish.script, wish.args, wish.engine, _patience(wish)).code:
+    if ended.code == 0:
+        return None
+    given = wish.script, wish.args, wish.engine
+    with ThreadPoolExecutor(thread_name_prefix="script") as pool:
+        more = [pool.submit(run_compiled, *given, wish.backend, _patience(wish)) for _ in range(MORE if must_be_sure else 0)]
+        in_eager = pool.submit(run_in_eager, *given, _patience(wish))
+        shorter = {stage: pool.submit(run_compiled, *given, backend, _patience(wish)) for stage, backend in SHORTER}
+    if in_eager.result().code or not all(run.result().code for run in more):
         return None
     tell(f"no graph fails alone, but the compiled script ends with {ended.code}")
     for stage, backend in SHORTER:
-        if run_compiled(wish.script, wish.args, wish.engine, backend, _patience(wish)).code == ended.code:
-            report = _reduced_script(wish, stage, backend, tell, listener)
+        if shorter[stage].result().code == ended.code:
+            report = _script_under(wish, stage, backend, listener)
             if report.status != NOT_REPRODUCED:
                 return report
-    return _reduced_script(wish, STAGE_OF_SCRIPT, wish.backend, tell, listener)
+    return _script_under(wish, STAGE_OF_SCRIPT, wish.backend, listener)
 
 
-def _reduced_script(wish: Wish, stage: str, backend: str, tell: Tell, listener: Listener) -> Report:
-    path = Path(wish.script).absolute()
-    setting = ScriptSetting(wish.script, str(path.parent), wish.args, wish.engine, backend)
-    result = reduce_source(path.read_text(), setting, replace(wish.plan, folder=wish.folder / "source"), listener)
+def _script_under(wish: Wish, stage: str, backend: str, listener: Listener) -> Report:
+    setting = _setting(wish, backend)
+    with contextlib.closing(_asking(wish, setting)) as transport:
+        return _reduced_script(wish, stage, setting, transport, listener)
+
+
+def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener) -> Report:
+    plan = replace(wish.plan, folder=wish.folder / "source")
+    result = reduce_source(Path(wish.script).read_text(), setting, plan, listener, transport)
     report = _counted(Report(NOT_REPRODUCED, stage), result)
     if result.signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
         return replace(report, tried=(f"the script {result.runs} times, in eager and compiled: no failure to follow",))
@@ -249,7 +283,7 @@ def _reduced_script(wish: Wish, stage: str, backend: str, tell: Tell, listener: 
         write_script(result.state.text, setting, result.signature, folder, remark=remark)
 
     if wish.engine == "torch":
-        culprit = culprits.of_script(result.state.text, setting, result.signature, wish.folder / "culprit", wish.plan.limits)
+        culprit = culprits.of_script(result.state.text, setting, transport)
         report = replace(report, culprit=culprit)
     return _handed_over(wish, report, result, write)
 

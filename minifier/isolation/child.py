@@ -11,6 +11,7 @@ import faulthandler
 import importlib
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -50,6 +51,15 @@ def renew_threads() -> None:
         torch.set_num_threads(torch.get_num_threads())
 
 
+def renew_random() -> None:
+    """In a forked process: seeds of its own, as a new interpreter has them, not the state that all forks of the warmed process share."""
+    random.seed()
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed()
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.default_generator.seed()
+
+
 def begin(request: Request, answers: int, faults: int) -> NoReturn:
     """Become the oracle's process: own session, limits, folder, environment. Never returns."""
     os.chdir(request.folder)
@@ -76,6 +86,7 @@ def run(request: Request, answers: int, faults: int) -> NoReturn:
     atexit._clear()  # those of the warmed process are not the candidate's
     _limit_memory(request)
     renew_threads()
+    renew_random()
     code = 0
     try:
         module, _, name = request.oracle.partition(":")

@@ -118,6 +118,10 @@ class LocalTransport(Transport):
         run.add_done_callback(self._forget)
         return run
 
+    def ask_instead(self, function: str) -> None:
+        """From now on children ask another function; the warmed process stays."""
+        self.spec = replace(self.spec, function=function)
+
     def cancel(self, run: Future[Outcome]) -> None:
         query = self._queries.get(run)
         if not run.cancel() and query is not None:

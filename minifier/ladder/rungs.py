@@ -54,15 +54,17 @@ class Ladder:
     transport: Transport | None = None
     problems: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    _tried: int = 0
 
-    def first_failure(self, graphs: Sequence[Recorded], after: str) -> Found | None:
-        """The first graph that fails, with gradients only if it needs them to. Where none does they are tried again, since failures may
-        come and go. Raises IsolationError."""
+    def first_failure(self, graphs: Sequence[Recorded], after: str, tries: int = TRIES) -> Found | None:
+        """The first graph that fails, with gradients only if it needs them to. Where none does they are tried again, up to `tries` times
+        in all the calls, since failures may come and go. Raises IsolationError."""
         began = time.monotonic()
-        for tried in range(TRIES):
-            if tried and time.monotonic() - began > PATIENCE:
+        while self._tried < tries:
+            if self._tried and time.monotonic() - began > PATIENCE:
                 break
-            found = self._failing(graphs, after, is_first=not tried)
+            self._tried += 1
+            found = self._failing(graphs, after, is_first=self._tried == 1)
             if found is not None:
                 return found
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minifier.scripts.reduce import reduce_source, reduce_under_command
+from minifier.scripts.reduce import reduce_source, reduce_under_command, spec_for
 from minifier.scripts.setting import ScriptSetting
 
-__all__ = ["ScriptSetting", "reduce_source", "reduce_under_command"]
+__all__ = ["ScriptSetting", "reduce_source", "reduce_under_command", "spec_for"]

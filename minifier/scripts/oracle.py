@@ -13,7 +13,7 @@ import torch
 
 from minifier import stands
 from minifier.engine import Kind, Outcome, Signature, Verdict
-from minifier.isolation.child import failure, renew_threads, stage
+from minifier.isolation.child import failure, renew_random, renew_threads, stage
 from minifier.scripts.setting import ScriptSetting
 
 STAGE = "run"
@@ -30,7 +30,15 @@ def warm() -> None:
 
 def ask(path: Path) -> Outcome:
     """Judge the candidate at `path`."""
-    setting = ScriptSetting.from_environment()
+    return _judged(path, ScriptSetting.from_environment())
+
+
+def ask_fresh(path: Path) -> Outcome:
+    """The same where torch's compiler uses nothing again that it compiled for an earlier call."""
+    return _judged(path, replace(ScriptSetting.from_environment(), is_fresh=True))
+
+
+def _judged(path: Path, setting: ScriptSetting) -> Outcome:
     stage("eager", counts=False)
     if not _works_in_eager(path, setting):
         return Outcome(Verdict.INVALID, detail="fails in eager too")
@@ -71,6 +79,7 @@ def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:
     code = 1
     try:
         renew_threads()
+        renew_random()
         stands.of(setting.engine).switch_off()
         run(path, setting)
         code = 0

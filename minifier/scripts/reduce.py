@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minifier.engine import Listener, Result, minimise
+from minifier.engine import Listener, Result, Transport, minimise
 from minifier.graph.reduce import Plan
 from minifier.isolation import LocalTransport, OracleSpec
 from minifier.scripts.setting import ScriptSetting
@@ -10,6 +10,7 @@ from minifier.source.problem import SourceProblem
 from minifier.source.state import Source, parsed
 
 _HOME = "minifier.scripts.oracle"
+FRESH = f"{_HOME}:ask_fresh"  # the oracle that lets torch's compiler use nothing again
 
 
 def spec_for(setting: ScriptSetting) -> OracleSpec:
@@ -17,12 +18,14 @@ def spec_for(setting: ScriptSetting) -> OracleSpec:
     return OracleSpec(f"{_HOME}:ask", warm=(f"{_HOME}:warm",), name="script.py", environment=setting.environment())
 
 
-def reduce_source(text: str, setting: ScriptSetting, plan: Plan, listener: Listener | None = None) -> Result[Source]:
-    """The smallest script that fails as `text` does under a compiler, and works without.
+def reduce_source(
+    text: str, setting: ScriptSetting, plan: Plan, listener: Listener | None = None, transport: Transport | None = None
+) -> Result[Source]:
+    """The smallest script that fails as `text` does under a compiler, and works without. A `transport` of that setting is left open.
 
     Raises SourceError, IsolationError, JournalError.
     """
-    return _reduced(text, spec_for(setting), plan, listener)
+    return _reduced(text, spec_for(setting), plan, listener, transport)
 
 
 def reduce_under_command(text: str, command: tuple[str, ...], plan: Plan, listener: Listener | None = None) -> Result[Source]:
@@ -30,13 +33,14 @@ def reduce_under_command(text: str, command: tuple[str, ...], plan: Plan, listen
 
     Raises SourceError, IsolationError, JournalError.
     """
-    return _reduced(text, OracleSpec(command=command, name="script.py"), plan, listener)
+    return _reduced(text, OracleSpec(command=command, name="script.py"), plan, listener, None)
 
 
-def _reduced(text: str, spec: OracleSpec, plan: Plan, listener: Listener | None) -> Result[Source]:
+def _reduced(text: str, spec: OracleSpec, plan: Plan, listener: Listener | None, transport: Transport | None) -> Result[Source]:
     start = parsed(text)
-    transport = LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
+    asked = transport or LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
     try:
-        return minimise(SourceProblem(), start, transport, plan.options(spec, listener), parsed(""))
+        return minimise(SourceProblem(), start, asked, plan.options(spec, listener), parsed(""))
     finally:
-        transport.close()
+        if transport is None:
+            asked.close()

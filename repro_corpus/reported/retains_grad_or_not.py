@@ -1,4 +1,4 @@
-"""retains_grad of an input is a constant of the first call."""
+"""retains_grad of an input is taken for False."""
 
 import torch
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import importlib
 import os
+import random
 import resource
 import signal
 import subprocess
@@ -174,6 +176,12 @@ def leaves_files() -> bool:
     Path("here").write_text("x")
     Path(os.environ["TMPDIR"], "there").write_text("x")
     return True
+
+
+def draws() -> Outcome:
+    """Random numbers, as a script draws them that sets no seed."""
+    numpy, torch = importlib.import_module("numpy"), sys.modules["torch"]
+    return Outcome(Verdict.BORING, detail=f"{random.random()} {numpy.random.rand()} {torch.rand(()).item()}")
 
 
 def is_warm() -> bool:

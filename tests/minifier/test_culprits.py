@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from minifier.culprits import first_part
+from minifier.culprits import first_part, of_script
 from minifier.engine.signature import frame_name
+from minifier.isolation import LocalTransport
+from minifier.scripts import ScriptSetting, spec_for
 from tests.cli.command import environment
 
 DECOMPOSED = "aot_eager_decomp_partition"
@@ -85,6 +87,30 @@ def test_nothing_is_used_again_and_nothing_is_compiled(tmp_path: Path) -> None:
     assert said["fresh"] == said["off"] == [[2.0, 2.0], [9.0, 9.0]]
     assert said["hooked"] == [0.0, 6.0]
     assert said["stale"][0] == [2.0, 2.0]
+
+
+USED_AGAIN = """
+import torch
+graphs = []
+def backend(gm, inputs):
+    graphs.append(gm)
+    return gm.forward
+f = torch.compile(lambda x: x + 1, backend=backend)
+f(torch.ones(2))
+f(torch.ones(2))
+assert len(graphs) != 1{more}
+"""
+
+
+def test_part_of_a_script_is_asked_of_the_same_process(tmp_path: Path) -> None:
+    setting = ScriptSetting("script.py", str(tmp_path), engine="torch", backend="")
+    transport = LocalTransport(spec_for(setting), tmp_path)
+    always = USED_AGAIN.format(more=" and not graphs")
+    try:
+        assert of_script(USED_AGAIN.format(more=""), setting, transport) == "dynamo: guards"
+        assert of_script(always, setting, transport) == "inductor"
+    finally:
+        transport.close()
 
 
 def test_generated_files_are_not_counted() -> None:

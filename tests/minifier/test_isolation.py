@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,17 @@ def test_new_interpreter_when_asked(tmp_path: Path) -> None:
 
     assert [ask(made, b).verdict.value for b in ("is_fresh", "is_warm", "exits_in_atexit")] == ["interesting", "boring", "interesting"]
     made.close()
+
+
+def test_random_numbers_of_forks_differ(tmp_path: Path) -> None:
+    transport = LocalTransport(replace(SPEC, warm=("tests.minifier.oracles:warm_torchs_compiler",)), tmp_path)
+    try:
+        one, two = (ask(transport, "draws").detail.split() for _ in range(2))
+    finally:
+        transport.close()
+
+    assert all(first != second for first, second in zip(one, two, strict=True))
+    assert len(one) == 3
 
 
 def test_no_fork_after_use_of_a_gpu(tmp_path: Path) -> None:

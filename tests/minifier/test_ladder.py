@@ -149,6 +149,8 @@ def test_graphs_are_tried_again_where_none_fails(tmp_path: Path) -> None:
     graphs = [Recorded(1, "inductor", False, recorded(waves, tmp_path), name="1/0", state=State())]
     ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=FunctionTransport(judged_later))
     with planted("lower-error:op=sin"):
+        assert ladder.first_failure(graphs, "dynamo", tries=1) is None
+        assert len(asked) == 2
         found = ladder.first_failure(graphs, "dynamo")
 
     assert found is not None
