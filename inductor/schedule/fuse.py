@@ -345,7 +345,7 @@ def _expand(axes: Sequence[Axis], mapping: object) -> tuple[Axis, ...]:
 
 
 def order_members(members: Sequence[Nest], mutated: set[str]) -> list[Nest]:
-    """Producers before consumers, otherwise in the given order."""
+    """Producers before consumers, what overwrites an input after the others that read it where it can, otherwise in the given order."""
     writer = {b: m.name for m in members for b in m.writes() if b not in mutated}
     placed: dict[str, Nest] = {}
     waiting = list(members)
@@ -353,6 +353,7 @@ def order_members(members: Sequence[Nest], mutated: set[str]) -> list[Nest]:
         ready = [m for m in waiting if all(writer.get(b, m.name) in placed or writer.get(b, m.name) == m.name for b in m.reads())]
         if not ready:
             raise Refused("members depend on each other in a circle")
+        ready = [m for m in ready if not any(m.writes() & mutated & other.reads() for other in waiting if other is not m)] or ready
         placed.update({m.name: m for m in ready})
         waiting = [m for m in waiting if m.name not in placed]
     return list(placed.values())
