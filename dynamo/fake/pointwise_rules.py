@@ -103,13 +103,13 @@ def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> A
     return dense(shape, x.dtype)
 
 
-def _loss(operands: int) -> Rule:
-    """mse_loss and its like: pointwise with reduction 0, else one number."""
+def _loss(operands: int, keeps_first: bool = False) -> Rule:
+    """mse_loss and its like: pointwise with reduction 0, else one number. `keeps_first`: the result has the first operand's dtype."""
 
     def rule(device: torch.device, *args: Any, **kwargs: Any) -> Any:
         tensors = args[:operands]
         reduction = args[operands] if len(args) > operands else kwargs.get("reduction", 1)
-        out = iterate(tensors, False, promote(tensors))
+        out = iterate(tensors, False, args[0].dtype if keeps_first else promote(tensors))
         return out if reduction == 0 else dense((), out.dtype)
 
     return rule
@@ -249,7 +249,7 @@ def _rows() -> dict[Any, Rule]:
             aten.masked_fill.Tensor: _masked_fill,
             aten.mse_loss.default: _loss(2),
             aten.smooth_l1_loss.default: _loss(2),
-            aten.huber_loss.default: _loss(2),
+            aten.huber_loss.default: _loss(2, keeps_first=True),
             aten.native_dropout.default: _native_dropout,
             aten.bernoulli.p: _drawn_like,
             aten.bernoulli.default: _drawn_like,

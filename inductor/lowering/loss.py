@@ -51,7 +51,8 @@ def scaled_gradient(ctx: Context, fn: Fn, grad: Tensor, operands: list[Tensor], 
 
 @lowers("mse_loss")
 def _mse(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> Tensor:
-    return reduced(ctx, lambda a, b: square(as_stored(minus(a, b), x.dtype)), [x, y], reduction)
+    dtype: torch.dtype = ctx.meta.dtype
+    return reduced(ctx, lambda a, b: square(as_stored(minus(a, b), dtype)), [x, y], reduction)
 
 
 @lowers("mse_loss_backward")
@@ -75,7 +76,7 @@ def _smooth(beta: float, dtype: torch.dtype) -> Fn:
 
 @lowers("smooth_l1_loss")
 def _smooth_l1(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
-    return reduced(ctx, _smooth(beta, x.dtype), [x, y], reduction)
+    return reduced(ctx, _smooth(beta, ctx.meta.dtype), [x, y], reduction)
 
 
 @lowers("huber_loss")
