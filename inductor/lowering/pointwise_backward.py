@@ -10,6 +10,8 @@ from inductor.lowering.pointwise import binary, number, over, plus, sigmoid, squ
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor
 
+SIXTH = 11184811 / 2**26  # 1/6 as ATen's kernels of hardsigmoid's derivative have it for every dtype: rounded to float32
+
 
 @lowers("sigmoid_backward")
 def _sigmoid_backward(ctx: Context, grad: Tensor, y: Tensor) -> Tensor:
@@ -84,7 +86,7 @@ def _hardtanh_backward(ctx: Context, grad: Tensor, x: Tensor, low: float, high: 
 def _hardsigmoid_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
     def fn(g: Expr, v: Expr) -> Expr:
         inside = call("and", call("gt", v, number(v, -3)), call("lt", v, number(v, 3)))
-        return call("where", inside, times(g, 1 / 6), number(g, 0))
+        return call("where", inside, times(g, SIXTH), number(g, 0))
 
     return binary(fn, ctx, grad, x)
 

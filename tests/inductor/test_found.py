@@ -197,3 +197,26 @@ def test_a_patch_is_transposed_after_it_is_written(extent):
         return F.softplus(x + torch.conv2d(x, w, b, (1, 1), (1, 1))), torch.conv2d(x, v, b, (1, 1), (0, 0), (1, 1), 2)
 
     torch.testing.assert_close(dynamo.compile(f)(x, w, b, v), f(x, w, b, v))
+
+
+def test_an_input_is_overwritten_after_loops_that_read_what_is_made_beside():
+    """The loops over the repeated value wait for the sum that the write stands beside, and the write has to wait for them."""
+    body = "v0 = a.neg().neg()\nv1 = v0.expand(2, 3).neg()\na.unsqueeze(0).add_(v0)\nv2 = v1 + a"
+    check({"a": "make((), torch.float32)"}, body, "v2")
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_two_dtypes_are_computed_in_the_wider_one(reduction):
+    x, y = torch.linspace(-2, 2, 12).bfloat16(), torch.linspace(-1, 3, 12).square()
+    losses = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)  # the last gives what the first operand is
+
+    def f(x, y):
+        return [loss(a, b, reduction=reduction) for loss in losses for a, b in ((x, y), (y, x))]
+
+    torch.testing.assert_close(dynamo.compile(f)(x, y), f(x, y))
+
+
+def test_the_slope_of_hardsigmoid_is_a_sixth_in_float32():
+    x = torch.tensor([0.1, 2.0, 5.0], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(dynamo.compile(F.hardsigmoid)(x).sum(), x)
+    assert torch.equal(slope, *torch.autograd.grad(F.hardsigmoid(x).sum(), x))
