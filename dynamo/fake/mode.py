@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -242,10 +243,31 @@ def _run_writing(
     check_overlap(func, targets, [*read, *(v for k, v in named.items() if k not in plan.writes)])
     out = plan.rule(device, *metas, **named) if plan.rule is not None else NotImplemented
     if out is NotImplemented:
+        shapes = [m.shape for m in targets if isinstance(m, torch.Tensor)]
         out = call_meta(func, metas, named)
+        if plan.writes == ("out",) and isinstance(out, torch.Tensor) and [out.shape] != shapes:
+            _restride(out, func, metas, {k: v for k, v in named.items() if k != "out"}, device)
     for fake in written.values():
         sync(fake)
     return _rewrap(out, device, written)
+
+
+def _restride(out: torch.Tensor, func: Any, metas: list[Any], named: dict[str, Any], device: torch.device) -> None:
+    """An `out` that was resized is laid out as a new result is, which the meta kernels written in Python leave out."""
+    form = _without_out(func)
+    rule = plan_of(form).rule if form is not None else None
+    new = rule(device, *metas, **named) if rule is not None else NotImplemented
+    if isinstance(new, torch.Tensor) and new.shape == out.shape:
+        out.as_strided_(new.shape, new.stride())
+
+
+@cache
+def _without_out(func: Any) -> Any:
+    """`add.Tensor` of `add.out`, or None."""
+    wanted = [a.name for a in func._schema.arguments if a.name != "out"]
+    packet = func.overloadpacket
+    forms = (getattr(packet, overload) for overload in packet.overloads())
+    return next((f for f in forms if [a.name for a in f._schema.arguments] == wanted and not facts_of(f).writes), None)
 
 
 def _listed(value: Any) -> list[Any]:
