@@ -359,7 +359,11 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
 
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
         if bumps:
-            torch.autograd.graph.increment_version([flat[i] for i in bumps] + [args[m] for m in members])
+            shared = [(args[m], args[m]._version) for m in members]
+            torch.autograd.graph.increment_version([flat[i] for i in bumps])
+            for tensor, before in shared:  # views share the count of what they look at: it goes up once
+                if tensor._version == before:
+                    torch.autograd.graph.increment_version(tensor)
         for result, i in returned:
             with torch.enable_grad():
                 flat[i].copy_(results[result])

@@ -604,3 +604,26 @@ def versions_in_inference_mode(compile):
     g = compile(f)
     values = [g(*tensors), g(*tensors)]
     return values, [t._version for t in tensors], [t.is_inference() for r in values for t in r]
+
+
+@program("", "results written into an empty tensor are laid out as new ones")
+def resized_results(compile):
+    @compile
+    def f(x, y):
+        return torch.add(x, x, out=torch.empty(0)), torch.mul(y, 2, out=torch.empty(0))
+
+    return f(square().t(), torch.arange(24.0).view(2, 3, 4).permute(2, 0, 1))
+
+
+@program("", "writes to an input count once, whoever else looks at it")
+def counted_writes(compile):
+    @compile
+    def f(x):
+        x.mul_(2)
+        x[0] = x[1]
+        return x.sin()
+
+    x = square()
+    with Passed():
+        result = f(x)
+    return result, x, x._version
