@@ -11,6 +11,12 @@ from typing import Any
 
 import torch
 
+np: Any
+try:
+    import numpy as np
+except ImportError:  # then no program has an array, as torch has none
+    np = None
+
 T = torch.Tensor
 Axis = int | Sequence[int] | None
 
@@ -20,8 +26,6 @@ def tensor_of(a: Any) -> T | None:
 
     An array over a tensor's memory (`x.numpy()` and its views) gives a view of that tensor, so that their aliasing is known.
     """
-    import numpy as np  # noqa: PLC0415  # numpy is optional
-
     if type(a) is not np.ndarray or not a.flags.writeable:
         return None
     root: Any = a

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-np: Any
-try:
-    import numpy as np
-except ImportError:  # then no program has an object of these types
-    np = None
+from dynamo.graph.numpy_calls import np
 
 _NAMES = """
 bool_ int8 int16 int32 int64 longlong intc uint8 uint16 uint32 uint64 ulonglong uintc float16 float32 float64 complex64 complex128
