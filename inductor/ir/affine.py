@@ -276,17 +276,31 @@ def substitute_atom(atom: Atom, mapping: Mapping[Axis, Index]) -> Index:
 
 
 def from_terms(const: Dim, coefs: Mapping[Atom, Dim]) -> Index:
-    """Build an index from unsorted terms; drops zeros and axes of extent 1, and recombines `m*(e//m) + e%m` into `e`."""
+    """Build an index from unsorted terms; drops zeros and axes of extent 1, and puts digits of one number together."""
     live = {a: c for a, c in coefs.items() if c and not (isinstance(a, Axis) and a.extent == 1)}
     for atom, coef in live.items():
-        if isinstance(atom, Mod):
-            partner = atom.of // atom.by
-            if len(partner.terms) == 1 and partner.const == 0 and partner.terms[0][1] == 1:
-                other = partner.terms[0][0]
-                if live.get(other) == coef * atom.by:  # c*m*(e//m) + c*(e%m) = c*e
-                    rest = {a: c for a, c in live.items() if a is not atom and a is not other}
-                    return from_terms(const, rest) + atom.of * coef
+        if isinstance(atom, Mod) and (found := joined(atom, coef, live)) is not None:
+            other, index = found
+            rest = {a: c for a, c in live.items() if a is not atom and a is not other}
+            return from_terms(const, rest) + index * coef
     return Index(const, tuple(sorted(live.items(), key=_atom_key)))
+
+
+def joined(low: Mod, coef: Dim, live: Mapping[Atom, Dim]) -> tuple[Atom, Index] | None:
+    """The term of which `low`, `e%m` with the coefficient c, is the lower digit, and the sum of both over c.
+
+    c*m*(e//m) + c*(e%m) = c*e, and c*m*((e//m + d) % k) + c*(e%m) = c*((e + m*d) % (m*k))."""
+    high = low.of // low.by
+    for other, c in live.items():
+        if c != coef * low.by:
+            continue
+        if of_atom(other) is high:
+            return other, low.of
+        if isinstance(other, Mod):
+            more = other.of - high
+            if len(more.terms) < len(other.of.terms):  # they are digits of one number
+                return other, (low.of + more * low.by) % (low.by * other.by)
+    return None
 
 
 def _atom_key(term: tuple[Atom, Dim]) -> str:

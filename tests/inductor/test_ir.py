@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inductor.ir import interp
-from inductor.ir.affine import Axis, Index, const, of_atom
+from inductor.ir.affine import ZERO, Axis, Index, const, of_atom
 from inductor.ir.expr import call, kept, load, moved, reduce, rewrite, walk
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
@@ -55,6 +55,40 @@ def test_simplification_is_exact(coefs, start, operations):
         found = evaluate(index, {AI: i, AJ: j, AK: k})
         assert found == expected
         assert index.bounds[0] <= found <= index.bounds[1]
+
+
+@given(
+    st.tuples(st.integers(0, 30), st.integers(0, 30), st.integers(0, 30)),
+    st.integers(-20, 20),
+    st.lists(st.integers(2, 6), min_size=1, max_size=4),
+    st.integers(-2, 2),
+    st.integers(-3, 3),
+)
+@settings(max_examples=300, deadline=None)
+def test_digits_put_together_are_the_remainder(coefs, start, bases, coef, more):
+    index = const(start)
+    for axis, c in zip(AXES, coefs, strict=True):
+        index = index + of_atom(axis) * c
+    total, step = ZERO, 1
+    for base in bases:
+        total = total + ((index // step + more) % base) * (step * coef)
+        step *= base
+    for i, j, k in itertools.product(range(6), range(4), range(5)):
+        number = start + sum(c * v for c, v in zip(coefs, (i, j, k), strict=True))
+        expected, below = 0, 1
+        for base in bases:
+            expected, below = expected + (number // below + more) % base * below * coef, below * base
+        assert evaluate(total, {AI: i, AJ: j, AK: k}) == expected
+
+
+def test_digits_that_follow_each_other_are_one_remainder():
+    r = of_atom(Axis("r", 192))
+    assert (r // 4 % 4) * 4 + r % 4 is r % 16
+    assert (r // 16 % 3) * 32 + (r // 4 % 4) * 8 + (r % 4) * 2 is (r % 48) * 2
+    assert (r // 48) * 48 + (r // 4 % 12) * 4 + r % 4 is r
+    assert ((r + 5) // 4 % 4) * 4 + (r + 5) % 4 is (r + 5) % 16
+    other = of_atom(Axis("o", 192))
+    assert len(((other // 4 % 4) * 4 + r % 4).terms) == 2
 
 
 def test_reshape_indices_simplify_to_strides():
