@@ -70,10 +70,12 @@ def configure(
     delete_object: int,
     wrap: int,
     threads: int,
+    team: int,
     guard: Callable[[], Any],
     /,
 ) -> None:
-    """Where a tensor object has its handle, the addresses of libtorch functions, and what makes the context that calls run in."""
+    """Where a tensor object has its handle, the addresses of libtorch functions and of GOMP_parallel (0: none), and what makes the context
+    that calls run in."""
 
 def data_ptr(tensor: Any, /) -> int:
     """Data pointer of a tensor, read as programs read it."""

@@ -75,6 +75,35 @@ void fingerprint_add(Fingerprint *f, const void *data, size_t size)
     memcpy(f->lanes, &lanes, sizeof lanes);
 }
 
+/* Memory in parts of a size that depends on its own alone, of which every thread takes the next until there is none. */
+enum { PARTS = 64, LEAST_PART = 32 << 10 };
+
+typedef struct {
+    const char *data;
+    size_t size, part, next;
+    Fingerprint found[PARTS];
+} Shared;
+
+static void take_parts(void *given)
+{
+    Shared *s = given;
+    for (size_t at; (at = __atomic_fetch_add(&s->next, 1, __ATOMIC_RELAXED) * s->part) < s->size;) {
+        Fingerprint *f = &s->found[at / s->part];
+        fingerprint_start(f);
+        fingerprint_add(f, s->data + at, s->size - at < s->part ? s->size - at : s->part);
+    }
+}
+
+void fingerprint_add_shared(Fingerprint *f, const void *data, size_t size, Team team, unsigned threads)
+{
+    Shared s = {.data = data, .size = size, .part = size / PARTS / LEAST_PART * LEAST_PART + LEAST_PART};
+    if (team && threads > 1)
+        team(take_parts, &s, threads, 0);
+    else
+        take_parts(&s);
+    fingerprint_add(f, s.found, (size + s.part - 1) / s.part * sizeof *s.found);
+}
+
 static uint64_t folded(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;

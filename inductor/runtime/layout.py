@@ -23,6 +23,7 @@ SHIM = (
 )
 WRAP = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
 THREADS = "_ZN2at15get_num_threadsEv"
+TEAM = "GOMP_parallel"  # of the OpenMP runtime that torch uses, whose pool is the one to share
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -50,7 +51,8 @@ def is_connected() -> bool:
     if offset is None or not all((*shim, wrap, threads)):
         return False
     data_ptr, strides, empty_strided, reinterpret, delete_object = shim
-    _host.configure(offset, data_ptr, strides, empty_strided, reinterpret, delete_object, wrap, threads, below_autograd)
+    team = _address(cpu, TEAM) if hasattr(cpu, TEAM) else 0
+    _host.configure(offset, data_ptr, strides, empty_strided, reinterpret, delete_object, wrap, threads, team, below_autograd)
     probe = torch.empty(8)[3:]
     return _host.data_ptr(probe) == probe.data_ptr()
 

@@ -2,8 +2,8 @@
 
 ATen reorders the weights of a convolution at every call: of the 50 ms that resnet18 spends in convolutions (4 images of 128x128, one
 thread), 12 ms go away with weights that are in blocks already. Parameters may change between calls, through `.data` or numpy
-without a trace in the tensor, so each call takes a fingerprint of their contents (23 GB/s) and prepares them again when it is another.
-`config.freezing` trusts that they never change.
+without a trace in the tensor, so each call takes a fingerprint of their contents (23 GB/s and thread) and prepares them again when it
+is another. `config.freezing` trusts that they never change.
 """
 
 from __future__ import annotations

@@ -9,8 +9,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import dynamo
 from dynamo import config, decisions
+from inductor import _host
 from inductor.compile import compile_graph
 from inductor.passes.rewrite import rewrite
+from inductor.runtime.layout import is_connected
 from tests.inductor.helpers import assert_same
 
 IMAGE = torch.randn(2, 6, 10, 9)
@@ -194,6 +196,35 @@ def test_changed_parameters_are_seen(change, name):
         change(changed[name])
         for _ in range(2):
             assert_same(compiled(IMAGE), module(IMAGE), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(1 << 19) - 1, 1 << 19, (1 << 19) + 1, 3_000_001, (1 << 21) + 32 * 1024])
+def test_fingerprints_are_the_same_on_any_number_of_threads(size):
+    assert is_connected()
+    data, before = torch.randint(0, 256, (size,), dtype=torch.uint8), torch.get_num_threads()
+    found = set()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            found |= {_host.fingerprint((data,), (size,)) for _ in range(20)}
+    finally:
+        torch.set_num_threads(before)
+    assert len(found) == 1
+
+
+def test_fingerprints_tell_large_contents_apart():
+    size = 3_000_001
+    data = torch.randint(0, 256, (size,), dtype=torch.uint8)
+    found = {_host.fingerprint((data,), (size,))}
+    places = [0, 32_767, 32_768, 65_536, size // 2, size - 2, size - 1]
+    for place in places:  # one element of this part or that
+        data[place] ^= 1
+        found.add(_host.fingerprint((data,), (size,)))
+        data[place] ^= 1
+    swapped = torch.cat([data[65_536:131_072], data[:65_536], data[131_072:]])
+    found.add(_host.fingerprint((swapped,), (size,)))
+    found.add(_host.fingerprint((data,), (size - 1,)))
+    assert len(found) == len(places) + 3
 
 
 def test_freezing_trusts_the_parameters():
