@@ -29,7 +29,9 @@ SERIAL_WORK = 60_000  # below, no team pays: not even eager, which shares out fr
 WORK_PER_THREAD = 25_000  # least share of a thread that takes part; the team is always whole, whoever has nothing to do waits
 TWO_THREADS = 400_000  # work times threads from which on a small team pays also where the second processor is often busy
 MOST_WORK = 2_000_000  # more than this is shared out whatever was measured: 200 us
-ROUNDS, REGIONS = 12, 20  # of the measurement, whose least round counts: 12 * 20 * 5 us
+ROUNDS, REGIONS = 48, 5  # of the measurement, whose least round counts: 48 * 5 * 5 us
+LONGEST = 0.02  # seconds of it: where others have the processors, a region waits for its turn
+DOUBTFUL = 10  # times the rule from which on a measurement is not kept: threads that sleep cost so much, and a busy machine
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ def region_us(threads: int) -> float:
         measured = None if _forked or threads > cpus() else measure_region(threads)
         if measured is None:
             return assumed_region_us(threads)
+        if measured > DOUBTFUL * assumed_region_us(threads):
+            return measured
         kept[str(threads)] = measured
         _keep(kept)
     return kept[str(threads)]
@@ -179,8 +183,14 @@ def measure_region(threads: int) -> float | None:
             begin(nothing, None, team, 0)
         return (time.perf_counter() - began) * 1e6 / REGIONS
 
-    alone = min(round_us(1) for _ in range(3))
-    return round(max(0.1, min(round_us(threads) for _ in range(ROUNDS)) - alone), 2)
+    round_us(threads)  # starts the threads
+    alone, end = min(round_us(1) for _ in range(3)), time.perf_counter() + LONGEST
+    least = round_us(threads)
+    for _ in range(ROUNDS - 1):
+        if time.perf_counter() > end:
+            break
+        least = min(least, round_us(threads))
+    return round(max(0.1, least - alone), 2)
 
 
 def team_work(threads: int, cost_us: float) -> int:
