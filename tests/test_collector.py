@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -103,3 +105,47 @@ def test_inputs_are_freed_without_the_collector(name, backend, grad, uncollected
     seen = weakref.ref(x), weakref.ref(out)
     del x, out
     assert [ref() for ref in seen] == [None, None]
+
+
+ENDS = """
+import atexit, gc, sys
+atexit.register(lambda: print("frozen" if gc.get_freeze_count() > 1000 else "collected", flush=True))
+from dynamo.surroundings.collector import skip_at_exit
+skip_at_exit()
+class Cycle:
+    def __init__(self, **kept):
+        self.kept, self.me = kept, self
+"""
+
+
+FINALIZER = """
+class Says(Cycle):
+    def __del__(self):
+        print("gone")
+kept = Says()
+del Says
+"""
+GENERATOR = """
+def waits():
+    try:
+        yield
+    finally:
+        print("gone")
+kept = Cycle(waiting=waits())
+next(kept.kept["waiting"])
+"""
+FILE = """
+import os
+kept = Cycle(file=os.fdopen(os.dup(1), "w"))
+print("gone", file=kept.kept["file"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "printed"),
+    [("kept = Cycle()", "frozen"), (FINALIZER, "collected gone"), (GENERATOR, "collected gone"), (FILE, "collected gone")],
+    ids=["nothing waits", "finalizer", "generator", "file"],
+)
+def test_the_end_collects_only_where_something_waits_for_it(rest: str, printed: str) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDS + rest], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, printed.split(), "")

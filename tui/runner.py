@@ -16,6 +16,7 @@ import inductor  # noqa: F401  # found by name later, when the script's folder i
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
+from dynamo.surroundings import collector
 from dynamo.trace import store
 from dynamo.trace.events import RunEnded, RunStarted
 from dynamo.trace.processes import ProcessWriter
@@ -43,6 +44,7 @@ def main(started: frozenset[str]) -> NoReturn:
     os.register_at_fork(after_in_child=stream.close)
     current = store.current()
     current.listeners += [told_sources, stream, ProcessWriter(folder, os.getpid())]
+    collector.skip_at_exit()
     _follow_others(request, root, folder, current.began)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
     main_module = programs.prepare(request, root)

@@ -10,6 +10,7 @@ from typing import Any
 from dynamo.peer.private_names import PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
+from dynamo.surroundings import collector
 from dynamo.trace.processes import ProcessWriter
 from dynamo.trace.store import of_process
 
@@ -19,6 +20,7 @@ def begin(request: dict[str, Any]) -> None:
 
     With the id of the script it is what the script has put in its own place.
     """
+    collector.skip_at_exit()
     store = of_process()
     store.began = request["began"]
     store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0))
