@@ -64,6 +64,9 @@ COMMANDS = (
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Always ends with SystemExit."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    command = _command(arguments)
+    if command is not None and _needs_no_parser(command, arguments[1:]):
+        sys.exit(_end(command.run, script=arguments[1], args=arguments[2:]))
     build(arguments[0] if arguments else "")(args=_arranged(_with_code_value(arguments)), prog_name=PROGRAM)
     sys.exit(Exit.OK)
 
@@ -127,24 +130,36 @@ def _ending(run: Callable[..., int]) -> Callable[..., None]:
     """The command with its result as exit code, and its errors as one line."""
 
     @functools.wraps(run)
-    def ended(*args: Any, **kwargs: Any) -> None:
-        try:
-            code = run(*args, **kwargs)
-        except CliError as e:
-            print(e.line(), file=sys.stderr, flush=True)
-            code = e.row.exit
-        except KeyboardInterrupt:
-            say(f"interrupted (exit code {Exit.INTERRUPTED.value})")
-            code = Exit.INTERRUPTED
-        raise typer.Exit(int(code))
+    def ended(**given: Any) -> None:
+        raise typer.Exit(_end(run, **given))
 
     return ended
+
+
+def _end(run: Callable[..., int], **given: Any) -> int:
+    try:
+        return int(run(**given))
+    except CliError as e:
+        print(e.line(), file=sys.stderr, flush=True)
+        return int(e.row.exit)
+    except KeyboardInterrupt:
+        say(f"interrupted (exit code {Exit.INTERRUPTED.value})")
+        return int(Exit.INTERRUPTED)
+
+
+def _command(arguments: Sequence[str]) -> Command | None:
+    return next((c for c in COMMANDS if arguments and c.name == arguments[0]), None)
+
+
+def _needs_no_parser(command: Command, behind: Sequence[str]) -> bool:
+    """Whether it is SCRIPT and what belongs to that: the option parser, with the library that it loads for values, takes 0.1 s."""
+    return command.context is SCRIPT_LAST and bool(behind) and not behind[0].startswith("-") and not is_record(Path(behind[0]))
 
 
 def _arranged(arguments: list[str]) -> list[str]:
     """What option parsers do not know: `-m`, `-c` and `-` stand for SCRIPT as under Python itself, and what stands behind a record is ours,
     as it takes no arguments."""
-    command = next((c for c in COMMANDS if arguments and c.name == arguments[0]), None)
+    command = _command(arguments)
     if command is None or command.context is not SCRIPT_LAST:
         return arguments
     for position, argument in enumerate(arguments[1:], 1):
