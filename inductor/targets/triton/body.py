@@ -14,11 +14,11 @@ from inductor.ir.ops import OPS
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.triton.comments import origin_line
 from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
-from inductor.targets.triton.granules import INNER, Granule
+from inductor.targets.triton.granules import EDGES, INNER, Granule
 from inductor.targets.triton.ops import HELPERS, TRITON_TYPES
 from inductor.targets.triton.reductions import SCAN_COMBINE, Reduction, reduction
 from inductor.targets.triton.shortcuts import rounded_in_pairs, shortcut, words_below
-from inductor.targets.triton.space import Space, Unprintable
+from inductor.targets.triton.space import Space, Unprintable, of_power
 
 ATOMIC = frozenset({"f32", "f64", "i32", "i64"})
 FIRST = {"argmax": ("largest", "most"), "argmin": ("smallest", "least")}  # what finds the value: of integers, of floats
@@ -69,6 +69,7 @@ class Body:
         self.part = INNER
         self.hints: dict[Expr, str] = {}  # what the cache is told of a load
         self.is_last = False  # what is stored would take the place of rows that are read again
+        self.filled: frozenset[Expr] = frozenset()  # values that are -inf behind the ends of columns
         self.starts: dict[Axis, str] = {}  # where the tile begins along an axis, a multiple of its block
         self._reads: dict[Expr, bool] = {}
 
@@ -121,11 +122,16 @@ class Body:
     def value(self, node: Expr, mask: Mask | None = None) -> str:
         """Text of a node's value in its own type."""
         guard = mask if mask is not None and self.reads_memory(node) else None
+        if guard is not None and (known := self.lines_for(node.axes).known.get((node, ""))) is not None:
+            return known  # it was read without a condition
         axes = node.axes | (guard.axes if guard else frozenset())
         lines = self.lines_for(axes)
         key = (node, guard.text if guard else "")
         if key not in lines.known:
-            lines.known[key] = self.compute(node, guard, lines)
+            text = self.compute(node, guard, lines)
+            is_filled = node in self.filled and guard is None and self.part is not EDGES
+            pads = self.pads(node.axes & frozenset(self.space.columns)) if is_filled else []
+            lines.known[key] = self.let(f'tl.where({pads[0]}, {text}, float("-inf"))', lines) if pads else text
         return lines.known[key]
 
     def compute(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
@@ -254,8 +260,15 @@ class Body:
         blocks = [self.row_block, self.places[column].block]
         if column not in node.axes:
             text = f"tl.broadcast_to({text}, {blocks})"
-        pads = self.pads(frozenset({column}))
+        pads = self.pads(frozenset({column})) if not self.is_neutral(node, neutral) else []
         return f"tl.where({pads[0]}, {text}, {neutral})" if pads else text
+
+    def is_neutral(self, node: Expr, neutral: str) -> bool:
+        """Whether behind the ends of columns a value is the neutral one of its reduction already."""
+        if node in self.filled:
+            return neutral == 'float("-inf")'
+        power = of_power(node) if neutral == "0" else None
+        return power is not None and power[0] in self.filled
 
     def tensor(self, node: Expr, mask: Mask | None = None) -> str:
         """A value where a bare number will not do."""

@@ -18,7 +18,7 @@ from inductor.targets.triton.kernel import TritonKernel
 from inductor.targets.triton.machine import LANE, SHORT, power
 from inductor.targets.triton.ops import TRITON_TYPES
 from inductor.targets.triton.reductions import Reduction, reduction
-from inductor.targets.triton.space import Root, Space
+from inductor.targets.triton.space import Root, Space, of_powers
 from inductor.targets.triton.table import Table
 
 WIDE = 1 << 31
@@ -44,6 +44,8 @@ class Printer:
             walked = (e for e in self.space.exprs() if e.op == "load" and e.axes & set(self.space.columns))
             self.body.hints = {e: "evict_last" for e in walked if self.space.rows not in e.axes}  # every row reads it
         self.hints = self.body.hints
+        if not self.shape.is_looped:
+            self.body.filled = with_powers(self.space)
         self.own_rows = "tl.program_id(0)"  # which tile of rows is meant
         self.is_renamed = False  # columns have another block than in loops
         self.is_late = bool(kernel.over) or any(r.is_update for r in self.space.roots)
@@ -479,6 +481,15 @@ def takes_in(state: State, place: Place) -> str:
     if state[0] in FIRST:
         return f"take_in_{FIRST[state[0]][TYPES[state[2].type].kind == 'float']}"
     return TAKE_IN.get(state[0], "")
+
+
+def with_powers(space: Space) -> frozenset[Expr]:
+    """Values along columns of whose powers over their maximum the sum is taken: -inf behind the ends changes neither."""
+    nodes = space.exprs()
+    if any(e.op == "masked" for e in nodes):
+        return frozenset()
+    found = [of_powers(e) for e in nodes if e.op == "reduce" and e.attr[0] == "sum"]
+    return frozenset(f[0] for f in found if f is not None and f[0].op != "const" and f[0].axes & {*space.columns})
 
 
 def loads_of(values: Sequence[Expr]) -> set[Expr]:

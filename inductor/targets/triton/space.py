@@ -323,11 +323,16 @@ def swapped(space: Space, pairs: Mapping[Expr, Expr]) -> Space:
 
 def of_powers(node: Expr) -> tuple[Expr, Expr] | None:
     """`v` and `max(v)` where the node is `sum(exp(v - max(v)))`."""
-    power = node.args[0]
-    if power.op != "exp" or power.args[0].op != "sub":
+    found = of_power(node.args[0])
+    return found if found is not None and found[1].attr[1] == node.attr[1] else None
+
+
+def of_power(node: Expr) -> tuple[Expr, Expr] | None:
+    """`v` and `max(v)` where the node is `exp(v - max(v))`."""
+    if node.op != "exp" or node.args[0].op != "sub":
         return None
-    value, most = power.args[0].args
-    return (value, most) if most.op == "reduce" and most.args[0] is value and most.attr == ("max", node.attr[1], 0) else None
+    value, most = node.args[0].args
+    return (value, most) if most.op == "reduce" and most.args[0] is value and most.attr[0] == "max" else None
 
 
 def of_squares(node: Expr) -> tuple[Expr, Expr] | None:

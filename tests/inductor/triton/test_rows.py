@@ -152,3 +152,36 @@ def test_log_softmax_of_a_gpu_keeps_its_sums() -> None:
         program, _ = lower_graph(gm, device)
         casts.append(sum(e.op == "cast" and e.type == "bf16" for step in program.steps if isinstance(step, Nest) for e in step.exprs()))
     assert casts == [3, 1]
+
+
+POWERS: dict[str, Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]]] = {
+    "softmax": lambda x: x.softmax(1),
+    "scaled": lambda x: (x * 0.5 + 1).softmax(1),
+    "log softmax": lambda x: x.log_softmax(1),
+    "with another sum": lambda x: (x.softmax(1), x.sum(1), x.argmax(1), x.cumsum(1)),
+    "over another value": lambda x: (x - x[:, :1] + 3).exp().sum(1),
+    "of less than all": lambda x: F.pad(x, (0, 5), value=0.5).softmax(1),
+}
+
+
+@pytest.mark.parametrize("columns", [5, 511, 515, 1001, 1032, 3001])
+@pytest.mark.parametrize("name", POWERS)
+def test_what_lies_behind_a_row_changes_no_power(name: str, columns: int) -> None:
+    """Rows with infinities and NaN, among them one that is infinite throughout."""
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(16, columns).to(dtype)
+        x[1], x[2, 3], x[3, 4], x[4, 0], x[5, columns - 1] = -math.inf, -math.inf, math.inf, math.nan, math.inf
+        x[6], x[7, 0] = -1e30, -math.inf
+        with interpreted():
+            found = compiled(lambda x: POWERS[name](x), [x])(x)
+        expected = POWERS[name](x)
+        for f, e in zip(found, expected if isinstance(expected, tuple) else [expected], strict=True):
+            tolerance = 1e-5 if dtype is torch.float32 else 0.02
+            torch.testing.assert_close(f, e, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def test_a_value_read_before_is_not_read_again_under_a_condition() -> None:
+    given = [torch.randn(2048, 4096), torch.randint(0, 4096, (2048,))]
+    texts = [text for _, text in kernels_of(lambda x, t: F.cross_entropy(x, t, reduction="none"), given)]
+    (loads,) = {text.count("tl.load(in1 + x") for text in texts}
+    assert loads == 1
