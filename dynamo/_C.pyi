@@ -5,7 +5,7 @@ Frame inputs are one flat tuple: bound argument slots in localsplus order (co_ar
 """
 
 from collections.abc import Callable
-from types import CellType
+from types import CellType, CodeType
 from typing import Any, Literal, TypeAlias, final
 
 Inputs: TypeAlias = tuple[Any, ...]
@@ -188,6 +188,9 @@ def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None, /) 
 
 def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, /) -> Any:
     """Call fn with every Compiled object running natively and the hook off, in this thread, until it returns (dynamo.disable)."""
+
+def run_outermost(code: CodeType, globals: dict[str, Any], /) -> Any:
+    """Run the code of a module as Python runs that of `__main__`: no frame is behind its own."""
 
 def enter_scope(context: object, /) -> object:
     """From here on the frame hook looks at frames of this thread on behalf of the context, which the caller keeps alive (`with optimize():`)."""

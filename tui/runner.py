@@ -13,6 +13,7 @@ from importlib.machinery import PathFinder
 from typing import NoReturn
 
 import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
+from dynamo import _C
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
@@ -87,7 +88,8 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
         _execute(main_module)
     except SystemExit as e:
         return *_ending(e), tracebacks.place(e)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as e:
+        tracebacks.show(e, request.internals)
         return int(Exit.INTERRUPTED), "interrupted", NOWHERE
     except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
         line = tracebacks.one_line(e)
@@ -97,7 +99,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
 
 
 def _execute(program: programs.Program) -> None:
-    exec(program.code(), program.module.__dict__)
+    _C.run_outermost(program.code(), program.module.__dict__)
 
 
 def _give_back_names(started: frozenset[str]) -> None:

@@ -28,6 +28,25 @@ static PyObject *free_variable(PyObject *Py_UNUSED(mod), PyObject *const *args, 
     return NULL;
 }
 
+/* As the interpreter runs __main__: a frame takes the one that runs as the one behind it, so there is none meanwhile. */
+static PyObject *run_outermost(PyObject *Py_UNUSED(mod), PyObject *args)
+{
+    PyObject *code, *globals;
+    if (!PyArg_ParseTuple(args, "O!O!:run_outermost", &PyCode_Type, &code, &PyDict_Type, &globals))
+        return NULL;
+    PyThreadState *tstate = PyThreadState_Get();
+#if DD_FRAME_IS_IN_CFRAME
+    struct _PyInterpreterFrame **current = &tstate->cframe->current_frame;
+#else
+    struct _PyInterpreterFrame **current = &tstate->current_frame;
+#endif
+    struct _PyInterpreterFrame *ours = *current;
+    *current = NULL;
+    PyObject *result = PyEval_EvalCode(code, globals, globals);
+    *current = ours;
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
@@ -36,6 +55,8 @@ static PyMethodDef functions[] = {
     {"inst_dict", inst_dict, METH_O, "inst_dict(obj, /)\n--\n\nobj.__dict__, read without any code of its class; AttributeError if it has none."},
     {"free_variable", (PyCFunction)(void (*)(void))free_variable, METH_FASTCALL,
      "free_variable(cell, name, /)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},
+    {"run_outermost", run_outermost, METH_VARARGS,
+     "run_outermost(code, globals, /)\n--\n\nRun the code of a module as Python runs that of `__main__`: no frame is behind its own."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,6 +18,10 @@
 #define DD_FRAME_HAS_EXECUTABLE (PY_VERSION_HEX >= 0x030D0000)
 #define DD_FRAME_HAS_FUNCOBJ (PY_VERSION_HEX >= 0x030C0000)
 
+/* Where a thread keeps the frame that runs: tstate->cframe->current_frame until 3.12, tstate->current_frame from 3.13
+ * (Include/cpython/pystate.h). */
+#define DD_FRAME_IS_IN_CFRAME (PY_VERSION_HEX < 0x030D0000)
+
 /* A dict that shares its values with an object's inline values (ma_values != NULL) is changed through the object by
  * store_instance_attr_lock_held (Objects/dictobject.c 3.13), which leaves ma_version_tag alone; 3.13.0 doesn't tell dict watchers
  * either. Up to 3.12 materialising a dict moves the values out of the object, so every store goes through the dict and its tag.
