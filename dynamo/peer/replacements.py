@@ -48,6 +48,10 @@ def torch_compile(
     known_options.note_changes()
     for name in later:
         note("DN011", f"torch.compile({name}=...) has no effect in this compiler")
+    if type(model) is sys.modules["torch"].jit.RecursiveScriptModule:
+        raise RuntimeError(
+            "torch.compile does not support compiling torch.jit.script or torch.jit.freeze models directly; compile what was scripted"
+        )
     if model is None:
         asked = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "mode": mode, "options": options, "disable": disable}
         return functools.partial(torch_compile, **asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import types
 import warnings
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeVar
 import torch
 
 from dynamo import _C, marks, torch_facts
-from dynamo.backends.registry import Backend, when_reset
+from dynamo.backends.registry import Backend, list_backends, lookup_backend, when_reset
 from dynamo.compile.context import Context, EntryInfo, contexts
 from dynamo.compile.frames import frame_handler
 from dynamo.compile.misses import miss, why_missed
@@ -89,6 +90,20 @@ def wrap_callable(target: Any, ctx: Context) -> Any:
     if not callable(target):
         raise TypeError(f"can't compile a {type(target).__name__}: it is not callable")
     return ctx.compiled(_forwarder(target))
+
+
+def _saved(compiled: OptimizedModule) -> Any:
+    """How `pickle` and `torch.save` keep it: its module, and how that is compiled where it is loaded."""
+    ctx: Context = compiled._compiled.__func__.context  # type: ignore[attr-defined]  # a bound method
+    by_name = ctx.backend_name in list_backends(()) and lookup_backend(ctx.backend_name)[1] is ctx.backend
+    return _loaded, (compiled._orig_mod, ctx.backend_name if by_name else ctx.backend, ctx.fullgraph, ctx.options)
+
+
+def _loaded(module: torch.nn.Module, backend: str | Backend, fullgraph: bool, options: dict[str, Any]) -> Any:
+    return wrap_callable(module, context_for(backend, fullgraph=fullgraph, options=options))
+
+
+copyreg.pickle(OptimizedModule, _saved)
 
 
 def _forwarder(target: Callable[..., Any]) -> types.FunctionType:

@@ -83,9 +83,6 @@ class OptimizedModule(torch.nn.Module):
     def _compiled_for(self, mod: torch.nn.Module) -> types.MethodType:
         return types.MethodType(self._compiled.__func__, mod)  # type: ignore[attr-defined]  # a bound method
 
-    def __reduce__(self) -> Any:
-        return self._orig_mod.__reduce__()
-
 
 def _module_call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
     return self(*args, **kwargs)
