@@ -143,8 +143,14 @@ print("gone", file=kept.kept["file"])
 
 @pytest.mark.parametrize(
     ("rest", "printed"),
-    [("kept = Cycle()", "frozen"), (FINALIZER, "collected gone"), (GENERATOR, "collected gone"), (FILE, "collected gone")],
-    ids=["nothing waits", "finalizer", "generator", "file"],
+    [
+        ("kept = Cycle()", "frozen"),
+        (FINALIZER, "collected gone"),
+        (GENERATOR, "collected gone"),
+        (FILE, "collected gone"),
+        ("import triton._C.libtriton", "collected"),
+    ],
+    ids=["nothing waits", "finalizer", "generator", "file", "nanobind"],
 )
 def test_the_end_collects_only_where_something_waits_for_it(rest: str, printed: str) -> None:
     done = subprocess.run([sys.executable, "-c", ENDS + rest], capture_output=True, text=True, timeout=60)

@@ -43,7 +43,8 @@ def paused() -> Iterator[None]:
 def skip_at_exit() -> None:
     """Have this process end without the two full collections of Python's end: with torch loaded they take a quarter of a second and more.
 
-    They take place where an object has a finalizer (`__del__`, an open file, a suspended generator) that may wait for them.
+    They take place where an object has a finalizer (`__del__`, an open file, a suspended generator) that may wait for them, and where a
+    library was made with nanobind (Triton is one): it says at the end which of its objects are left.
     """
     atexit.register(_freeze_unless_finalized)
 
@@ -51,6 +52,7 @@ def skip_at_exit() -> None:
 def _freeze_unless_finalized() -> None:
     kinds = list(map(type, gc.get_objects()))
     finalized = {kind for kind in set(kinds) if any("__del__" in vars(base) for base in kind.__mro__)}
+    finalized |= {kind for kind in set(kinds) if vars(kind).get("__module__") == "nanobind"}
     if sum(map(finalized.__contains__, kinds)) == sum(map(gc.is_tracked, _standard_streams())):
         gc.freeze()
 
