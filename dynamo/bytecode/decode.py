@@ -37,7 +37,6 @@ class Slot(NamedTuple):
 
     name: str
     kind: SlotKind
-    is_arg: bool
 
 
 class Range(NamedTuple):
@@ -121,13 +120,11 @@ def forget(code: CodeType) -> None:
 
 def slots_of(code: CodeType) -> tuple[Slot, ...]:
     """Variables in slot order: since 3.11 locals, cells and free variables share one numbering."""
-    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    nargs = code.co_argcount + code.co_kwonlyargcount + variadic
     cells = frozenset(code.co_cellvars)
     local_names = frozenset(code.co_varnames)
-    slots = [Slot(name, "cell" if name in cells else "local", i < nargs) for i, name in enumerate(code.co_varnames)]
-    slots += [Slot(name, "cell", False) for name in code.co_cellvars if name not in local_names]
-    slots += [Slot(name, "free", False) for name in code.co_freevars]
+    slots = [Slot(name, "cell" if name in cells else "local") for name in code.co_varnames]
+    slots += [Slot(name, "cell") for name in code.co_cellvars if name not in local_names]
+    slots += [Slot(name, "free") for name in code.co_freevars]
     return tuple(slots)
 
 

@@ -19,10 +19,6 @@ OPMAP: Final[dict[str, int]] = {name: op for name, op in dis.opmap.items() if op
 # `f(x)`: 3.11 emits PRECALL 1, CALL 1; from 3.12 on CALL 1 alone. Neither PRECALL nor CALL can be entered without the other.
 HAS_PRECALL: Final = "PRECALL" in OPMAP
 
-# `f(a=1)`: 3.11 and 3.12 emit KW_NAMES ('a',) before CALL, which sets a register of the evaluation loop that is lost when
-# the frame is left in between; 3.13 pushes the tuple and emits CALL_KW.
-HAS_KW_NAMES: Final = "KW_NAMES" in OPMAP
-
 # `f()` as expression with a local f: 3.11 and 3.12 emit PUSH_NULL, LOAD_FAST f; 3.13 LOAD_FAST f, PUSH_NULL.
 # A method load leaves [NULL, attr] on 3.11 and 3.12 and [attr, NULL] on 3.13 when there is no method to unpack.
 NULL_AFTER_CALLABLE: Final = PY >= (3, 13)

@@ -85,7 +85,6 @@ class Pool:
         self.threads: set[threading.Thread] = set()
         self.running: set[subprocess.Popen[str]] = set()
         self.closed = False
-        self.started = 0  # compilers so far
 
     def add(self, job: Job[object]) -> None:
         with self.lock:
@@ -167,11 +166,6 @@ def help_with(job: Job[T]) -> None:
         job.wait()
 
 
-def compilers_started() -> int:
-    """How many compiler processes this process has started."""
-    return _pool.started
-
-
 def run(command: list[str], timeout: float) -> tuple[int, str]:
     """Exit code and error text of a process that ends with us: when we are interrupted, time out or exit, so do its children.
 
@@ -183,7 +177,6 @@ def run(command: list[str], timeout: float) -> tuple[int, str]:
     ) as child:
         with _pool.lock:
             _pool.running.add(child)
-            _pool.started += 1
             late = _pool.closed and _pool.is_worker()
         try:
             if late:
@@ -202,7 +195,6 @@ def watch(child: subprocess.Popen[str]) -> None:
     """A compiler that stays between jobs ends with us. It leads a group of processes."""
     with _pool.lock:
         _pool.running.add(child)
-        _pool.started += 1
 
 
 def kill(child: subprocess.Popen[str]) -> None:
@@ -214,9 +206,7 @@ def kill(child: subprocess.Popen[str]) -> None:
 def _forget() -> None:
     """In a forked child: the threads and compilers are the parent's."""
     global _pool
-    started = _pool.started
     _pool = Pool()
-    _pool.started = started
 
 
 def _close() -> None:

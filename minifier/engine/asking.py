@@ -202,7 +202,7 @@ class Asker(Generic[S]):
         verdict = self.verdict(outcome)
         self._learn_time(outcome)
         if verdict is Verdict.OTHER and outcome.signature is not None:
-            if self.journal.file_other(outcome.signature, case.candidate.key, case.candidate.payload):
+            if self.journal.file_other(outcome.signature, case.candidate.key, len(case.candidate.payload)):
                 self._tell(OtherFailure(outcome.signature, case.candidate.key))
         if verdict is Verdict.INVALID:
             return Answer(verdict, outcome.signature, outcome.detail)

@@ -15,11 +15,11 @@ from typing import Any
 from minifier.engine.signature import Signature
 from minifier.engine.transport import Verdict
 
-VERSION = "1"
+VERSION = "2"
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null);
 create table if not exists answers (key text primary key, verdict text not null, signature text, detail text not null);
-create table if not exists others (signature text primary key, key text not null, payload blob not null, bytes integer not null);
+create table if not exists others (signature text primary key, key text not null, bytes integer not null);
 create table if not exists best (id integer primary key check (id = 1), size text not null, key text not null, payload blob not null);
 """
 
@@ -106,11 +106,11 @@ class Journal:
         """Drop the answers with a verdict: they were given under weaker rules."""
         self._run("delete from answers where verdict = ?", verdict.value)
 
-    def file_other(self, signature: Signature, key: str, payload: bytes) -> bool:
-        """Keep the smallest candidate for a failure that is not followed. True where the signature is new."""
+    def file_other(self, signature: Signature, key: str, size: int) -> bool:
+        """Note the smallest candidate, of `size` bytes, for a failure that is not followed. True where the signature is new."""
         row = self._first("select bytes from others where signature = ?", signature.text())
-        if row is None or len(payload) < row[0]:
-            self._run("insert or replace into others values (?, ?, ?, ?)", signature.text(), key, payload, len(payload))
+        if row is None or size < row[0]:
+            self._run("insert or replace into others values (?, ?, ?)", signature.text(), key, size)
         return row is None
 
     def others(self) -> dict[Signature, str]:
@@ -120,10 +120,6 @@ class Journal:
             return {Signature.from_json(json.loads(text)): key for text, key in rows}
         except (ValueError, TypeError, KeyError) as e:
             raise JournalError(f"{self.path}: is damaged: {e}") from e
-
-    def other_payload(self, key: str) -> bytes | None:
-        row = self._first("select payload from others where key = ?", key)
-        return None if row is None else bytes(row[0])
 
     def set_best(self, size: tuple[object, ...], key: str, payload: bytes) -> None:
         """The smallest state so far, for whoever looks while the reduction runs or after it was killed."""

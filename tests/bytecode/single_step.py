@@ -38,7 +38,7 @@ def initial(fn: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     for i, slot in enumerate(program.slots):
         if slot.kind == "free":
             values[i] = next(free)
-        elif slot.is_arg:
+        elif slot.name in bound.arguments:
             value = bound.arguments[slot.name]
             values[i] = CellType(value) if slot.kind == "cell" else value
         elif i in made:

@@ -31,8 +31,9 @@ import torch
 import dynamo
 from dynamo.trace import session
 from dynamo.trace.events import CacheLooked, CodeGenerated, StageTimed
-from inductor.runtime import pool
 
+started = []
+sys.addaudithook(lambda event, args: started.append(args[0]) if event == "subprocess.Popen" else None)
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.LayerNorm(16))
 x = torch.randn(4, 8, requires_grad=True)
@@ -52,7 +53,7 @@ print(json.dumps({
     "outcomes": [e.outcome for e in store.of(CacheLooked)],
     "reasons": [e.reason for e in store.of(CacheLooked)],
     "stages": sorted({e.stage for e in store.of(StageTimed)}),
-    "compilers": pool.compilers_started(),
+    "compilers": len(started),
     "code": [[e.stage, e.name, len(e.code)] for e in store.of(CodeGenerated) if e.stage != "codegen"],
     "modules": modules,
 }))
