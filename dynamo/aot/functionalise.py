@@ -14,7 +14,7 @@ import torch
 
 from dynamo.aot import rng  # noqa: F401  # declares an operator
 from dynamo.aot.facts import Step
-from dynamo.ops.facts import facts_of
+from dynamo.ops.facts import facts_of, unwritten_form
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -46,29 +46,7 @@ def functional_form(op: Any) -> Any:
     training = facts_of(op).training
     if training is not None and training.how == "writes":
         return None
-    namespace, _, name = op._schema.name.partition("::")
-    library = getattr(torch.ops, namespace)
-    wanted = [a for a in op._schema.arguments if not (a.kwarg_only and a.alias_info is not None and a.alias_info.is_write)]
-    for candidate in (name[:-1] if name.endswith("_") else name, name, f"{name}functional", f"{name}_functional"):
-        packet = getattr(library, candidate, None)
-        if packet is None or not hasattr(packet, "overloads"):
-            continue
-        for overload in packet.overloads():
-            form = getattr(packet, overload)
-            if _same_arguments(form, wanted) and not facts_of(form).writes:
-                return form
-    return None
-
-
-def _same_arguments(form: Any, wanted: list[Any]) -> bool:
-    have = form._schema.arguments
-    return len(have) == len(wanted) and all(
-        a.name == b.name and a.kwarg_only == b.kwarg_only and _plain_type(a) == _plain_type(b) for a, b in zip(have, wanted, strict=True)
-    )
-
-
-def _plain_type(argument: Any) -> str:
-    return str(argument.type)
+    return unwritten_form(op)
 
 
 def missing_arguments(op: Any, form: Any, given: int) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Self
 
 import torch
@@ -18,7 +17,7 @@ from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import RULES, Rule
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
-from dynamo.ops.facts import facts_of, is_composite
+from dynamo.ops.facts import facts_of, is_composite, unwritten_form
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -254,20 +253,11 @@ def _run_writing(
 
 def _restride(out: torch.Tensor, func: Any, metas: list[Any], named: dict[str, Any], device: torch.device) -> None:
     """An `out` that was resized is laid out as a new result is, which the meta kernels written in Python leave out."""
-    form = _without_out(func)
+    form = unwritten_form(func)
     rule = plan_of(form).rule if form is not None else None
     new = rule(device, *metas, **named) if rule is not None else NotImplemented
     if isinstance(new, torch.Tensor) and new.shape == out.shape:
         out.as_strided_(new.shape, new.stride())
-
-
-@cache
-def _without_out(func: Any) -> Any:
-    """`add.Tensor` of `add.out`, or None."""
-    wanted = [a.name for a in func._schema.arguments if a.name != "out"]
-    packet = func.overloadpacket
-    forms = (getattr(packet, overload) for overload in packet.overloads())
-    return next((f for f in forms if [a.name for a in f._schema.arguments] == wanted and not facts_of(f).writes), None)
 
 
 def _listed(value: Any) -> list[Any]:

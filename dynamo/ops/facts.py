@@ -125,6 +125,24 @@ def overloads(name: str) -> list[OpOverload]:
     return [getattr(packet, o) for o in packet.overloads()] if packet is not None else []
 
 
+@cache
+def unwritten_form(op: OpOverload) -> OpOverload | None:
+    """The operator that computes the same and writes nothing, by its name and arguments: `add.Tensor` of `add_.Tensor` and `add.out`."""
+    namespace, _, name = op._schema.name.partition("::")
+    library = getattr(torch.ops, namespace)
+    wanted = _signature([a for a in op._schema.arguments if not (a.kwarg_only and a.alias_info is not None and a.alias_info.is_write)])
+    for candidate in (name[:-1] if name.endswith("_") else name, name, f"{name}functional", f"{name}_functional"):
+        packet = getattr(library, candidate, None)
+        for form in [getattr(packet, o) for o in packet.overloads()] if isinstance(packet, torch._ops.OpOverloadPacket) else []:
+            if _signature(form._schema.arguments) == wanted and not writes_of(form):
+                return form
+    return None
+
+
+def _signature(arguments: list[Any]) -> list[tuple[str, bool, str]]:
+    return [(a.name, a.kwarg_only, str(a.type)) for a in arguments]
+
+
 def is_composite(op: OpOverload) -> bool:
     """Is it made of other operators, for autograd too? Then its result may be its argument. Kernels can be registered at any time."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd")
