@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dynamo.backends.counting import CompileProfiler
 from dynamo.internal_errors import internal_errors
 from dynamo.trace import current
 from dynamo.trace.events import StageTimed
 
-if TYPE_CHECKING:
-    from dynamo.backends.counting import CompileProfiler
-
 __all__ = ["CompileProfiler", "compile_times", "internal_errors"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "CompileProfiler":
-        from dynamo.backends.counting import CompileProfiler  # noqa: PLC0415  # loads torch, which reports of a record need not
-
-        return CompileProfiler
-    raise AttributeError(f"module 'dynamo.utils' has no attribute {name!r}")
 
 
 def compile_times(repr: str = "str", aggregate: bool = False) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dynamo", "inductor", "minifier", "tui", "repro_corpus")
-LATE = 27  # may fall, not rise
+LATE = 25  # may fall, not rise
 _REASON = re.compile(r"# noqa: (?:\w+, )*PLC0415(?:, \w+)*  # \w")
 
 

@@ -25,6 +25,7 @@ from torch import fx
 
 from dynamo import config
 from dynamo.decisions import current_compile
+from inductor.compile import compile_graph
 from minifier import script_backends
 from minifier.classic.files import Files
 from minifier.engine import Signature, Verdict
@@ -71,8 +72,6 @@ def default_folder() -> Path:
 
 
 def _ahead_of_time(files: Files) -> Run:
-    from inductor.compile import compile_graph  # noqa: PLC0415  # only where ATen graphs are asked for
-
     def take(gm: Any, inputs: Sequence[Any], is_backward: bool) -> Run:
         name = f"{current_compile()}.{'bw' if is_backward else 'fw'}"
         case = _Case(files, "aot", "inductor", name, gm, is_backward, {})
