@@ -209,7 +209,7 @@ def modes() -> Plain:
 
 
 def configuration() -> Plain:
-    return tuple((row.name, repr(row.value)) for row in config.rows() if row.name not in WITHOUT_EFFECT)
+    return tuple((o.name, repr(config.get(o.name))) for o in config.OPTIONS if o.name not in WITHOUT_EFFECT)
 
 
 def versions(graph: Sequence[str]) -> tuple[str, ...]:
@@ -228,7 +228,8 @@ def own_source() -> str:
     """Changes when the code between a captured graph and its kernels does: by size and time of its files, which cost 1 ms to ask."""
     front, back = Path(dynamo.__file__ or "").parent, Path(inductor.__file__ or "").parent
     try:
-        files = [*_files(str(front)), *_files(str(front / "aot")), *_files(str(front / "fake")), *_files(str(back), deep=True)]
+        below = [file for folder in ("aot", "fake", "graph", "ops", "surroundings") for file in _files(str(front / folder))]
+        files = [*_files(str(front)), *below, *_files(str(back), deep=True)]
     except OSError:
         raise NotKept("the compiler's own files cannot be read") from None
     return cache.key_of(dynamo.__version__, repr(files))
