@@ -11,7 +11,7 @@ from inductor.ir.dims import Dim, divides, hint, number, text
 from inductor.ir.expr import Expr, walk
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
-from inductor.targets.triton.body import FIRST, Body, Lines, Place, State
+from inductor.targets.triton.body import FIRST, Body, Lines, Mask, Place, State
 from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
@@ -260,6 +260,8 @@ class Printer:
         """Columns are walked: a loop per level makes what reductions of that level need, and stores what can be stored."""
         roots = self.by_level()
         reductions = self.reductions_by_level()
+        if self.shape.kind == "looped row":
+            self.ask_for_rows()
         for level in range(max([*roots, *reductions], default=0) + 1):
             self.barrier(level)
             here = roots.get(level, [])
@@ -273,6 +275,21 @@ class Printer:
             for root in here:
                 if not self.axes_of(root) & frozenset(self.space.columns):
                     self.body.store(root.store, self.axes_of(root), is_late=False)
+
+    def ask_for_rows(self) -> None:
+        """Read what is stored at the end of a row depends on, like the element at a given place: it is there when the loops end."""
+        levels, body = levels_of(self.space), self.body
+        waiting: list[tuple[Expr, Mask | None]] = [(e, None) for r in self.space.roots for e in r.store.roots()]
+        while waiting:
+            node, mask = waiting.pop()
+            if node.op == "reduce" or node.axes & {*self.space.columns}:
+                continue
+            if levels[node] == 0 and body.reads_memory(node):
+                body.value(node, mask)
+            elif node.op != "masked":
+                waiting += [(a, mask) for a in node.args]
+            elif mask is None and levels[node.args[0]] == 0:
+                waiting.append((node.args[1], Mask(body.value(node.args[0]), node.args[0].axes)))
 
     def hints_of(self, level: int, roots: Mapping[int, Sequence[Root]], reductions: Mapping[int, Sequence[State]]) -> dict[Expr, str]:
         """Rows that a later loop reads again are worth their place in the cache, and what is read for the last time is not."""
