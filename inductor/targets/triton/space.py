@@ -108,11 +108,47 @@ def walking_space(group: Group, program: Program, needed: frozenset[str]) -> Spa
         stores += [(s.substitute(mapping, memo), nest.origins) for s in nest.stores]
     if len(columns) > 1:
         raise Unprintable("rows of several lengths are walked together")
+    if all(rows in s.index.axes or is_summed(s.buffer, s.index.coef(part), part.extent, program) for s, _ in stores):
+        turns: dict[Expr, Expr] = {}
+        stores = [(in_turns(s, part, rows, turns), origins) for s, origins in stores]
     stages = Stager(group, program.mutated).run()
     space = Inliner(rows, tuple(columns.values()), stages, program, needed).run(stores)
     if space.through:
         raise Unprintable("walked rows are read back from memory")
     return replace(space, part=part)
+
+
+def in_turns(store: Store, part: Axis, rows: Axis, known: dict[Expr, Expr]) -> Store:
+    """The store with other rows for each program: all of them together read rows that lie side by side."""
+    row = of_atom(rows) * part.extent + of_atom(part)
+    mapping = {part: row // rows.extent, rows: row % rows.extent}
+
+    def change(node: Expr, args: tuple[Expr, ...]) -> Expr:
+        if node.op == "load":
+            return rebuild(node, args, (node.attr[0], node.attr[1].substitute(mapping)))
+        return rebuild(node, args, node.attr.substitute(mapping) if node.op == "index" else node.attr)
+
+    moved = store.rewrite(change, known)
+    return replace(moved, index=store.index.substitute(mapping)) if rows in store.index.axes else moved
+
+
+def is_summed(buffer: str, step: Dim, parts: Dim, program: Program) -> bool:
+    """Whether of what a buffer has for each part, `step` elements apart, only the sum is used: then it may have any rows."""
+    if program.buffers[buffer].kind != "temp" or buffer in program.output_buffers():
+        return False
+    for reader in (s for s in program.steps if buffer in s.reads()):
+        if not isinstance(reader, Nest):
+            return False
+        values: dict[Expr, Expr] = {e: e for e in reader.exprs() if e.op == "load" and e.attr[0] == buffer}
+        values |= {e: e.args[0] for e in reader.exprs() if e.op == "cast" and e.args[0] in values}
+        if any(root in values for s in reader.stores for root in s.roots()):
+            return False
+        for node in (e for e in reader.exprs() if e not in values):
+            axes = node.attr[1] if node.op == "reduce" and node.attr[0] == "sum" else ()
+            for index in (values[a].attr[1] for a in node.args if a in values):
+                if not any(index.coef(a) == step and a.extent == parts for a in axes):
+                    return False
+    return True
 
 
 def flattened(name: str, axes: Sequence[Axis]) -> tuple[Axis | None, dict[Axis, Index]]:

@@ -160,6 +160,23 @@ def test_reductions_over_parts_of_rows_are_not_walked() -> None:
     assert ": walk, " not in kernels_beside_eager(of_parts, [torch.randn(4, 3, 2), torch.randn(4, 2, 4), torch.randn(3, 4)])
 
 
+SUMS_OF_PARTS: dict[str, tuple[Callable[..., Any], bool]] = {  # and whether programs take rows in turns
+    "all are summed": (lambda x: (x.sum(0), x - x.mean(1, keepdim=True)), True),
+    "and also their own": (lambda x: (x.sum(0), x - x.mean(1, keepdim=True), (x * x).sum(0) + 1), True),
+    "each is seen": (lambda x: (x.view(128, 64, 256).sum(1), x - x.mean(1, keepdim=True)), False),
+    "each counts": (lambda x: (x.view(128, 64, 256).sum(1).amax(0), x - x.mean(1, keepdim=True)), False),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_PARTS)
+def test_rows_are_walked_in_turns_where_parts_are_only_summed(name: str) -> None:
+    fn, turns = SUMS_OF_PARTS[name]
+    torch.manual_seed(0)
+    text = kernels_beside_eager(fn, [torch.randn(8192, 256) / 16])
+    assert ": walk, " in text
+    assert ("x * 65536" in text) is turns  # 256 programs, rows of 256
+
+
 def test_gradients_come_in_strides_of_their_own() -> None:
     x = torch.randn(5, 6, requires_grad=True)
     with interpreted():
