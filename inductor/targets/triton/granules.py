@@ -48,12 +48,10 @@ class Granule:
         return f"{self.column.name}_at"
 
     def row(self, *, is_wide: bool) -> list[str]:
-        """Where the row begins."""
+        """Where the row begins. Of a conjunction LLVM knows the bounds, and so which lanes are never behind the end."""
         start = f"x * {self.length}"
-        return [
-            f"edge = {start} // {self.size} * {self.size}",
-            f"low = {f'({start} - edge).to(tl.int32)' if is_wide else f'{start} - edge'}",
-        ]
+        low = f"{start} & {self.size - 1}"
+        return [f"edge = {start} // {self.size} * {self.size}", f"low = {f'({low}).to(tl.int32)' if is_wide else low}"]
 
     def lanes(self, at: str, part: Part) -> list[str]:
         """The columns of a part, and the conditions that it needs."""

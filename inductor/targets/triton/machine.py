@@ -18,7 +18,7 @@ TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
 ODD = 512  # elements of a row of an odd length from which on a program has one
-ONE_WARP = 1024  # elements of such a row up to which its masks stay in registers
+PER_WARP = 1024  # elements of such a row that one warp holds
 READ_ONCE = 32768  # the same where there is one pass
 LONG = 4096  # elements of a row from which on its length, and what is done along it, count
 FINDING = LONG - 1  # elements of a row that stay in registers where a position is looked for
@@ -204,10 +204,10 @@ def row(facts: Facts) -> Shape:
 
 def in_pieces(shape: Shape, facts: Facts) -> Shape | None:
     """The tile for a row of an odd length that is held and written, with room for the pieces of 16 bytes at both ends; None where it would
-    have to be twice as large, or need more registers than one warp has, or where what rows share would be read from anywhere."""
+    have to be twice as large, or where what rows share would be read from anywhere."""
     wide = power(facts.columns + 2 * (VECTOR // facts.itemsize - 1))
-    is_long = facts.columns < ODD or wide > ONE_WARP or wide != power(facts.columns)
-    return None if shape.kind != "row" or not facts.writes or facts.shares or is_long else Shape("row", 1, wide, 1)
+    is_apart = facts.columns < ODD or wide > LONG or wide != power(facts.columns)
+    return None if shape.kind != "row" or not facts.writes or facts.shares or is_apart else Shape("row", 1, wide, max(1, wide // PER_WARP))
 
 
 def stays_whole(facts: Facts) -> bool:
