@@ -161,7 +161,7 @@ def _traced(
     builder: Builder, body: GraphModule, operands: Sequence[Tensor], wanted: Sequence[int] = (), tangents: Sequence[Tensor | None] = ()
 ) -> tuple[Branch, list[FakeTensor]]:
     """The ATen graph of a body, or of its gradients if there are tangents, and what it returns on fakes."""
-    with modes_off():
+    with modes_off(), torch.inference_mode(False):  # a body that needs gradients was not captured in that mode
         inner = builder.inside(body)
         tracer = inner.tracer
         given = [_fresh(inner, t, f"operand_{i}", i in wanted) for i, t in enumerate(operands)]

@@ -478,7 +478,7 @@ class Builder:
 
 def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     """The graph is kept: after an error of one end others are differentiated."""
-    with _one_thread(), torch.enable_grad(), without_autocast():
+    with _one_thread(), torch.inference_mode(False), torch.enable_grad(), without_autocast():
         return torch.autograd.grad(ends, leaves, tangents, retain_graph=True, allow_unused=True, materialize_grads=False)
 
 

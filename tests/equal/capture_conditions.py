@@ -192,3 +192,21 @@ def regions(compile):
         return checkpoint(chosen, x.cos(), use_reentrant=False), either(x.sum() > 0, kept, lambda a: a * x, (x,))
 
     return both_ways(f), both_ways(compile(lambda x: Chosen.apply(x * 1) + 1))
+
+
+@program("", "with gradients, in a block without inference mode below inference mode")
+def in_a_block_without_inference_mode(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode(False):
+            y = x.sin()
+            return either(x.sum() > 0, lambda s, t: s.sin() * t, lambda s, t: s - t, (x, y))
+
+    found = []
+    for sign in (1.0, -1.0):
+        x = (torch.arange(1.0, 4.0) * sign).requires_grad_()
+        with torch.inference_mode():
+            y = f(x)
+        y.sum().backward()
+        found.append((y, x.grad))
+    return found
