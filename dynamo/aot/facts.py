@@ -40,8 +40,8 @@ class Output:
     """One result for the caller. kind: constant (value), input (source `index` itself), graph (output `index` of the graph).
 
     `steps` make a view of that; `tracked` tells whether the view has history, `grad_mode` whether autograd was on when it was made. A
-    `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself) that its history
-    is not what it would be after the write.
+    `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no
+    gradient) that its history is not what it would be after the write.
     """
 
     kind: str

@@ -364,10 +364,13 @@ class Builder:
 
     def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
         """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""
-        grad_mode = self.tracer.track_of(view).grad_mode
+        track = self.tracer.track_of(view)
+        grad_mode = track.grad_mode
         try:
             with modes_off():  # autograd makes the history of a written view again, which is no part of the program
-                return not view.is_leaf, grad_mode, False
+                tracked = not view.is_leaf
+                # one without history gets it with the next look, if its base needs gradients by then
+                return tracked, grad_mode, not tracked and track.made != track.root.writes
         except RuntimeError:
             return grad_mode, grad_mode, True
 

@@ -55,7 +55,7 @@ class Track:
     """Where the value of one fake comes from."""
 
     # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
-    __slots__ = ("fake", "grad_mode", "is_shadow", "node", "parent", "root", "step", "version", "writes")
+    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "root", "step", "version", "writes")
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
@@ -65,7 +65,7 @@ class Track:
         self.step = step
         self.root: Track = self if parent is None else parent.root
         self.writes = 0  # of a root: how often its storage was written
-        self.version = self.root.writes
+        self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
         self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and torch.is_grad_enabled())
 
     def steps(self, top: Track | None = None) -> list[Step]:

@@ -627,3 +627,45 @@ def counted_writes(compile):
     with Passed():
         result = f(x)
     return result, x, x._version
+
+
+@program("", "views made before a write to what needs a gradient only later")
+def views_before_a_write(compile):
+    @compile
+    def by_the_base(x):
+        y, read = x.mT, x[0]
+        x.mul_(2)
+        return y, read, read + 1
+
+    @compile
+    def by_the_view(x):
+        y = x.mT
+        y.add_(1)
+        return y, x.mT
+
+    @compile
+    def inside(x):
+        y = x.mT
+        x.mul_(2)
+        x.requires_grad_()
+        return y, x.mT
+
+    found = []
+    for f in (by_the_base, by_the_view, inside):
+        x = square()
+        results = f(x)
+        x.requires_grad_()
+        found.append((x, results, [type(t.grad_fn).__name__ for t in results]))
+    return found
+
+
+@program("", "a float that needs a gradient fills integers: eager gives them a history")
+def integers_with_a_history(compile):
+    @compile
+    def f(x, n):
+        n[::2] = x
+        print("written")
+        return n.shape, n.dtype
+
+    n = torch.arange(4)
+    return f(torch.tensor(2.5, requires_grad=True), n), n.tolist()
