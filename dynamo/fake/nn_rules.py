@@ -312,6 +312,11 @@ def _edge_pad_backward(device: Device, grad: Tensor, x: Tensor, pad: Sequence[in
     return formatted(x.shape, x.dtype, suggested_format(x))
 
 
+def _loss_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, reduction: int, *_: Any) -> Any:
+    """torch's own ones divide by the number of elements, which may be zero."""
+    return NotImplemented if x.numel() or x.shape != target.shape else torch.zeros_like(x)
+
+
 def _log_sigmoid(device: Device, x: Tensor) -> Any:
     return (dense(x.shape, x.dtype), dense(x.shape, x.dtype)) if device.type == "cpu" else NotImplemented
 
@@ -454,6 +459,9 @@ ROWS: dict[Any, Any] = {
     aten.replication_pad2d_backward.default: _edge_pad_backward,
     aten.replication_pad3d_backward.default: _edge_pad_backward,
     aten.log_sigmoid_forward.default: _log_sigmoid,
+    aten.mse_loss_backward.default: _loss_backward,
+    aten.huber_loss_backward.default: _loss_backward,
+    aten.smooth_l1_loss_backward.default: _loss_backward,
     aten.rrelu_with_noise.default: _rrelu,
     aten.addr.default: _addr,
     aten.multi_margin_loss_backward.default: _second_like,

@@ -187,6 +187,8 @@ def scatter(ctx: Context, out: Tensor, over: Tensor, mode: str, body: Any) -> No
 
 @lowers("index_put _unsafe_index_put")
 def _index_put(ctx: Context, x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    if accumulate and x.dtype == torch.bool:
+        raise Decline
     plan = IndexPlan(ctx, affine(x), indices)
     nonempty(x, *plan.tensors)
     out = base_copy(ctx, x)
@@ -219,6 +221,8 @@ def _scatter(ctx: Context, x: Tensor, d: int, index: Tensor, source: Any) -> Ten
         raise Decline
     nonempty(x, index)
     mode = "add" if ctx.origins[0].op.startswith("scatter_add") else "set"
+    if mode == "add" and x.dtype == torch.bool:
+        raise Decline
     at = wrap(d, x.ndim)
 
     def body(where: Sequence[Index], indirect: Indirect) -> tuple[list[Index], Expr]:

@@ -132,9 +132,9 @@ def _bce_logits(
     dtype = ctx.meta.dtype
 
     def fn(a: Expr, t: Expr, *w: Expr) -> Expr:
-        """ATen makes it of smaller operators, each of which rounds to the type of the result."""
+        """ATen makes it of smaller operators: `log_sigmoid` rounds to the type of the logits, the others to that of the result."""
         off = as_stored(times(as_stored(minus(number(a, 1), t), dtype), a), dtype)
-        value = minus(off, as_stored(log_sigmoid(a), dtype))
+        value = minus(off, as_stored(log_sigmoid(a), x.dtype))
         return times(as_stored(value, dtype), w[0]) if w else value
 
     return reduced(ctx, fn, [x, y] + ([weight] if weight is not None else []), reduction)
@@ -211,11 +211,10 @@ def _nll_loss_backward(
 
 @lowers("log_sigmoid_forward", "decomposed")
 def _log_sigmoid(ctx: Context, x: Tensor) -> tuple[Tensor, Tensor]:
-
     metas = ctx.meta
     ctx.meta = metas[0]
     out = ctx.map(log_sigmoid, [x], x.dtype)
-    if 0 not in metas[1].shape:
+    if tuple(metas[1].shape) != (0,):
         raise Decline
     return out, ctx.buffer((0,), x.dtype, (1,))
 

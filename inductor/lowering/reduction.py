@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from inductor.ir import types
-from inductor.ir.affine import ZERO
+from inductor.ir.affine import ZERO, const
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast
 from inductor.lowering.context import Context, Decline, as_stored, normal_dims
@@ -36,10 +36,12 @@ def count(x: Tensor, dims: Dims) -> int:
 
 
 def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """One reduction whose result has the dtype of the fake value."""
+    """One reduction whose result has the dtype of the fake value. In truth values a sum is any of them, a product all."""
     out = ctx.meta.dtype
     if x.ndim == 0:
         return ctx.map(lambda v: v, [x], out)
+    if out == torch.bool:
+        kind = {"sum": "any", "prod": "all"}.get(kind, kind)
     return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, (chain_type if kind == "prod" else accumulate_type)(out))
 
 
@@ -123,7 +125,7 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
     if x.dtype != wide:
         return first, squares
     rest = ctx.reduce("sum", deviation, over_dims, True, wide)
-    centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
+    centre = ctx.map(lambda m, r: call("where", call("isinf", m), m, plus(m, over(r, number(r, items)))), [first, rest], wide)
     exact = ctx.map(lambda s, r: call("max", number(s, 0), minus(s, times(square(r), 1.0 / items))), [squares, rest], wide)
     return centre, exact
 
@@ -164,22 +166,35 @@ def _std(ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None 
     return _variance(ctx, x, dim, correction, keepdim, ctx.meta.dtype, root=True)[0]
 
 
-@lowers("var_mean.correction", "decomposed")
-def _var_mean(
-    ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
-) -> tuple[Tensor, Tensor]:
-    dtype = ctx.meta[0].dtype
-    variance, centre = _variance(ctx, x, dim, correction, keepdim, dtype, root=False)
-    return variance, centre if centre.dtype == dtype else ctx.map(lambda v: v, [centre], dtype)
+def _one_if_infinite(value: Expr) -> Expr:
+    return call("where", call("eq", call("abs", value), number(value, math.inf)), number(value, 1), number(value, 0))
 
 
-@lowers("std_mean.correction", "decomposed")
-def _std_mean(
-    ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+def _with_mean(
+    root: bool, ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    dtype = ctx.meta[0].dtype
-    deviation, centre = _variance(ctx, x, dim, correction, keepdim, dtype, root=True)
-    return deviation, centre if centre.dtype == dtype else ctx.map(lambda v: v, [centre], dtype)
+    """The variance or its root, and the mean.
+
+    ATen's kernel for processors updates the mean value by value: behind an infinity the difference from it is NaN or infinite, and
+    the mean NaN. So an infinity is the mean of a row only where it is the last value.
+    """
+    dtype, dims = ctx.meta[0].dtype, normal_dims(dim, x.ndim)
+    spread, centre = _variance(ctx, x, dim, correction, True, dtype, root)
+    if ctx.program.device == "cpu" and 0 not in x.shape:
+        found = ctx.reduce("sum", x, dims, True, torch.float32, pre=_one_if_infinite)
+        ends = [const(n - 1) if k in dims else i for k, (n, i) in enumerate(zip(x.shape, dim_indices(x.shape), strict=True))]
+
+        def updated(mean: Expr, infinities: Expr, end: Expr) -> Expr:
+            return call("where", call("gt", infinities, _one_if_infinite(end)), number(mean, math.nan), mean)
+
+        centre = ctx.map(updated, [centre, found, x.remap(centre.shape, ends)], dtype, centre.dtype)
+    elif centre.dtype != dtype:
+        centre = ctx.map(lambda v: v, [centre], dtype)
+    return (spread, centre) if keepdim else (drop_dims(dims, spread), drop_dims(dims, centre))
+
+
+add("var_mean.correction", partial(_with_mean, False), "decomposed", "reduction")
+add("std_mean.correction", partial(_with_mean, True), "decomposed", "reduction")
 
 
 @lowers("logsumexp", "decomposed")

@@ -18,7 +18,7 @@ from inductor.lowering.view import wrap
 
 
 def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape:
+    if x.ndim == 0 or 0 in x.shape or ctx.meta.dtype == torch.bool:
         raise Decline
     at = wrap(d, x.ndim)
     if x.shape[at] == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -220,3 +221,54 @@ def test_the_slope_of_hardsigmoid_is_a_sixth_in_float32():
     x = torch.tensor([0.1, 2.0, 5.0], dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(dynamo.compile(F.hardsigmoid)(x).sum(), x)
     assert torch.equal(slope, *torch.autograd.grad(F.hardsigmoid(x).sum(), x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_an_infinity_is_the_mean_beside_a_variance_only_where_it_is_last(dtype):
+    x = torch.randn(8, 5).to(dtype)
+    inf, nan = math.inf, math.nan
+    for row, ends in enumerate([(0.5, inf), (0.5, -inf), (inf, 0.5), (inf, inf), (inf, -inf), (nan, inf), (inf, nan)]):
+        x[row, 0], x[row, -1] = ends
+
+    def f(x):
+        rest = x[:, None, -1:].expand(8, 2, 1)
+        return [*torch.var_mean(x, 1), *torch.std_mean(x, -1, keepdim=True), *torch.var_mean(x.mT, 0), *torch.var_mean(rest, (1, 2))]
+
+    torch.testing.assert_close(dynamo.compile(f)(x), f(x), equal_nan=True)
+
+
+def test_logits_of_another_dtype_than_the_targets_round_as_in_eager():
+    x, y = torch.linspace(-3, 3, 40).bfloat16(), torch.linspace(0, 1, 40)
+
+    def f(x, y):
+        return [F.binary_cross_entropy_with_logits(a, b, reduction=r) for a, b in ((x, y), (y, x)) for r in ("none", "mean", "sum")]
+
+    torch.testing.assert_close(dynamo.compile(f)(x, y), f(x, y))
+
+
+SUMS_OF_TRUTH = {
+    "scatter_add": lambda b, i: b.scatter_add(0, i, b),
+    "index_put": lambda b, i: b.index_put((i,), b, accumulate=True),
+    "index_add": lambda b, i: b.index_add(0, i, b),
+    "sum": lambda b, i: torch.sum(b, 0, dtype=torch.bool),
+    "sum of numbers": lambda b, i: torch.sum(b * 0.25, 0, keepdim=True, dtype=torch.bool),
+    "prod": lambda b, i: torch.prod((b + 1) * 0.25, 0, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("name", SUMS_OF_TRUTH)
+def test_sums_of_truth_values_are_one(name):
+    b, i = torch.tensor([True, False, True]), torch.tensor([0, 0, 1])
+    fn = SUMS_OF_TRUTH[name]
+    assert torch.equal(dynamo.compile(lambda: fn(b, i).sum(), fullgraph=True)(), fn(b, i).sum())
+
+
+@pytest.mark.parametrize("scan", [torch.cumsum, torch.cumprod])
+def test_running_sums_of_truth_values_are_refused_as_in_eager(scan):
+    with pytest.raises(NotImplementedError):
+        dynamo.compile(lambda b: scan(b, 0, dtype=torch.bool))(torch.tensor([True, False]))
+
+
+@pytest.mark.parametrize("loss", ["logsigmoid(a)", "mse_loss(a, torch.zeros_like(a))", "huber_loss(a, a)", "smooth_l1_loss(a, a)"])
+def test_losses_of_no_elements_have_gradients(loss):
+    check({"a": "make((2, 0), torch.float32)"}, f"v0 = F.{loss}", "v0", "a")
