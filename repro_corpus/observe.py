@@ -103,7 +103,11 @@ class _Collector:
         self.objects[id(t)] = path
         self.keep.append(t)
         for name in ("dtype", "shape", "device", "layout", "requires_grad", "is_leaf"):
-            self.facts[f"{path}: {name}"] = getattr(t, name)
+            try:
+                self.facts[f"{path}: {name}"] = getattr(t, name)
+            except RuntimeError as e:  # autograd refuses to make the history of a view, as it says
+                self.facts[f"{path}: {name}"] = str(e)
+                return
         self.facts[f"{path}: inference"] = t.is_inference()
         self.facts[f"{path}: conj, neg"] = (t.is_conj(), t.is_neg())
         if t.layout == torch.strided and not torch.utils._python_dispatch.is_traceable_wrapper_subclass(t):

@@ -310,6 +310,7 @@ class Bounds:
         else:
             allowed = 4 * spread + (wide.abs() * steps * 2 + largest) * info.eps
         near = finite & other.isfinite() & ((wide - other).abs() <= allowed)
+        near |= finite & other.isinf() & (spread > wide.abs())  # no digit is certain: of a quotient, the divisor may as well be zero
         return ~same & ~near & steady
 
 

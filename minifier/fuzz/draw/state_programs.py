@@ -111,12 +111,25 @@ def under(mode, fn):
         return *results, list(operators)
     return run
 
+class Chosen(torch.autograd.Function):
+    # keeps the operands until a backward pass and sees to it that nobody writes to them, as torch.cond does
+    @staticmethod
+    def forward(ctx, result, *operands):
+        ctx.save_for_backward(*operands)
+        return result.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, *[None for _ in ctx.saved_tensors]
+
 def either(predicate, when_true, when_false, *operands):
-    # torch.cond in graphs; eager, where it loads torch's own compiler, gets the `if` that it stands for
+    # torch.cond in graphs, which takes operands of one dtype here; eager, where it loads torch's own compiler, gets what it stands for
     special = torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled() or any(t.is_inference() for t in operands)
+    special = special or operands[0].dtype != operands[1].dtype
     if torch.compiler.is_compiling() and not special:
         return torch.cond(predicate, when_true, when_false, operands)
-    return (when_true if predicate else when_false)(*operands)
+    result = (when_true if predicate else when_false)(*operands)
+    return result if special else Chosen.apply(result, *operands)
 
 def slope(loss, of):
     return torch.autograd.grad(loss, of, allow_unused=True)[0]
@@ -292,7 +305,8 @@ def state_programs(draw: st.DrawFn) -> str:
     """The text of a module with `def program(compile)`."""
     statements = draw(body(2))
     leaf = draw(st.sampled_from((False, True)))
-    keeps = draw(st.booleans())
+    # a pass through a graph frees what lies before it; in eager only what its result was computed from, and transforms lie outside
+    keeps = draw(st.booleans()) or "torch.func" in statements or "torch.vmap" in statements
     calls = draw(st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(CALLS)), min_size=1, max_size=3))
     lines = [f"{change}\nresults.append({call})" for change, call in calls]
     text = f"""

@@ -143,6 +143,8 @@ def overlaps(t: torch.Tensor) -> bool:
 
 def may_write(target: torch.Tensor, source: torch.Tensor) -> bool:
     """Reading one and writing the other, element by element, has one defined result."""
+    if source.requires_grad and source.ndim == 0 and not target.is_floating_point():
+        return False  # eager fills, and gives integers a history that it cannot use
     if target.untyped_storage()._cdata != source.untyped_storage()._cdata:
         return True
     return target.data_ptr() == source.data_ptr() and (target.shape, target.stride()) == (source.shape, source.stride())

@@ -95,7 +95,8 @@ class Writer:
             exec(line, self.env)
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError, OverflowError):
             return False
-        for name in [n for n in self.env if n not in before]:
+        # Of the first line that warns, `exec` keeps a registry there too.
+        for name in [n for n in self.env if n not in before and not n.startswith("__")]:
             made = self.env[name]
             if not isinstance(made, torch.Tensor) or made.numel() > MOST_ELEMENTS or made.is_complex():
                 del self.env[name]
