@@ -15,6 +15,7 @@ from minifier.state import versions
 from minifier.verify import Bounds, Rate, measured
 
 REPRO, ISSUE, BUNDLE, TEST, REFUSED = "repro.py", "issue.md", "repro.ddbg", "test_repro.py", "not_reproducing"
+HANGING = 60.0  # seconds that a repro which never ends is watched
 Write = Callable[[Path, str], None]
 Measure = Callable[[Path], Rate]
 

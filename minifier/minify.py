@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minifier import culprits
-from minifier.delivery import Draft, Write, bounds_for, deliver
+from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
 from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Verdict
 from minifier.graph.ir import Graph
@@ -20,7 +20,7 @@ from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import write_repro
 from minifier.isolation import Limits, LocalTransport
-from minifier.ladder import Ended, Found, Ladder, Posed, ScriptFailed, recorded_run, run_compiled, run_in_eager
+from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.recordings import VALUES, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
@@ -133,12 +133,13 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
     if wish.oracle:
         return _under_command(wish, tell, listener)
     level = "aot" if wish.after == "aot" else "dynamo"
-    ended, graphs = _record(wish, level)
+    patience = Patience(_longest(wish), wish.script, wish.args, wish.engine, tell)
+    ended, graphs = _record(wish, level, patience)
     tell(f"{len(graphs)} graphs recorded")
     if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
-        report = _capture_failure(wish, ended, graphs, tell, listener)
+        report = _capture_failure(wish, ended, graphs, patience, listener)
         if report is not None and report.status == NOT_REPRODUCED:  # the run may have met with an accident, which hid its graphs
-            again, graphs = _record(wish, level)
+            again, graphs = _record(wish, level, patience)
             report = None if again.is_well and graphs else report
         if report is not None:
             return report
@@ -147,34 +148,34 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
         raise NoSuchGraph(wish.graph, [g.name for g in graphs])
     if wish.after == "capture":
         return Report(NOTHING, tried=(f"the script with its graphs in eager: exit code {ended.code}",))
-    return _graph_failure(wish, level, named, tell, listener)
+    return _graph_failure(wish, level, named, patience, listener)
 
 
-def _record(wish: Wish, level: str) -> tuple[Ended, list[Recorded]]:
+def _record(wish: Wish, level: str, patience: Patience) -> tuple[Ended, list[Recorded]]:
     place = wish.folder / f"recorded-{level}"
     shutil.rmtree(place, ignore_errors=True)
-    return recorded_run(place, wish.script, wish.args, wish.engine, level, wish.backend, _patience(wish))
+    return recorded_run(place, wish.script, wish.args, wish.engine, level, wish.backend, patience.longest, patience.limit)
 
 
-def _patience(wish: Wish) -> float:
-    """Seconds that one run of the script may take; one that takes longer counts as a failure, as it may never end."""
+def _longest(wish: Wish) -> float:
+    """Seconds that one run of the script may take at most; one that takes longer counts as a failure, as it may never end."""
     return max((wish.plan.limits or Limits()).timeout, wish.plan.seconds or 0.0)
 
 
-def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report | None:
+def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience: Patience, listener: Listener) -> Report | None:
     """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
     setting = _setting(wish, "eager")
     with contextlib.closing(_asking(wish, setting)) as transport:
         whole = Candidate("script", Path(wish.script).read_bytes())
         if ended.timed_out or transport.submit(whole).result().verdict is not Verdict.INTERESTING:  # that includes a run in eager
-            eager = run_in_eager(wish.script, wish.args, wish.engine, _patience(wish))
+            eager = patience.eager()
             if eager.code:
                 if graphs:
                     return None
                 raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
         why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
-        tell(f"capture fails: {why.splitlines()[0]}")
-        return _reduced_script(wish, "capture", setting, transport, listener)
+        patience.tell(f"capture fails: {why.splitlines()[0]}")
+        return _reduced_script(wish, "capture", setting, transport, listener, patience.needed() if ended.timed_out else 0.0)
 
 
 def _setting(wish: Wish, backend: str) -> ScriptSetting:
@@ -186,36 +187,41 @@ def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
     return LocalTransport(spec_for(setting), wish.folder / "source", wish.plan.jobs, wish.plan.limits)
 
 
-def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], tell: Tell, listener: Listener) -> Report:
+def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], patience: Patience, listener: Listener) -> Report:
+    tell = patience.tell
     problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
-    with contextlib.closing(_ladder(wish, level)) as ladder:
+    with contextlib.closing(_ladder(wish, level, tell)) as ladder:
         judged = [g for g in graphs if g.graph is not None]
         is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
         found = ladder.first_failure(judged, level, tries=1)
+        patience.graphs = ladder.seconds
         if found is None and is_whole:
-            report = _script_failure(wish, tell, listener, must_be_sure=True)
+            report = _script_failure(wish, patience, listener, must_be_sure=True)
             if report is not None and report.status != NOT_REPRODUCED:
                 return replace(report, problems=(*problems, *ladder.problems))
         found = found or ladder.first_failure(judged, level)
         problems += tuple(ladder.problems)
         if found is not None:
             is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
-            report = _deeper(wish, found, tell, listener) if is_ours else None
+            report = _deeper(wish, found, patience, listener) if is_ours else None
             return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
-    report = _script_failure(wish, tell, listener) if is_whole else None
+    report = _script_failure(wish, patience, listener) if is_whole else None
     return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
-def _ladder(wish: Wish, level: str) -> Ladder:
-    store = wish.folder / f"recorded-{level}" / VALUES
-    return Ladder(wish.engine, wish.accuracy, store, wish.folder / f"ladder-{level}", wish.plan.limits, wish.plan.jobs)
+def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
+    store, folder = wish.folder / f"recorded-{level}" / VALUES, wish.folder / f"ladder-{level}"
+    return Ladder(wish.engine, wish.accuracy, store, folder, wish.plan.limits, wish.plan.jobs, tell=tell)
 
 
-def _deeper(wish: Wish, found: Found, tell: Tell, listener: Listener) -> Report | None:
+def _deeper(wish: Wish, found: Found, patience: Patience, listener: Listener) -> Report | None:
     """The ATen graph of a captured one that fails alone, reduced; None where none does."""
-    _, graphs = _record(wish, "aot")
-    with contextlib.closing(_ladder(wish, "aot")) as ladder:
-        deeper = ladder.first_failure([g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)], "aot")
+    tell = patience.tell
+    _, graphs = _record(wish, "aot", patience)
+    with contextlib.closing(_ladder(wish, "aot", tell)) as ladder:
+        own = [g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)]
+        ladder.needs = {g.name: found.needs for g in own if found.needs}
+        deeper = ladder.first_failure(own, "aot")
         return None if deeper is None else _reduced_graph(wish, deeper, ladder, tell, listener)
 
 
@@ -223,7 +229,7 @@ def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listene
     graph, setting = found.recorded.graph, found.setting
     assert graph is not None
     tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
-    plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}")
+    plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs)
     assert ladder.transport is not None
     transport, tried = Posed(ladder.transport, setting), tuple(ladder.asked)
     result = reduce_graph(graph, setting, plan, listener, transport)
@@ -244,35 +250,42 @@ def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write
     return write
 
 
-def _script_failure(wish: Wish, tell: Tell, listener: Listener, must_be_sure: bool = False) -> Report | None:
+def _script_failure(wish: Wish, patience: Patience, listener: Listener, must_be_sure: bool = False) -> Report | None:
     """No graph fails alone; the script as a whole may. None: it doesn't, or `must_be_sure` and not every time."""
-    ended = run_compiled(wish.script, wish.args, wish.engine, wish.backend, _patience(wish))
+    given = wish.script, wish.args, wish.engine
+    ended = run_compiled(*given, wish.backend, patience.longest, patience.limit)
     if ended.code == 0:
         return None
-    given = wish.script, wish.args, wish.engine
+    most = ended.seconds if ended.timed_out else patience.longest
     with ThreadPoolExecutor(thread_name_prefix="script") as pool:
-        more = [pool.submit(run_compiled, *given, wish.backend, _patience(wish)) for _ in range(MORE if must_be_sure else 0)]
-        in_eager = pool.submit(run_in_eager, *given, _patience(wish))
-        shorter = {stage: pool.submit(run_compiled, *given, backend, _patience(wish)) for stage, backend in SHORTER}
+        more = [pool.submit(run_compiled, *given, wish.backend, most) for _ in range(MORE if must_be_sure else 0)]
+        in_eager = pool.submit(patience.eager)
+        shorter = {stage: pool.submit(run_compiled, *given, backend, most) for stage, backend in SHORTER}
     if in_eager.result().code or not all(run.result().code for run in more):
         return None
-    tell(f"no graph fails alone, but the compiled script ends with {ended.code}")
+    how = "does not end" if ended.timed_out else f"ends with {ended.code}"
+    patience.tell(f"no graph fails alone, but the compiled script {how}")
+    needs = patience.needed() if ended.timed_out else 0.0
     for stage, backend in SHORTER:
-        if shorter[stage].result().code == ended.code:
-            report = _script_under(wish, stage, backend, listener)
+        short = shorter[stage].result()
+        if (short.code, short.timed_out) == (ended.code, ended.timed_out):
+            report = _script_under(wish, stage, backend, listener, needs)
             if report.status != NOT_REPRODUCED:
                 return report
-    return _script_under(wish, STAGE_OF_SCRIPT, wish.backend, listener)
+    return _script_under(wish, STAGE_OF_SCRIPT, wish.backend, listener, needs)
 
 
-def _script_under(wish: Wish, stage: str, backend: str, listener: Listener) -> Report:
+def _script_under(wish: Wish, stage: str, backend: str, listener: Listener, needs: float) -> Report:
     setting = _setting(wish, backend)
     with contextlib.closing(_asking(wish, setting)) as transport:
-        return _reduced_script(wish, stage, setting, transport, listener)
+        return _reduced_script(wish, stage, setting, transport, listener, needs)
 
 
-def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener) -> Report:
-    plan = replace(wish.plan, folder=wish.folder / "source")
+def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener, needs: float) -> Report:
+    """`needs`: see `Plan`."""
+    plan = replace(wish.plan, folder=wish.folder / "source", needs=needs)
+    if needs:
+        transport.calibrated(needs)
     result = reduce_source(Path(wish.script).read_text(), setting, plan, listener, transport)
     report = _counted(Report(NOT_REPRODUCED, stage), result)
     if result.signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
@@ -348,7 +361,7 @@ def _handed_over(
     """Certify the repro, and say what was seen."""
     signature = result.signature or Signature(Kind.PREDICATE)
     limits = wish.plan.limits or Limits()
-    bounds = bounds_for(signature, limits.memory, limits.shortest * 10 if signature.kind is Kind.TIMEOUT else None)
+    bounds = bounds_for(signature, limits.memory, min(limits.timeout, HANGING) if signature.kind is Kind.HANG else None)
     seen = result.hits / result.runs if result.runs else 1.0
     draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, report.culprit)
     done = deliver(draft, wish.folder, wish.pytest)

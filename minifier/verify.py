@@ -55,8 +55,10 @@ def measured(path: Path, signature: Signature, rate: float = 1.0, bounds: Bounds
 
 
 def run_times(path: Path, signature: Signature, runs: int, bounds: Bounds | None = None) -> Rate:
-    """Run a repro so many times, each in a new interpreter, and as many at a time as there are cores."""
-    with ThreadPoolExecutor(min(runs, len(os.sched_getaffinity(0))), thread_name_prefix="certify") as pool:
+    """Run a repro so many times, each in a new interpreter, and as many at a time as there are cores; all at
+    once where they are not expected to end."""
+    at_once = runs if signature.kind is Kind.HANG else min(runs, len(os.sched_getaffinity(0)))
+    with ThreadPoolExecutor(at_once, thread_name_prefix="certify") as pool:
         found = list(pool.map(lambda _: once(path, signature, bounds or Bounds()), range(runs)))
     hits = sum(is_shown for is_shown, _ in found)
     return Rate(hits, runs, tuple(dict.fromkeys(end for is_shown, end in found if not is_shown)))
@@ -84,7 +86,7 @@ def once(path: Path, signature: Signature, bounds: Bounds) -> tuple[bool, str]:
         try:
             process.wait(bounds.seconds)
         except subprocess.TimeoutExpired:
-            return signature.kind is Kind.TIMEOUT, f"still running after {bounds.seconds:g} s"
+            return signature.kind is Kind.HANG, f"still running after {bounds.seconds:g} s"
         finally:
             end(process)
         said.seek(max(0, said.tell() - 20_000))
@@ -105,6 +107,6 @@ def _is_shown(code: int, signature: Signature) -> bool:
             return code == -signature.code
         case Kind.EXIT:
             return code == signature.code
-        case Kind.TIMEOUT:
+        case Kind.HANG:
             return False
     return code == SHOWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,15 +12,16 @@ from pathlib import Path
 import torch
 from torch import fx
 
-from minifier.delivery import Draft, bounds_for, deliver
+from minifier.delivery import HANGING, Draft, bounds_for, deliver
 from minifier.doors import close
-from minifier.engine import Candidate, Decided, Event, Status, Verdict
+from minifier.engine import Candidate, Decided, Event, Kind, Status, Verdict
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import Graph, Tensor, dump
 from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph, spec_for
 from minifier.graph.repro import write_repro
 from minifier.isolation import LocalTransport
+from minifier.ladder.patience import first_run
 
 REPRODUCES, WORKS, NOT_REPRODUCED, FLAKY = 1, 0, 4, 5
 
@@ -59,18 +61,17 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(graph: Graph, setting: Setting, name: str, folder: Path, home: Path) -> int:
-    transport = LocalTransport(spec_for(setting), folder)
-    try:
-        outcome = transport.submit(Candidate("first", dump(graph))).result()
-    finally:
-        transport.close()
+    with contextlib.closing(LocalTransport(spec_for(setting), folder)) as transport:
+        outcome = first_run(graph, transport, f"graph {name}", lambda line: print(line, flush=True)).outcome
     print(f"{outcome.verdict.value}: {outcome.signature or 'works'}" + (f"\n{outcome.detail.strip()}" if outcome.detail else ""))
     return REPRODUCES if outcome.verdict is Verdict.INTERESTING else WORKS
 
 
 def _minify(graph: Graph, setting: Setting, name: str, folder: Path, home: Path) -> int:
     print(f"Started off with {len(graph.nodes)} nodes", flush=True)
-    result = reduce_graph(graph, setting, Plan(folder), _say)
+    with contextlib.closing(LocalTransport(spec_for(setting), folder)) as transport:
+        first = first_run(graph, transport, f"graph {name}", lambda line: print(line, flush=True))
+        result = reduce_graph(graph, setting, Plan(folder, needs=first.needs), _say, transport)
     signature = result.signature
     if signature is None or result.status is Status.NOT_REPRODUCED:
         print("Input graph did not fail the tester")
@@ -80,7 +81,8 @@ def _minify(graph: Graph, setting: Setting, name: str, folder: Path, home: Path)
     def write(target: Path, remark: str) -> None:
         write_repro(result.state, setting, found, target, remark=remark)
 
-    draft = Draft(write, signature, setting.after, name, setting.to_json(), result.hits / result.runs, bounds_for(signature, None))
+    bounds = bounds_for(signature, None, HANGING if signature.kind is Kind.HANG else None)
+    draft = Draft(write, signature, setting.after, name, setting.to_json(), result.hits / result.runs, bounds)
     done = deliver(draft, home)
     print(f"Made {result.calls} queries")
     if not done.repro:

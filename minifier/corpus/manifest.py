@@ -74,7 +74,7 @@ class Case:
     @property
     def waits(self) -> bool:
         """Whether most of what is run of it waits for its end: it hangs."""
-        return self.expected.signature.get("kind") == "timeout"
+        return self.expected.signature.get("kind") == "hang"
 
     @property
     def command(self) -> str:

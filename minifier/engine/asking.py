@@ -69,7 +69,8 @@ class Asker(Generic[S]):
     """Answers for candidates.
 
     `wanted` is the failure that counts; None takes any. Every answer goes to the journal. Runs are counted in `calls`, candidates
-    decided by runs in `distinct`, answers that were known in `cached`.
+    decided by runs in `distinct`, answers that were known in `cached`. Where the failure is that runs don't end, `slowest` is how many
+    seconds the longest took that did.
     """
 
     def __init__(self, transport: Transport, journal: Journal, rule: Rule, budget: Budget, tell: Listener) -> None:
@@ -86,7 +87,7 @@ class Asker(Generic[S]):
         self._known: dict[str, Answer] = {}
         self._guesses: dict[tuple[object, ...], bool] = {}
         self._streak: dict[int, bool] = {}
-        self._slowest = 0.0
+        self.slowest = 0.0
 
     def outcomes(self, candidate: Candidate, count: int) -> list[Outcome]:
         """That many runs of one candidate, none of them from the journal. Raises OutOfBudget."""
@@ -219,9 +220,9 @@ class Asker(Generic[S]):
 
     def _learn_time(self, outcome: Outcome) -> None:
         """Of something that never ends, the start can't tell how long a run takes. Runs that end do: the limit comes from the longest."""
-        if self.wanted is not None and self.wanted.kind is Kind.TIMEOUT and outcome.verdict is Verdict.BORING:
-            self._slowest = max(self._slowest, outcome.seconds)
-            self.transport.calibrated(self._slowest)
+        if self.wanted is not None and self.wanted.kind is Kind.HANG and outcome.verdict is Verdict.BORING:
+            self.slowest = max(self.slowest, outcome.seconds)
+            self.transport.calibrated(self.slowest)
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """The verdict of a run in the light of the failure that is wanted: another failure is another failure."""

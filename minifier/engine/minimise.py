@@ -26,7 +26,8 @@ class Options:
     """How to reduce. `oracle` names the oracle: answers of two oracles never mix.
 
     `calibration` runs of the start tell its rate and time; if some don't fail, `flaky_calibration` do, or half of that if none does. Every
-    accepted candidate is seen to fail `confirm` more times. `seconds` and `calls` are limits, None: none.
+    accepted candidate is seen to fail `confirm` more times. `seconds` and `calls` are limits, None: none. `needs`: seconds that a run which
+    ends may need, where the failure is that runs don't end; 0: nobody knows.
     """
 
     oracle: str = ""
@@ -36,6 +37,7 @@ class Options:
     confirm: int = 0
     seconds: float | None = None
     calls: int | None = None
+    needs: float = 0.0
     journal: Path | None = None
     resume: bool = False
     listener: Listener = _silent
@@ -51,6 +53,7 @@ def minimise(problem: Problem[S], start: S, transport: Transport, options: Optio
     first = candidate_of(problem, start, options.oracle)
     journal = Journal(options.journal, first.key, options.resume)
     asker: Asker[S] = Asker(transport, journal, options.rule, Budget(options.seconds, options.calls), options.listener)
+    asker.slowest = options.needs
     reduction = _Reduction(problem, start, asker, options)
     try:
         reduction.calibrate(first)
@@ -71,7 +74,7 @@ def minimise(problem: Problem[S], start: S, transport: Transport, options: Optio
 
 
 def _ran_out_of_time(outcome: Outcome) -> bool:
-    return outcome.signature is not None and outcome.signature.kind is Kind.TIMEOUT
+    return outcome.signature is not None and outcome.signature.kind is Kind.HANG
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ class _Reduction(Generic[S]):
             return
         self.asker.wanted = rates.wanted
         self.asker.repeats = Repeats.for_rate(rates.hits, rates.runs, self.options.confirm)
-        self.asker.transport.calibrated(rates.median)
+        is_hang = rates.wanted is not None and rates.wanted.kind is Kind.HANG
+        self.asker.transport.calibrated(self.options.needs if is_hang and self.options.needs else rates.median)
         self.options.listener(Calibrated(rates.runs, rates.hits, self.asker.repeats.tries, rates.median, rates.wanted))
 
     def refuse_undiscerning(self, trivial: Candidate) -> None:

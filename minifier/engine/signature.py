@@ -16,7 +16,7 @@ class Kind(Enum):
     EXCEPTION = "exception"
     SIGNAL = "signal"
     EXIT = "exit"
-    TIMEOUT = "timeout"
+    HANG = "hang"
     MEMORY = "memory"
     ACCURACY = "accuracy"
     PREDICATE = "predicate"

@@ -154,7 +154,7 @@ def is_failure(outcome: Outcome) -> bool:
 
 def confirmed(drawn: Drawn, outcome: Outcome, wish: Wish, runner: LocalTransport) -> Outcome:
     """The outcome; of a program that ran out of time, that of a run with several times as much, as other work may have slowed it down."""
-    if not is_failure(outcome) or outcome.signature is None or outcome.signature.kind is not Kind.TIMEOUT:
+    if not is_failure(outcome) or outcome.signature is None or outcome.signature.kind is not Kind.HANG:
         return outcome
     runner.limits.timeout = PATIENCE * wish.timeout
     try:

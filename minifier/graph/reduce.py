@@ -14,7 +14,7 @@ from minifier.isolation import Limits, LocalTransport, OracleSpec
 
 @dataclass
 class Plan:
-    """How to reduce a graph or a script. Files, the journal among them, are made below `folder`."""
+    """How to reduce a graph or a script; see `engine.Options`. Files, the journal among them, are made below `folder`."""
 
     folder: Path
     jobs: int = 1
@@ -24,6 +24,7 @@ class Plan:
     limits: Limits | None = None
     calibration: int = 3
     confirm: int = 1
+    needs: float = 0.0
 
     def options(self, spec: OracleSpec, listener: Listener | None) -> Options:
         """The engine's options for an oracle; without a listener, its own."""
@@ -33,6 +34,7 @@ class Plan:
             calibration=self.calibration,
             confirm=self.confirm,
             seconds=self.seconds,
+            needs=self.needs,
             journal=self.folder / "journal.sqlite",
             resume=self.resume,
         )

@@ -260,7 +260,7 @@ _WAYS = (
 _ENDS = {
     Kind.SIGNAL: "The process must end by signal {code}",
     Kind.EXIT: "The process must end with exit code {code}",
-    Kind.TIMEOUT: "The process must hang",
+    Kind.HANG: "The process must hang",
 }
 
 

@@ -23,6 +23,7 @@ from minifier.isolation.wire import Report, Request, plain, receive, send
 
 ATTEMPTS = 3  # at a query whose keeper dies
 INTERESTING, OTHER, INVALID = 0, 101, 125  # exit codes of a command that is an oracle
+_ENDED = {"timeout": Kind.HANG, "memory": Kind.MEMORY}
 _FRAME = re.compile(r'File "([^"]*)", line \d+ in (.+)')
 
 
@@ -255,8 +256,8 @@ def _death(report: Report, stage: str, answered: bool) -> Signature | None:
     """The signature of an end that no oracle chooses."""
     frame = _FRAME.search(report.faults)
     where = f"{Path(frame[1]).name}:{frame[2].strip()}" if frame else ""
-    if report.ended in ("timeout", "memory"):
-        return Signature(Kind(report.ended), frame=where, stage=stage)
+    if report.ended in _ENDED:
+        return Signature(_ENDED[report.ended], frame=where, stage=stage)
     if report.status < 0:
         return Signature(Kind.SIGNAL, frame=where, code=-report.status, stage=stage)
     if report.status or not answered:

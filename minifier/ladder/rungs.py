@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
+from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
 from minifier.isolation import Limits, LocalTransport
-from minifier.ladder.probe import question, spec_for
+from minifier.ladder.patience import Tell, first_run, is_hang, silent
+from minifier.ladder.probe import Posed, question, spec_for
 from minifier.recordings import Recorded
 
 # Backends of both engines that stop short of the one below: what fails under one fails at that stage.
@@ -24,25 +26,32 @@ PATIENCE = 60.0  # seconds after which no further try begins
 SURE = 3  # signals in a row that are no accident
 
 
+def _how(setting: Setting) -> str:
+    return f"{setting.backend}{', gradients' if setting.backward else ''}"
+
+
 def _is_signal(outcome: Outcome) -> bool:
     return outcome.signature is not None and outcome.signature.kind is Kind.SIGNAL
 
 
 @dataclass(frozen=True)
 class Found:
-    """A graph that fails, how it was judged, what was seen, and the stage it fails at."""
+    """A graph that fails, how it was judged, what was seen, and the stage it fails at. `needs`: seconds that a run which ends may need,
+    where the failure is that it doesn't."""
 
     stage: str
     recorded: Recorded
     setting: Setting
     outcome: Outcome
+    needs: float = 0.0
 
 
 @dataclass
 class Ladder:
     """Judges graphs of one script, in processes unless there is a `transport`; what comes after may ask these too, until `close`.
 
-    `problems` could not be judged, `asked` was tried.
+    `problems` could not be judged, `asked` was tried, `seconds` is what runs that end took. `needs` has graphs of which a run took long,
+    by name, with the seconds that one which ends may need. `tell` hears of those.
     """
 
     engine: str
@@ -54,6 +63,9 @@ class Ladder:
     transport: Transport | None = None
     problems: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    needs: dict[str, float] = field(default_factory=dict)
+    tell: Tell = silent
     _tried: int = 0
 
     def first_failure(self, graphs: Sequence[Recorded], after: str, tries: int = TRIES) -> Found | None:
@@ -105,25 +117,38 @@ class Ladder:
         """The failure under the shortest part of the compiler that shows one."""
         backend = found.setting.backend
         if found.setting.after == "aot":
-            return replace(found, stage=LAST.get(backend, OF_A_BACKEND))
+            return self._timed(replace(found, stage=LAST.get(backend, OF_A_BACKEND)))
         for stage, shorter in SHORTER.get(backend, ()):
             if shorter == "eager" and self.engine != "torch":
                 continue  # our `eager` hands the graph back as it is
             setting = replace(found.setting, backend=shorter, arguments={})
             outcome = self._ask(found.recorded, setting)
             if outcome.verdict is Verdict.INTERESTING:
-                return Found(stage, found.recorded, setting, outcome)
-        return replace(found, stage=LAST.get(backend, OF_A_BACKEND))
+                found = Found(stage, found.recorded, setting, outcome)
+                break
+        else:
+            found = replace(found, stage=LAST.get(backend, OF_A_BACKEND))
+        return self._timed(found)
+
+    def _timed(self, found: Found) -> Found:
+        return replace(found, needs=self.needs[found.recorded.name]) if is_hang(found.outcome) else found
 
     def _ask(self, recorded: Recorded, setting: Setting) -> Outcome:
         assert recorded.graph is not None
         if self.transport is None:
             self.transport = LocalTransport(spec_for(setting), self.folder, self.jobs, self.limits)
         asked = Candidate("rung", question(recorded.graph, setting))
-        outcome = self.transport.submit(asked).result()
+        outcome = self._waited_for(recorded.name, recorded.graph, setting, self.transport)
         if _is_signal(outcome) and isinstance(self.transport, LocalTransport) and self.transport.forks:
             outcome = self._confirmed(asked, outcome, setting, self.transport)
-        how = f"{setting.backend}{', gradients' if setting.backward else ''}"
-        told = f"graph {recorded.name} under {how}: {outcome.verdict.value}, {outcome.signature or 'no failure'}"
+        told = f"graph {recorded.name} under {_how(setting)}: {outcome.verdict.value}, {outcome.signature or 'no failure'}"
         self.asked += [] if told in self.asked else [told]
         return outcome
+
+    def _waited_for(self, name: str, graph: Graph, setting: Setting, transport: Transport) -> Outcome:
+        what = f"graph {name} under {_how(setting)}"
+        told = first_run(graph, Posed(transport, setting), what, self.tell, self.needs.get(name, 0.0))
+        if told.needs:
+            self.needs[name] = told.needs
+        self.seconds += 0.0 if is_hang(told.outcome) else told.outcome.seconds
+        return told.outcome

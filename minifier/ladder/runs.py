@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minifier.isolation.linux import below, end, seconds_queued
@@ -17,6 +18,7 @@ from minifier.record import END
 from minifier.recordings import Recorded, recorded
 from minifier.verify import environment
 
+SOON = 60.0  # seconds after which somebody asks how long a run may take
 LOOK = 0.2  # seconds of waiting for a core that are worth another look
 KEPT = 4000  # characters of what a script says
 
@@ -27,30 +29,34 @@ class ScriptFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the script ended. `internal` are failures of the compiler's own that it went on after."""
+    """How a run of the script ended, after how long. `internal` are failures of the compiler's own that it went on after."""
 
     code: int
     said: str = ""
     error: str = ""
     internal: tuple[str, ...] = ()
     timed_out: bool = False
+    seconds: float = 0.0
 
     @property
     def is_well(self) -> bool:
         return self.code == 0 and not self.internal
 
 
+Limit = Callable[[], float]  # asked of a run that has taken `SOON` seconds: how many it may take
+
+
 def recorded_run(
-    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float
+    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float, limit: Limit | None = None
 ) -> tuple[Ended, list[Recorded]]:
     """Run the script with its graphs in eager; how that ended and the graphs. Raises GraphError."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.json"), folder / END):
         old.unlink(missing_ok=True)
-    ended = _run([sys.executable, "-m", "minifier.record", str(folder), engine, after, backend, script, *args], seconds)
+    ended = _run([sys.executable, "-m", "minifier.record", str(folder), engine, after, backend, script, *args], seconds, limit=limit)
     with contextlib.suppress(OSError, ValueError):
         told = json.loads((folder / END).read_text())
-        ended = Ended(ended.code, ended.said, ended.error or told["error"], tuple(told["internal_errors"]), ended.timed_out)
+        ended = replace(ended, error=ended.error or told["error"], internal=tuple(told["internal_errors"]))
     return ended, recorded(folder)
 
 
@@ -59,16 +65,17 @@ def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float
     return _run(_whole(script, args, engine, ""), seconds, {"TORCHDYNAMO_DISABLE": "1", "DYNAMO_DISABLE": "1"})
 
 
-def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float) -> Ended:
+def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float, limit: Limit | None = None) -> Ended:
     """Run the script as it is, with failures of the compiler's own raised."""
-    return _run(_whole(script, args, engine, backend), seconds)
+    return _run(_whole(script, args, engine, backend), seconds, limit=limit)
 
 
 def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> list[str]:
     return [sys.executable, "-m", "minifier.scripts.whole", engine, backend, script, *args]
 
 
-def _run(command: list[str], seconds: float, more: dict[str, str] | None = None) -> Ended:
+def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limit | None = None) -> Ended:
+    began = time.monotonic()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             command,
@@ -79,25 +86,28 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None)
             start_new_session=True,
         )
         try:
-            code, error = _waited(process, seconds), ""
-        except subprocess.TimeoutExpired:
-            code, error = 1, f"it does not end within {seconds:g} s"
+            code, error = _waited(process, seconds, limit), ""
+        except subprocess.TimeoutExpired as e:
+            code, error = 1, f"it does not end within {e.timeout:.3g} s"
         finally:
             end(process)
         said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * KEPT))
-        return Ended(code, _end_of(said.read()), error, timed_out=bool(error))
+        return Ended(code, _end_of(said.read()), error, timed_out=bool(error), seconds=time.monotonic() - began)
 
 
-def _waited(process: subprocess.Popen[bytes], seconds: float) -> int:
+def _waited(process: subprocess.Popen[bytes], longest: float, limit: Limit | None) -> int:
     """The exit code. Time in which it could run and has no core, since others have them, does not count. Raises TimeoutExpired."""
-    began, queued = time.monotonic(), 0.0
+    began, queued, seconds = time.monotonic(), 0.0, longest if limit is None else min(longest, SOON)
     while True:
         try:
             return process.wait(max(0.0, began + seconds + queued - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as e:
             before, queued = queued, seconds_queued([process.pid, *below(process.pid)])
-            if queued < before + LOOK:
-                raise
+            if queued >= before + LOOK:
+                continue
+            if limit is None or seconds >= longest:
+                raise subprocess.TimeoutExpired(e.cmd, seconds) from None
+            seconds, limit = min(longest, max(seconds, limit())), None
 
 
 def _end_of(said: bytes) -> str:

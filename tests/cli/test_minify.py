@@ -69,6 +69,36 @@ def test_failing_script_ends_at_one_operation(tmp_path: Path) -> None:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+HANGS = """
+import torch
+
+def mine(gm, inputs):
+    while any(n.target is torch.tanh for n in gm.graph.nodes):
+        pass
+    return gm.forward
+
+@torch.compile(backend=mine)
+def f(x, y):
+    a = torch.sin(x) + y
+    b = torch.tanh(a) * 2
+    return torch.cos(b).sum() + a.mean()
+
+print(f(torch.ones(4, 5), torch.ones(5)))
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_that_never_ends_is_a_failure_like_others(tmp_path: Path) -> None:
+    done = run("minify", write(tmp_path, HANGS), "--json", "--timeout", "10", cwd=tmp_path, timeout=500)
+    report = json.loads(done.stdout)
+
+    assert done.returncode == 1, done.stderr
+    assert [report[k] for k in ("status", "stage", "op_nodes", "one_minimal")] == ["reproduced", "backend", 1, True]
+    assert report["signature"]["kind"] == "hang"
+    assert "graph 0/0 under script_backend:mine still runs after" in done.stderr
+    assert "tanh = torch.tanh(" in (tmp_path / report["repro"]).read_text()
+
+
 def test_healthy_script_yields_no_repro(tmp_path: Path) -> None:
     done = run("minify", write(tmp_path, MODEL % "aot_eager"), "--accuracy", cwd=tmp_path, timeout=400)
 

@@ -20,7 +20,7 @@ from minifier.isolation.child import failure, stage
 
 HEALTHY = "healthy"
 PATIENCE = 20.0  # seconds after which a script counts as one that never ends
-_ENDS = {Kind.EXCEPTION: "exit 1", Kind.MEMORY: "exit 1", Kind.TIMEOUT: "timeout"}
+_ENDS = {Kind.EXCEPTION: "exit 1", Kind.MEMORY: "exit 1", Kind.HANG: "timeout"}
 
 
 @contextmanager

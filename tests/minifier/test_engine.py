@@ -273,7 +273,7 @@ def test_a_hang_is_timed_by_the_runs_that_end() -> None:
     def oracle(data: bytes) -> Outcome:
         numbers = NumberList().restore(data)
         hangs = 7 in numbers
-        return Outcome(Verdict.INTERESTING, Signature(Kind.TIMEOUT), 60.0) if hangs else Outcome(Verdict.BORING, None, float(len(numbers)))
+        return Outcome(Verdict.INTERESTING, Signature(Kind.HANG), 60.0) if hangs else Outcome(Verdict.BORING, None, float(len(numbers)))
 
     clock = Clock(oracle)
     result = minimise(NumberList(lowers=False), (1, 2, 3, 7, 4, 5), clock, Options(calibration=3))

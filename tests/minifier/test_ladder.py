@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ import torch
 from torch import fx
 
 from dynamo.faults.planting import planted
-from minifier.engine import FunctionTransport, Outcome, Verdict
+from minifier.engine import FunctionTransport, Kind, Outcome, Signature, Verdict
 from minifier.graph.fx import from_fx
-from minifier.graph.ir import Graph
-from minifier.ladder import Found, Ladder, run_in_eager
+from minifier.graph.ir import Graph, load
+from minifier.ladder import Found, Ladder, run_in_eager, runs
+from minifier.ladder.patience import first_run
 from minifier.ladder.probe import answer
 from minifier.recordings import Recorded
 from minifier.state import State
@@ -166,3 +169,77 @@ def test_a_script_that_does_not_end_is_stopped_with_all_that_it_started(tmp_path
     assert (ended.timed_out, ended.error) == (True, "it does not end within 8 s")
     with contextlib.suppress(FileNotFoundError):  # a process that was ended stays until its new parent looks
         assert Path("/proc", ended.said.splitlines()[-1], "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+
+
+class Timed(FunctionTransport):
+    """Runs take so many seconds per operation and stop at the limit; with an operation that hangs they never end otherwise."""
+
+    def __init__(self, each: float, hangs: str = "", longest: float = 300.0) -> None:
+        super().__init__(self.judge)
+        self.each, self.hangs, self.longest = each, hangs, longest
+        self.limit = longest
+        self.waited: list[float] = []
+
+    def calibrated(self, seconds: float) -> None:
+        self.limit = min(self.longest, 10 * seconds)
+
+    def judge(self, asked: bytes) -> Outcome:
+        nodes = load(asked).nodes
+        seconds = self.each * len(nodes) if not any(n.target == self.hangs for n in nodes) else float("inf")
+        self.waited.append(min(seconds, self.limit))
+        if seconds > self.limit:
+            return Outcome(Verdict.INTERESTING, Signature(Kind.HANG), self.limit)
+        return Outcome(Verdict.BORING, seconds=seconds)
+
+
+def steps(x: torch.Tensor) -> torch.Tensor:
+    for function in (torch.cos, torch.exp, torch.tanh, torch.sin, torch.neg, torch.abs, torch.erf, torch.relu):
+        x = function(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    "each, hangs, verdict, needs, most",
+    [
+        (0.25, "", Verdict.BORING, 0.0, 2.0),
+        (0.25, "torch.sin", Verdict.INTERESTING, 2.0, 63.0),  # one half hangs, the other ends and says it
+        (0.25, "torch.tanh", Verdict.INTERESTING, 2.0, 63.0),
+        (5.0, "", Verdict.BORING, 40.0, 91.0),  # 40 seconds are more than anybody expects, and less than parts say
+        (40.0, "", Verdict.INTERESTING, 3.0, 300.0),  # longer than can be waited for
+    ],
+)
+def test_parts_of_a_graph_say_how_long_it_may_take(
+    tmp_path: Path, each: float, hangs: str, verdict: Verdict, needs: float, most: float
+) -> None:
+    transport = Timed(each, hangs)
+    heard: list[str] = []
+    told = first_run(recorded(steps, tmp_path), transport, "graph 0/0", heard.append)
+
+    assert (told.outcome.verdict, told.needs) == (verdict, needs)
+    assert sum(transport.waited) <= most
+    assert heard == (["graph 0/0 still runs after 30 s; parts of it say how long it may"] if needs else [])
+    assert transport.limit >= min(transport.longest, 10 * needs)
+
+
+def test_a_hang_is_found_with_what_a_run_that_ends_needs(tmp_path: Path) -> None:
+    class Unposed(Timed):
+        def judge(self, asked: bytes) -> Outcome:
+            return super().judge(json.dumps(json.loads(asked)["graph"]).encode())
+
+    ladder = Ladder("dynamo", False, tmp_path, tmp_path, transport=Unposed(0.1, "torch.sin"))
+    found = ladder.first_failure([Recorded(0, "inductor", False, recorded(steps, tmp_path), name="0/0", state=State())], "dynamo")
+
+    assert found is not None
+    assert (found.stage, found.needs, str(found.outcome.signature)) == ("aot", pytest.approx(0.8), "hang")
+
+
+@pytest.mark.parametrize("takes, soon, limit, ends", [(1000.0, 0.1, 0.2, False), (0.5, 0.1, 60.0, True), (0.0, 60.0, 0.0, True)])
+def test_a_script_that_takes_long_is_given_what_one_without_a_compiler_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, takes: float, soon: float, limit: float, ends: bool
+) -> None:
+    monkeypatch.setattr(runs, "SOON", soon)
+    monkeypatch.setattr(runs, "environment", lambda: {})
+    asked = []
+    ended = runs._run([sys.executable, "-S", "-c", f"import time; time.sleep({takes})"], 120.0, limit=lambda: asked.append(1) or limit)
+
+    assert (ended.timed_out, len(asked)) == (not ends, int(soon < 60))

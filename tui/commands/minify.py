@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
-from minifier.isolation import IsolationError
+from minifier.isolation import IsolationError, Limits
 from tui import options
 from tui.console import put, put_json, say
 from tui.errors import CliError, check_script, nearest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _STAGES = ["auto", "capture", "dynamo", "aot"]
 _ENGINES = ["dynamo", "torch"]
+LONGEST = Limits().timeout
 
 After = Annotated[
     str,
@@ -42,6 +43,9 @@ Oracle = Annotated[
 ]
 Pytest = Annotated[bool, typer.Option("--pytest", help="Write test_repro.py too, which fails as long as the failure is there.")]
 TimeLimit = Annotated[float, typer.Option(help="Seconds after which the best so far is taken; 0: none.", min=0.0)]
+Timeout = Annotated[
+    float, typer.Option(help="Seconds that a run may take at most; one that takes longer counts as one that never ends.", min=1.0)
+]
 KeepSignature = Annotated[str, typer.Option(help=f"How much of the failure must stay: {', '.join(k.value for k in Keep)}.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder for the repro and everything else that is written.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the journal of an earlier run in the same folder.")]
@@ -58,6 +62,7 @@ def minify(
     graph: Graph = "",
     oracle: Oracle = "",
     time_limit: TimeLimit = 0.0,
+    timeout: Timeout = LONGEST,
     keep_signature: KeepSignature = Keep.STANDARD.value,
     output: Folder = Path("minified"),
     resume: Resume = False,
@@ -74,10 +79,8 @@ def minify(
 
     check_script(script)
     _check(after, engine, keep_signature)
-    plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)))
-    wish = front.Wish(
-        script, tuple(args or ()), after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest
-    )
+    plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), Limits(timeout))
+    wish = front.Wish(script, tuple(args or ()), after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
     try:
         report = front.minify(wish, say, _narrate)
     except front.ScriptFailed as e:
