@@ -28,7 +28,8 @@ static PyObject *free_variable(PyObject *Py_UNUSED(mod), PyObject *const *args, 
     return NULL;
 }
 
-/* As the interpreter runs __main__: a frame takes the one that runs as the one behind it, so there is none meanwhile. */
+/* As the interpreter runs __main__: a frame takes the one that runs as the one behind it, so there is none meanwhile, nor calls that
+ * count against the limit of recursion. */
 static PyObject *run_outermost(PyObject *Py_UNUSED(mod), PyObject *args)
 {
     PyObject *code, *globals;
@@ -40,9 +41,16 @@ static PyObject *run_outermost(PyObject *Py_UNUSED(mod), PyObject *args)
 #else
     struct _PyInterpreterFrame **current = &tstate->current_frame;
 #endif
+#if DD_C_CALLS_COUNT_APART
+    int *remaining = &tstate->py_recursion_remaining, used = tstate->py_recursion_limit - *remaining;
+#else
+    int *remaining = &tstate->recursion_remaining, used = tstate->recursion_limit - *remaining;
+#endif
     struct _PyInterpreterFrame *ours = *current;
     *current = NULL;
+    *remaining += used;
     PyObject *result = PyEval_EvalCode(code, globals, globals);
+    *remaining -= used;
     *current = ours;
     return result;
 }

@@ -24,6 +24,14 @@ def callers():
     return [(os.path.basename(frame.filename), frame.function) for frame in inspect.stack()]
 
 
+def deepest(depth=2):
+    try:
+        return deepest(depth + 1)
+    except RecursionError:
+        return depth
+
+
+print(sys.getrecursionlimit() - deepest())
 print(double(torch.ones(1)).item(), callers())
 print(len(traceback.format_stack()), sys._getframe().f_back)
 with tempfile.TemporaryFile("w+") as file:
