@@ -15,11 +15,13 @@ from typing import Any
 
 from dynamo.trace import codec
 from dynamo.trace.quick import text_of
+from tui.errors import CliError
 from tui.views.page import HEIGHT, WIDTH, Page
 
 PROGRAM = "dynamo-debug"
 _JSON_LINES = 2
 _NARROWEST = 40
+_LAST_STREAM = 2
 
 
 def say(line: str) -> None:
@@ -27,13 +29,25 @@ def say(line: str) -> None:
     print(f"{PROGRAM}: {line}", file=sys.stderr, flush=True)
 
 
+def open_closed_streams() -> None:
+    """Let streams that were closed before this process began lead nowhere: their numbers would go to the next files that are opened."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        pass
+    os.close(number)
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode))
+
+
 def put(text: str) -> None:
-    """Data. A reader that stopped listening (`| head`) is no error."""
+    """Data. A reader that stopped listening (`| head`) is no error. Raises CliError where it cannot be written for another reason."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as e:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is not written at the end either
+        if not isinstance(e, BrokenPipeError):
+            raise CliError("CL032", f"standard output: cannot be written: {e.strerror}") from e
 
 
 def put_json(value: Any) -> None:

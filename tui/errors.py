@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dynamo.backends.registry import list_backends
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
@@ -49,6 +52,8 @@ _ROWS = (
     Row("CL025", "unknown case or action of the corpus", "`corpus` takes list, show or run, and names of cases."),
     Row("CL026", "the corpus cannot be read", "its cases are not installed, or a manifest has a key that means nothing."),
     Row("CL030", "not a recorded frame", "`replay` takes a file that `record` or `replay_record_enabled` has written."),
+    Row("CL031", "unknown device", "`bisect --device` takes cpu, or cuda with or without a number where there is one."),
+    Row("CL032", "the output cannot be written", "the folder of `-o` cannot be made, or nothing can be written in it; nothing was run."),
     Row("CL035", "programs cannot be drawn so", "`fuzz` takes times such as 10m, known kinds, and `--ops` only for kinds with operators."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
@@ -69,6 +74,28 @@ def nearest(name: str, known: list[str]) -> str:
     """`; did you mean X or Y?`, or '' when nothing is close."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def check_backend(name: str) -> None:
+    """Refuse the name of a backend that is not installed."""
+    known = list_backends(exclude_tags=())
+    if name and name not in known:
+        raise CliError("CL012", f"{name}: no such backend{nearest(name, known)}; backends are {', '.join(known)}")
+
+
+def check_output(folder: Path) -> None:
+    """Refuse a folder in which nothing can be written. What is made to find that out goes again."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as e:
+        reason = "it is a file" if folder.is_file() else e.strerror
+        raise CliError("CL032", f"{folder}: cannot be written: {reason}; choose another folder with -o") from e
+    finally:
+        for path in missing:
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
 
 def check_script(script: str) -> None:
@@ -94,6 +121,8 @@ def check_script(script: str) -> None:
 
 def check_code(text: str | bytes, script: str) -> None:
     """Refuse what Python cannot compile."""
+    if "\0" in text if isinstance(text, str) else b"\0" in text:
+        raise CliError("CL003", f"{script}: is not Python source: it holds null bytes; name a script or the folder of a record")
     try:
         compile(text, script, "exec", dont_inherit=True)
     except SyntaxError as e:

@@ -15,7 +15,7 @@ import typer
 
 from dynamo.trace.record import is_record
 from tui.commands.unread import UNREAD
-from tui.console import PROGRAM, put, say
+from tui.console import PROGRAM, open_closed_streams, put, say
 from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
 from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
@@ -63,6 +63,7 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point. Always ends with SystemExit."""
+    open_closed_streams()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command = _command(arguments)
     if command is not None and _needs_no_parser(command, arguments[1:]):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from dynamo import config
-from dynamo.backends.registry import list_backends
 from dynamo.peer.names import NOTES
 from dynamo.surroundings.collector import paused
 from dynamo.trace.events import Event, RunEnded, RunStarted
@@ -19,7 +18,7 @@ from dynamo.trace.model import Run
 from dynamo.trace.record import RecordError, RecordWriter, is_record, load
 from tui.child import Child, Request
 from tui.console import progress, say
-from tui.errors import CliError, check_code, check_script, nearest
+from tui.errors import CliError, check_backend, check_code, check_script
 from tui.exits import SIGNAL_BASE, Exit
 from tui.options import ENGINES
 
@@ -82,15 +81,16 @@ def run_script(request: Request, record: Path | None = None, replace: bool = Fal
         writer.close()
     elif writer is not None:
         writer.abort()
+    if request.script == "-m" and code == 1 and not keeper.started:
+        raise CliError("CL001", f"-m {request.args[0]}: no such module, or its package cannot be imported")
     return Outcome(keeper.run, code, keeper.started)
 
 
 def check_request(request: Request) -> None:
     if request.engine not in ENGINES:
         raise CliError("CL010", f"{request.engine}: no such engine; choose {' or '.join(ENGINES)}")
-    names = list_backends(exclude_tags=())
-    if request.engine == "dynamo" and request.backend and request.backend not in names:
-        raise CliError("CL012", f"{request.backend}: no such backend{nearest(request.backend, names)}; backends are {', '.join(names)}")
+    if request.engine == "dynamo":
+        check_backend(request.backend)
     _check_configuration()
     if request.is_file:
         check_script(request.script)
@@ -140,9 +140,13 @@ def open_record(folder: Path, leave_out: Collection[str] = ()) -> Outcome:
     """A stored record as the outcome of a run. What is damaged is shown as far as it goes, said on stderr, and ends with exit code 2."""
     with progress(f"reading {folder}"):
         run = load_run(folder, leave_out)
-    for problem in run.problems[:_SAID]:
-        say(f"error[CL007]: {folder}: {problem}")
+    say_damage(folder, run.problems)
     return Outcome(run, int(Exit.USAGE if run.problems else Exit.OK), True)
+
+
+def say_damage(folder: Path, problems: Sequence[str]) -> None:
+    for problem in problems[:_SAID]:
+        say(f"error[CL007]: {folder}: {problem}")
 
 
 def run_or_open(request: Request, leave_out: Collection[str] = ()) -> Outcome:

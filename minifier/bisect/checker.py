@@ -26,6 +26,8 @@ class Checker:
         def captured(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
             graph = current_compile()
             run, waiting = forward_of(gm), [graph] if self.graph in ("", graph) else []
+            if not waiting:
+                self.tell({"other": graph})
 
             def call(*args: Any) -> Any:
                 if waiting:

@@ -16,6 +16,11 @@ _NAME = re.compile(r"(cuda|cpu)(:\d+)?")
 _OF_OTHERS = ("val", "example_value")  # what nodes' values look like, on the device they were captured for
 
 
+def devices() -> list[str]:
+    """Names of the devices there are."""
+    return ["cpu", *(["cuda"] if torch.cuda.is_available() else []), *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+
+
 class Mover:
     """Makes graphs and values for `device`. What is one tensor stays one."""
 

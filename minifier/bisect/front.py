@@ -30,10 +30,11 @@ class Wish:
 
 @dataclass
 class Found:
-    """The report on every graph, in the order in which they ran first, and why some could not be looked at."""
+    """The report on every graph, in the order in which they ran first, why some could not be looked at, and those not asked for."""
 
     reports: list[Report] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
     @property
     def first(self) -> Report:
@@ -54,7 +55,9 @@ def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
 
     def take(data: dict[str, Any]) -> None:
         started[0] = data.get("started", "")
-        if "problem" in data:
+        if "other" in data:
+            found.others.append(data["other"])
+        elif "problem" in data:
             found.problems.append(f"graph {data['graph']}: {data['problem']}")
         elif "report" in data:
             found.reports.append(from_json(data["report"]))

@@ -249,6 +249,27 @@ def test_an_interrupted_explain_reports_what_it_saw(tmp_path: Path) -> None:
     assert len(value["breaks"]) == 1
 
 
+@pytest.mark.parametrize(
+    "arguments, code", [("explain script.py", 0), ("explain --json script.py", 0), ("doctor", 0), ("explain no.py", 2)]
+)
+def test_streams_may_be_closed(tmp_path: Path, arguments: str, code: int) -> None:
+    write(tmp_path, EMITTING)
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+
+    assert subprocess.run([*closed, *COMMAND, *arguments.split()], cwd=tmp_path, env=environment(), timeout=120).returncode == code
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    with open("/dev/full", "w") as full:
+        given = {"cwd": tmp_path, "env": environment(), "stdout": full, "stderr": subprocess.PIPE, "text": True}
+        done = subprocess.run([*COMMAND, "explain", "script.py"], **given)
+
+    assert done.returncode == 2
+    assert done.stderr.endswith("dynamo-debug: error[CL032]: standard output: cannot be written: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     write(tmp_path, EMITTING)
     command = " ".join(f"'{part}'" for part in COMMAND)

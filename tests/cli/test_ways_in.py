@@ -57,7 +57,8 @@ def test_a_module_that_is_not_there_is_named_as_python_names_it(tmp_path: Path) 
     plain = subprocess.run([sys.executable, "-m", "nowhere.at_all"], cwd=tmp_path, capture_output=True, text=True, check=False)
     done = run("trace", "-o", "rec", "-m", "nowhere.at_all", cwd=tmp_path)
 
-    assert done.returncode != 0
+    assert done.returncode == 2
+    assert "error[CL001]: -m nowhere.at_all: no such module" in done.stderr
     assert "No module named" in plain.stderr and "No module named" in done.stderr
     assert not (tmp_path / "rec").exists()
 

@@ -40,7 +40,7 @@ def test_a_healthy_backend(tmp_path: Path) -> None:
         (("--time", "soon"), "error[CL035]: --time soon: not a time"),
         (("--kinds", "tensor"), "error[CL035]: --kinds tensor: unknown; did you mean tensors?"),
         (("--kinds", "calls", "--ops", "sin"), "error[CL035]: --ops: programs of kind calls"),
-        (("--backend", "inductr"), "error[CL012]: --backend inductr: unknown; did you mean inductor?"),
+        (("--backend", "inductr"), "error[CL012]: inductr: no such backend; did you mean inductor?"),
         (("--engine", "jax"), "error[CL010]: --engine jax"),
     ],
 )

@@ -8,7 +8,7 @@ import typer
 
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_script
+from tui.errors import CliError, check_backend, check_script, nearest
 from tui.exits import Exit
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
@@ -34,13 +34,21 @@ def bisect(
 
     Example: dynamo-debug bisect train.py
     """
-    from minifier.bisect import front, report  # noqa: PLC0415  # loads torch
+    from minifier.bisect import elsewhere, front, report  # noqa: PLC0415  # loads torch
 
     check_script(script)
+    if ":" not in backend:
+        check_backend(backend)
+    known = elsewhere.devices()
+    if device and device not in known:
+        raise CliError("CL031", f"--device {device}: no such device{nearest(device, known)}; devices are {', '.join(known)}")
     try:
         found = front.bisect(front.Wish(script, tuple(args or ()), backend, draws, graph, device), say)
     except front.ScriptFailed as e:
         raise CliError("CL018", f"{script}: {e}") from e
+    if graph and not found.reports and not found.problems:
+        graphs = ", ".join(found.others) or "none"
+        raise CliError("CL006", f"--graph {graph}: no such graph{nearest(graph, found.others)}; graphs are {graphs}")
     for problem in found.problems:
         say(problem)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 from minifier.corpus import Case, ManifestError, Verdict, load_all, run_cases
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, nearest
+from tui.errors import CliError, check_output, nearest
 from tui.exits import Exit
 
 _ACTIONS = ["list", "show", "run"]
@@ -47,6 +47,7 @@ def corpus(
         return _list(cases, as_json)
     if action == "show":
         return _show(cases, as_json)
+    check_output(output)
     found = []
     for verdict in run_cases(cases, output, jobs, engine, backend):
         found.append(verdict)

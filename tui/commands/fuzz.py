@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo.backends.registry import list_backends
+from dynamo.backends.registry import UnknownBackend, lookup_backend
 from minifier.engine import Decided, Event
 from minifier.isolation import IsolationError
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, nearest
+from tui.errors import CliError, check_backend, check_output, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:
@@ -64,10 +64,15 @@ def fuzz(
 
     if engine not in options.ENGINES:
         raise CliError("CL010", f"--engine {engine}: unknown{nearest(engine, list(options.ENGINES))}; engines are dynamo and torch")
-    if engine == "dynamo" and ":" not in backend and backend not in list_backends(exclude_tags=()):
-        raise CliError("CL012", f"--backend {backend}: unknown{nearest(backend, list_backends(exclude_tags=()))}")
     if ":" in backend:
         sys.path.insert(0, os.getcwd())  # as `python -m` would find it
+        try:
+            lookup_backend(backend)
+        except UnknownBackend as e:
+            raise CliError("CL012", str(e)) from e
+    elif engine == "dynamo":
+        check_backend(backend)
+    check_output(out)
     wanted = _words(kinds)
     for kind in wanted:
         if kind not in fuzzing.KINDS:

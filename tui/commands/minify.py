@@ -13,7 +13,7 @@ from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Ru
 from minifier.isolation import IsolationError, Limits
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_script, nearest
+from tui.errors import CliError, check_backend, check_output, check_script, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ def minify(
 
     check_script(script)
     _check(after, engine, keep_signature)
+    if engine == "dynamo" and ":" not in backend:
+        check_backend(backend)
+    check_output(output)
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), Limits(timeout))
     wish = front.Wish(script, tuple(args or ()), after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
     try:

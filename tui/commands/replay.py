@@ -16,7 +16,7 @@ from tui import options
 from tui.child import Child, Request
 from tui.commands.view import tui as view
 from tui.console import page, put, put_json, put_lines, say
-from tui.errors import CliError, check_recording, check_script
+from tui.errors import CliError, check_output, check_recording, check_script
 from tui.runs import narrate, run_script
 from tui.views.verdict import lines as verdict_lines
 from tui.views.verdict import verdict
@@ -43,6 +43,7 @@ def record(
     Example: dynamo-debug record train.py
     """
     check_script(script)
+    check_output(output)
     with _option("DYNAMO_REPLAY_RECORD_DIR", str(output.absolute())):
         with _option("DYNAMO_REPLAY_RECORD_ALWAYS" if always else "TORCH_COMPILE_REPLAY_RECORD", "1"):
             outcome = run_script(Request(script, tuple(args or ()), backend=backend, internals=internals))
@@ -69,7 +70,7 @@ def replay(
     Example: dynamo-debug replay recorded-frames/Net.forward_GraphBreakError_12.rec --break 14
     """
     if not file.is_file():
-        raise CliError("CL001", f"{file}: no such file")
+        raise CliError("CL001", f"{file}: {'is a folder; name a file in it' if file.is_dir() else 'no such file'}")
     check_recording(file)
     if show:
         return _show(file, as_json)

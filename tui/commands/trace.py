@@ -21,7 +21,7 @@ from tui.child import Request
 from tui.console import put, put_json, say
 from tui.errors import CliError, nearest
 from tui.exits import Exit
-from tui.runs import load_run, load_run_events, narrate, run_script
+from tui.runs import load_run_events, narrate, open_record, run_script, say_damage
 
 
 def trace(
@@ -105,21 +105,18 @@ def export(record: Record, to: To = "chrome", output: File = None) -> int:
         raise CliError("CL011", f"{to}: no such format{nearest(to, known)}; choose {' or '.join(known)}")
     if to == TREE:
         return _tree(record, output or Path())
-    run = load_run(record, UNREAD[to])
-    for problem in run.problems:
-        say(f"{record}: {problem}")
-    text = FORMATS[to](run)
+    opened = open_record(record, UNREAD[to])
+    text = FORMATS[to](opened.run)
     if output is None:
         put(text)
     else:
         _write(output, text)
-    return Exit.OK
+    return opened.code
 
 
 def _tree(record: Path, folder: Path) -> int:
     events, problems = load_run_events(record)
-    for problem in problems:
-        say(f"{record}: {problem}")
+    say_damage(record, problems)
     said: list[str] = []
     root = write_tree(events, folder, said.append)
     if not root.exists():
@@ -128,7 +125,7 @@ def _tree(record: Path, folder: Path) -> int:
     for line in said:
         say(line)
     put(f"{root}\n")
-    return Exit.OK
+    return Exit.USAGE if problems else Exit.OK
 
 
 def _write(path: Path, text: str) -> None:
