@@ -8,6 +8,15 @@ from torch import nn
 from repro_corpus.program import program
 
 
+def descended(m, optimizer, x):
+    """The loss of `m`, after a step down its gradients."""
+    optimizer.zero_grad()
+    loss = m(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
 def stepped(compile, make, steps=3):
     """Weights and gradients after a few compiled steps."""
     torch.manual_seed(0)
@@ -16,11 +25,7 @@ def stepped(compile, make, steps=3):
 
     @compile
     def step(x):
-        optimizer.zero_grad()
-        loss = m(x).pow(2).mean()
-        loss.backward()
-        optimizer.step()
-        return loss.detach()
+        return descended(m, optimizer, x)
 
     losses = [step(torch.linspace(-1, 1, 12).view(4, 3)) for _ in range(steps)]
     return losses, list(m.parameters()), [p.grad for p in m.parameters()]
@@ -68,14 +73,11 @@ def averages_swapped_in(compile):
 
     @compile
     def step(x):
-        optimizer.zero_grad()
-        loss = m(x).pow(2).mean()
-        loss.backward()
-        optimizer.step()
+        loss = descended(m, optimizer, x)
         with torch.no_grad():
             for average, p in zip(averages, m.parameters(), strict=True):
                 average.mul_(0.5).add_(p, alpha=0.5)
-        return loss.detach()
+        return loss
 
     @compile
     def averaged(x):
