@@ -54,6 +54,29 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert _circles(edges) == set()
 
 
+def test_folders_of_dynamo_use_what_their_rows_say() -> None:
+    """The table of ARCHITECTURE.md: a row names the folders it may use, and may use what those may."""
+    table = (ROOT / "ARCHITECTURE.md").read_text().partition("| folder of `dynamo` |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| .* \|([^|]*)\|$", table, re.MULTILINE)
+    allowed: dict[str, set[str]] = {}
+    for name, uses in rows:
+        if (ROOT / "dynamo" / name).is_dir():
+            allowed[name] = set(allowed) if uses.strip() == "all above" else set(re.findall(r"`(\w+)`", uses))
+    assert set(allowed) == {path.parent.name for path in (ROOT / "dynamo").glob("*/__init__.py")}
+
+    def reached(name: str) -> set[str]:
+        return {name, *(below for use in allowed[name] for below in reached(use))}
+
+    known = {name: path for name, path in _modules().items() if name.startswith("dynamo.")}
+    wrong = set()
+    for name, path in known.items():
+        for other in _imported(ast.parse(path.read_text()), known):
+            folder, used = name.split(".")[1], other.split(".")[1]
+            if folder in allowed and used in allowed.keys() - reached(folder):
+                wrong.add(f"{name} imports {other}")
+    assert wrong == set()
+
+
 def test_every_late_import_has_its_reason() -> None:
     lines = [(path, line) for path in _modules().values() for line in path.read_text().splitlines() if "PLC0415" in line]
 
