@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -50,16 +51,21 @@ class Row:
 
 
 def script(kind: str, count: int) -> str:
-    """A chain reads the last value, a dag one of the last four."""
+    """A chain reads the last value, a dag one of the last four. What nothing reads is a result, so that no operation is dead."""
     draw = random.Random(f"{kind} {count}")
-    lines, reach = [], 1 if kind == "chain" else 4
+    lines: list[str] = []
+    reach = 1 if kind == "chain" else 4
+    unread: dict[str, None] = {}
     for i in range(2, count + 2):
         names = [f"v{draw.randrange(max(0, i - reach), i)}" for _ in range(2)]
         made = (
             f"torch.relu({names[0]})" if i == 2 + count // 2 else draw.choice(OPERATIONS[: 3 if kind == "chain" else None]).format(*names)
         )
         lines.append(f"    v{i} = {made}\n")
-    return HEAD + "".join(lines) + f"    return v{count + 1}\n" + TAIL
+        for read in re.findall(r"v\d+", made):
+            unread.pop(read, None)
+        unread[f"v{i}"] = None
+    return HEAD + "".join(lines) + f"    return {', '.join(unread)}\n" + TAIL
 
 
 def ours(folder: Path) -> Row:
