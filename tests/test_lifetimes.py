@@ -270,11 +270,25 @@ def test_deep_copies_of_copies_compile_nothing_more() -> None:
     first = copy.deepcopy(net)
     first(x)
     with session() as store:
-        for other in (copy.deepcopy(net), copy.deepcopy(first), copy.copy(first), pickle.loads(pickle.dumps(net))):
+        for other in (copy.deepcopy(net), copy.deepcopy(first), copy.copy(first)):
             with torch.no_grad():
                 other.a.weight.fill_(2.0)
             assert torch.equal(other(x), getattr(other, "_orig_mod", other)(x))
     assert store.of(CompileStarted) == []
+
+
+def test_a_pickled_module_is_compiled_where_it_is_loaded_and_once() -> None:
+    net = dynamo.compile(Net(), backend="eager")
+    x = torch.ones(2, 4)
+    net(x)
+    other = pickle.loads(pickle.dumps(net))
+    assert isinstance(other, type(net)) and list(other.state_dict()) == list(net.state_dict())
+    with torch.no_grad():
+        other.a.weight.fill_(2.0)
+    with session() as store:
+        for _ in range(2):
+            assert torch.equal(other(x), other._orig_mod(x))
+    assert len(store.of(CompileStarted)) == 1
 
 
 ROUNDS = """
