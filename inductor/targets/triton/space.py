@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from inductor.ir.affine import Axis, Index, digits, of_atom
-from inductor.ir.dims import Dim, is_known, is_one, number, numel, quotient
+from inductor.ir.dims import Dim, is_known, is_one, known_equal, number, numel, quotient
 from inductor.ir.expr import Expr, call, cast, const, const_value, holds, rebuild, reduce, walk
 from inductor.ir.nest import Nest, Origin, Program, Store
 from inductor.ir.types import is_half
@@ -108,7 +108,8 @@ def walking_space(group: Group, program: Program, needed: frozenset[str]) -> Spa
         stores += [(s.substitute(mapping, memo), nest.origins) for s in nest.stores]
     if len(columns) > 1:
         raise Unprintable("rows of several lengths are walked together")
-    if all(rows in s.index.axes or is_summed(s.buffer, s.index.coef(part), part.extent, program) for s, _ in stores):
+    is_free = all(rows in s.index.axes or is_summed(s.buffer, s.index.coef(part), part.extent, program) for s, _ in stores)
+    if is_free and is_known(walk.extent):
         turns: dict[Expr, Expr] = {}
         stores = [(in_turns(s, part, rows, turns), origins) for s, origins in stores]
     stages = Stager(group, program.mutated).run()
@@ -121,7 +122,8 @@ def walking_space(group: Group, program: Program, needed: frozenset[str]) -> Spa
 def in_turns(store: Store, part: Axis, rows: Axis, known: dict[Expr, Expr]) -> Store:
     """The store with other rows for each program: all of them together read rows that lie side by side."""
     row = of_atom(rows) * part.extent + of_atom(part)
-    mapping = {part: row // rows.extent, rows: row % rows.extent}
+    count = number(rows.extent)
+    mapping = {part: row // count, rows: row % count}
 
     def change(node: Expr, args: tuple[Expr, ...]) -> Expr:
         if node.op == "load":
@@ -146,7 +148,7 @@ def is_summed(buffer: str, step: Dim, parts: Dim, program: Program) -> bool:
         for node in (e for e in reader.exprs() if e not in values):
             axes = node.attr[1] if node.op == "reduce" and node.attr[0] == "sum" else ()
             for index in (values[a].attr[1] for a in node.args if a in values):
-                if not any(index.coef(a) == step and a.extent == parts for a in axes):
+                if not any(known_equal(index.coef(a), step) and known_equal(a.extent, parts) for a in axes):
                     return False
     return True
 
