@@ -125,7 +125,7 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
     if x.dtype != wide:
         return first, squares
     rest = ctx.reduce("sum", deviation, over_dims, True, wide)
-    centre = ctx.map(lambda m, r: call("where", call("isinf", m), m, plus(m, over(r, number(r, items)))), [first, rest], wide)
+    centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
     exact = ctx.map(lambda s, r: call("max", number(s, 0), minus(s, times(square(r), 1.0 / items))), [squares, rest], wide)
     return centre, exact
 
@@ -166,8 +166,8 @@ def _std(ctx: Context, x: Tensor, dim: Dims = None, *, correction: float | None 
     return _variance(ctx, x, dim, correction, keepdim, ctx.meta.dtype, root=True)[0]
 
 
-def _one_if_infinite(value: Expr) -> Expr:
-    return call("where", call("eq", call("abs", value), number(value, math.inf)), number(value, 1), number(value, 0))
+def _one_unless_finite(value: Expr) -> Expr:
+    return call("where", call("lt", call("abs", value), number(value, math.inf)), number(value, 0), number(value, 1))
 
 
 def _with_mean(
@@ -176,16 +176,18 @@ def _with_mean(
     """The variance or its root, and the mean.
 
     ATen's kernel for processors updates the mean value by value: behind an infinity the difference from it is NaN or infinite, and
-    the mean NaN. So an infinity is the mean of a row only where it is the last value.
+    the mean NaN. So an infinity is the mean of a row only where it is the last value, and all before it are finite.
     """
     dtype, dims = ctx.meta[0].dtype, normal_dims(dim, x.ndim)
     spread, centre = _variance(ctx, x, dim, correction, True, dtype, root)
     if ctx.program.device == "cpu" and 0 not in x.shape:
-        found = ctx.reduce("sum", x, dims, True, torch.float32, pre=_one_if_infinite)
+        found = ctx.reduce("sum", x, dims, True, torch.float32, pre=_one_unless_finite)
         ends = [const(n - 1) if k in dims else i for k, (n, i) in enumerate(zip(x.shape, dim_indices(x.shape), strict=True))]
 
-        def updated(mean: Expr, infinities: Expr, end: Expr) -> Expr:
-            return call("where", call("gt", infinities, _one_if_infinite(end)), number(mean, math.nan), mean)
+        def updated(mean: Expr, unfinite: Expr, end: Expr) -> Expr:
+            last = _one_unless_finite(end)
+            value = call("where", call("gt", last, number(last, 0)), end, mean)
+            return call("where", call("gt", unfinite, last), number(mean, math.nan), value)
 
         centre = ctx.map(updated, [centre, found, x.remap(centre.shape, ends)], dtype, centre.dtype)
     elif centre.dtype != dtype:
