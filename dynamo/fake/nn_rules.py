@@ -317,6 +317,13 @@ def _loss_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, redu
     return NotImplemented if x.numel() or x.shape != target.shape else torch.zeros_like(x)
 
 
+def _bce_logits(device: Device, x: Tensor, target: Tensor, *rest: Any) -> Any:
+    """ATen computes in the memory of `1 - target`, so the result has its dtype; torch 2.11's own rule promotes the two."""
+    if x.dtype == target.dtype or not (x.is_floating_point() and target.is_floating_point()):
+        return NotImplemented
+    return aten.binary_cross_entropy_with_logits.default(x.to(target.dtype), target, *rest)
+
+
 def _log_sigmoid(device: Device, x: Tensor) -> Any:
     return (dense(x.shape, x.dtype), dense(x.shape, x.dtype)) if device.type == "cpu" else NotImplemented
 
@@ -458,6 +465,7 @@ ROWS: dict[Any, Any] = {
     aten.reflection_pad3d_backward.default: _edge_pad_backward,
     aten.replication_pad2d_backward.default: _edge_pad_backward,
     aten.replication_pad3d_backward.default: _edge_pad_backward,
+    aten.binary_cross_entropy_with_logits.default: _bce_logits,
     aten.log_sigmoid_forward.default: _log_sigmoid,
     aten.mse_loss_backward.default: _loss_backward,
     aten.huber_loss_backward.default: _loss_backward,
