@@ -12,7 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+from triton.runtime.interpreter import InterpreterBuilder
 
 from dynamo import config
 from dynamo.decisions import compiling
@@ -41,7 +43,18 @@ def interpreted(limits: Limits = LIMITS) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, config.patch(graph_cache=False):
         patch.setattr(registry, "target", lambda device: target)
         patch.setattr(devices, "runtime", lambda device: runtime)
+        patch.setattr(InterpreterBuilder, "create_atomic_rmw", _atomic_over_whole_arrays)
         yield
+
+
+_atomic_rmw = InterpreterBuilder.create_atomic_rmw
+
+
+def _atomic_over_whole_arrays(self: InterpreterBuilder, op: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> Any:
+    """Triton 3.6 reads what is broadcast, of which one element is in memory, as if all of them were."""
+    for handle in (ptr, val, mask):
+        handle.data = np.ascontiguousarray(handle.data)
+    return _atomic_rmw(self, op, ptr, val, mask, *how)
 
 
 def refusals(store: Any) -> list[str]:
