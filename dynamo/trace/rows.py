@@ -143,9 +143,7 @@ ROWS: dict[type[Event], Row] = {
         lambda e: [f"recompile of {e.frame}: {e.reason}", *(f"  {line}" for line in e.failures)],
         ("guards", "report"),
     ),
-    ev.LimitHit: Row(
-        _to_run("limits"), lambda e: [f"recompile limit {e.limit} reached by {e.frame}: {e.reason}"], ("breaks", "report")
-    ),
+    ev.LimitHit: Row(_to_run("limits"), lambda e: [f"recompile limit {e.limit} reached by {e.frame}: {e.reason}"], ("breaks", "report")),
     ev.FrameSkipped: Row(
         _to_run("skipped"),
         lambda e: [f"frame {e.name} ({e.file}:{e.line}) is not captured: {e.id} {e.reason}"],
