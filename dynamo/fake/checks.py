@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import wrap_dims
+from dynamo.ops.facts import aten_name
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -221,6 +222,7 @@ max_pool2d_with_indices b | max_pool2d_with_indices_backward bui | max_unpool2d 
 upsample_linear1d bui | upsample_bicubic2d bi | upsample_trilinear3d bui |
 _upsample_nearest_exact1d bic | _upsample_nearest_exact2d bic | _upsample_nearest_exact3d bic
 """
+_KINDS: dict[str, str] = {row.split()[0]: row.split()[1] for row in _LACKING.split("|")}
 
 
 def _kind(dtype: torch.dtype) -> str:
@@ -295,9 +297,9 @@ CHECKS: dict[Any, Check] = {
     **dict.fromkeys((aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar), _not_bool),
     aten.avg_pool3d.default: _avg_pool3d,
 }
-for _row in _LACKING.split("|"):
-    _name, _kinds = _row.split()
-    _name, _, _overload = _name.partition(".")
-    for _packet in (getattr(aten, _name), getattr(aten, f"{_name}_", None)):
-        for _op in [getattr(_packet, o) for o in ([_overload] if _overload else _packet.overloads())] if _packet is not None else ():
-            CHECKS[_op] = _lacks(_op, _kinds, CHECKS.get(_op))
+
+
+def check_of(op: Any) -> Check | None:
+    row, name = CHECKS.get(op), aten_name(op).removesuffix("_")
+    kinds = _KINDS.get(name) or _KINDS.get(f"{name}.{op._overloadname}")
+    return row if kinds is None else _lacks(op, kinds, row)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, dense, iterate, like, promote
-from dynamo.ops.facts import overloads, writes_of
+from dynamo.ops.facts import aten_name, writes_of
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -162,14 +162,16 @@ _BACKWARD = {
     "addcdiv": 3,
     "lerp": 3,
 }
-_FAMILIES: tuple[tuple[str, int, DtypeOf], ...] = (
-    (_FLOAT_UNARY, 1, as_float),
-    (_SAME_UNARY, 1, _same),
-    (_BOOL_UNARY, 1, _bool),
-    (_SAME_BINARY, 2, _same),
-    (_FLOAT_BINARY, 2, as_float),
-    (_BOOL_BINARY, 2, _bool),
-)
+# How many operands the operators of a name have, and the dtype of what they give. Their overloads are looked at when one is called: to
+# look at all of them takes longer than a small graph's capture.
+_FAMILIES: dict[str, tuple[int, DtypeOf]] = {
+    **dict.fromkeys(_FLOAT_UNARY.split(), (1, as_float)),
+    **dict.fromkeys(_SAME_UNARY.split(), (1, _same)),
+    **dict.fromkeys(_BOOL_UNARY.split(), (1, _bool)),
+    **dict.fromkeys(_SAME_BINARY.split(), (2, _same)),
+    **dict.fromkeys(_FLOAT_BINARY.split(), (2, as_float)),
+    **dict.fromkeys(_BOOL_BINARY.split(), (2, _bool)),
+}
 # integer inputs of these need rules of their own, or raise
 _FLOATS_ONLY = words(
     """gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu softplus softshrink hardshrink celu frac
@@ -205,60 +207,51 @@ def _is_functional(op: Any) -> bool:
     return len(op._schema.returns) == 1 and not writes_of(op)
 
 
-def _family_rows(name: str, count: int, dtype_of: DtypeOf) -> dict[Any, Rule]:
-    rows: dict[Any, Rule] = {}
-    for op in overloads(name):
-        if _is_functional(op) and len(op._schema.arguments) >= count and not _is_mode(op):
-            rows[op] = _guarded(name, _op(count, dtype_of))
-    for op in overloads(name + "_"):
-        rows[op] = _in_place(count, dtype_of)
-    return rows
+def _family_rule(name: str, op: Any) -> Rule | None:
+    """Of an operator without a row of its own, by its name."""
+    if name in _BACKWARD:
+        return _guarded(name, _op(_BACKWARD[name], _same)) if _is_functional(op) else None
+    if name in _FAMILIES:
+        count, dtype_of = _FAMILIES[name]
+        fits = _is_functional(op) and len(op._schema.arguments) >= count and not _is_mode(op)
+        return _guarded(name, _op(count, dtype_of)) if fits else None
+    written = name.removesuffix("_")
+    return _in_place(*_FAMILIES[written]) if written != name and written in _FAMILIES else None
 
 
 def _is_mode(op: Any) -> bool:
     return any(a.name in ("rounding_mode", "decimals") for a in op._schema.arguments)
 
 
-def _rows() -> dict[Any, Rule]:
-    rows: dict[Any, Rule] = {}
-    for names, count, dtype_of in _FAMILIES:
-        for name in names.split():
-            rows.update(_family_rows(name, count, dtype_of))
-    for name, count in _BACKWARD.items():
-        for op in overloads(name):
-            if _is_functional(op):
-                rows[op] = _guarded(name, _op(count, _same))
-    rows.update(
-        {
-            aten.abs.default: _op(1, _real),
-            aten.rsub.Tensor: _guarded("rsub", _reversed_sub),
-            aten.where.self: _where,
-            aten.div.Tensor_mode: _div_mode,
-            aten.div.Scalar_mode: _div_mode,
-            aten.clamp.default: _clamp,
-            aten.clamp.Tensor: _clamp,
-            aten.clamp_min.default: _clamp,
-            aten.clamp_min.Tensor: _clamp,
-            aten.clamp_max.default: _clamp,
-            aten.clamp_max.Tensor: _clamp,
-            aten.pow.Tensor_Scalar: _pow_tensor,
-            aten.pow.Scalar: _pow_scalar,
-            aten.pow.Tensor_Tensor: _op(2, _same),
-            aten.pow_.Scalar: _in_place(1, _same),
-            aten.masked_fill.Scalar: _masked_fill,
-            aten.masked_fill.Tensor: _masked_fill,
-            aten.mse_loss.default: _loss(2),
-            aten.smooth_l1_loss.default: _loss(2),
-            aten.huber_loss.default: _loss(2, keeps_first=True),
-            aten.native_dropout.default: _native_dropout,
-            aten.bernoulli.p: _drawn_like,
-            aten.bernoulli.default: _drawn_like,
-            **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default, aten._standard_gamma.default), _drawn_anew),
-            **dict.fromkeys((aten._dirichlet_grad.default, aten._standard_gamma_grad.default), _drawn_anew),
-            aten.native_dropout_backward.default: _native_dropout_backward,
-        }
-    )
-    return rows
+def rule_of(op: Any) -> Rule | None:
+    return ROWS.get(op) or _family_rule(aten_name(op), op)
 
 
-ROWS: dict[Any, Rule] = _rows()
+ROWS: dict[Any, Rule] = {
+    aten.abs.default: _op(1, _real),
+    aten.rsub.Tensor: _guarded("rsub", _reversed_sub),
+    aten.where.self: _where,
+    aten.div.Tensor_mode: _div_mode,
+    aten.div.Scalar_mode: _div_mode,
+    aten.clamp.default: _clamp,
+    aten.clamp.Tensor: _clamp,
+    aten.clamp_min.default: _clamp,
+    aten.clamp_min.Tensor: _clamp,
+    aten.clamp_max.default: _clamp,
+    aten.clamp_max.Tensor: _clamp,
+    aten.pow.Tensor_Scalar: _pow_tensor,
+    aten.pow.Scalar: _pow_scalar,
+    aten.pow.Tensor_Tensor: _op(2, _same),
+    aten.pow_.Scalar: _in_place(1, _same),
+    aten.masked_fill.Scalar: _masked_fill,
+    aten.masked_fill.Tensor: _masked_fill,
+    aten.mse_loss.default: _loss(2),
+    aten.smooth_l1_loss.default: _loss(2),
+    aten.huber_loss.default: _loss(2, keeps_first=True),
+    aten.native_dropout.default: _native_dropout,
+    aten.bernoulli.p: _drawn_like,
+    aten.bernoulli.default: _drawn_like,
+    **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default, aten._standard_gamma.default), _drawn_anew),
+    **dict.fromkeys((aten._dirichlet_grad.default, aten._standard_gamma_grad.default), _drawn_anew),
+    aten.native_dropout_backward.default: _native_dropout_backward,
+}

@@ -10,7 +10,7 @@ import torch
 from dynamo.fake.layout import as_float, broadcast, dense, formatted, like, promote, suggested_format, wrap_dims
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.fake.standins import plain_shapes
-from dynamo.ops.facts import writes_of
+from dynamo.ops.facts import aten_name, overloads, writes_of
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -233,24 +233,18 @@ def _foreach_in_place(device: Device, xs: Sequence[Tensor], *args: Any, **_: Any
 
 _FOREACH = """add sub mul div addcmul addcdiv sqrt neg abs exp log reciprocal sigmoid tanh lerp maximum minimum
 clamp_min clamp_max pow rsqrt sign round floor ceil"""
+_HAS_FOREACH = frozenset(_FOREACH.split())
 
 
-def foreach_rows(pointwise: dict[Any, Rule]) -> dict[Any, Rule]:
-    rows: dict[Any, Rule] = {}
-    for name in _FOREACH.split():
-        packet = getattr(aten, f"_foreach_{name}")
-        single = getattr(aten, name)
-        base = next((pointwise[getattr(single, o)] for o in single.overloads() if getattr(single, o) in pointwise), None)
-        if base is None:
-            continue
-        for overload in packet.overloads():
-            op = getattr(packet, overload)
-            if not writes_of(op) and not overload.endswith("ScalarAndTensor"):
-                rows[op] = _foreach(base)
-        in_place = getattr(aten, f"_foreach_{name}_")
-        for overload in in_place.overloads():
-            rows[getattr(in_place, overload)] = _foreach_in_place
-    return rows
+def foreach_rule(op: Any, pointwise: Callable[[Any], Rule | None]) -> Rule | None:
+    """`pointwise` knows the rules of single tensors."""
+    each = aten_name(op)
+    name = each.removeprefix("_foreach_").removesuffix("_")
+    if each.endswith("_"):
+        return _foreach_in_place if each == f"_foreach_{name}_" and name in _HAS_FOREACH else None
+    if each != f"_foreach_{name}" or name not in _HAS_FOREACH or writes_of(op) or op._overloadname.endswith("ScalarAndTensor"):
+        return None
+    return next((_foreach(rule) for rule in map(pointwise, overloads(name)) if rule is not None), None)
 
 
 def _into_copy(op: Any) -> Rule:

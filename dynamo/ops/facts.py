@@ -112,6 +112,12 @@ def _never_refuses(name: str, views: bool) -> bool:
     return views or name.endswith(("_backward", "_backward_data", "_copy")) or name.startswith(("_foreach_", "_fused_"))
 
 
+def aten_name(op: OpOverload) -> str:
+    """`"add_"` of torch.ops.aten.add_.Tensor; nothing for operators of other libraries."""
+    namespace, _, name = op._schema.name.partition("::")
+    return name if namespace == "aten" else ""
+
+
 def overload(name: str) -> OpOverload | None:
     """`"add.Tensor"` -> torch.ops.aten.add.Tensor; None when this torch has no such overload."""
     packet_name, _, overload_name = name.partition(".")
