@@ -68,6 +68,7 @@ class CodeState:
     nested: bool = False  # reached from a broken frame, not named by the user
     latest: tuple[BuiltGuards, Lifetime] | None = None  # of the entry that was made last, also when that has ended
     watchers: set[str] = field(default_factory=set)  # modes under which it was seen to run natively
+    limited: bool = False  # it has reached its recompile limit, and that was told
 
 
 # What C calls when no entry fits: see `dynamo/compile/misses.py`.
@@ -118,7 +119,7 @@ class Context:
                 state.cache.mode = _C.Cache.ACTIVE
                 if state.compiles:
                     state.number = next(_frame_numbers)  # ids of a record are never used twice
-                state.compiles, state.latest = 0, None
+                state.compiles, state.latest, state.limited = 0, None, False
 
     def states(self) -> Iterator[CodeState]:
         return iter(list(self._states.values()))

@@ -86,7 +86,7 @@ def _is_watched(code: types.CodeType, state: CodeState, inputs: tuple[Any, ...])
 
 
 def _may_compile(ctx: Context, fn: types.FunctionType, state: CodeState, reasons: list[MissReason], inputs: tuple[Any, ...]) -> bool:
-    """Count and explain the recompile; False when the limit is reached."""
+    """Count and explain the recompile; False when the limit is reached. Errors that the program asked for come before that of the limit."""
     changed = _changes(state, inputs)
     if not state.cache.entries:
         if changed:
@@ -95,20 +95,9 @@ def _may_compile(ctx: Context, fn: types.FunctionType, state: CodeState, reasons
             return True
     reason = reasons[0] if reasons else MissReason("no entry fits", -1, "", "", 0)
     code = fn.__code__
-    frame = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
     limit = getattr(ctx.backend, OWN_LIMIT, config.recompile_limit)
-    if len(state.cache.entries) >= limit:
-        state.cache.mode = _C.Cache.RUN_ONLY
-        emit(events.LimitHit(frame, limit, reason.text))
-        message = (
-            f"recompile_limit ({limit}) reached for {frame}: this code now runs from its cache, and in eager "
-            f"for calls that fit no entry. last change: {reason.text}. make the changing value a tensor, keep it fixed, or "
-            f"raise dynamo.config.recompile_limit [DD026]"
-        )
-        if ctx.fullgraph:
-            raise RecompileLimitError(message)
-        warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
-        emit(events.Note("DD026", message))
+    if len(state.cache.entries) >= limit and not config.error_on_recompile:
+        _end_compiles(ctx, state, code, limit, reason.text)
         return False
     emit(
         events.Recompiled(
@@ -127,6 +116,24 @@ def _may_compile(ctx: Context, fn: types.FunctionType, state: CodeState, reasons
     if config.error_on_recompile:
         raise _unwanted("error_on_recompile is set", code, reasons)
     return True
+
+
+def _end_compiles(ctx: Context, state: CodeState, code: types.CodeType, limit: int, last: str) -> None:
+    """The limit is reached. Under fullgraph, where nothing may run in eager, every call that fits no entry raises."""
+    frame = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+    then = "raises" if ctx.fullgraph else "runs in eager"
+    message = (
+        f"recompile_limit ({limit}) reached for {frame}: this code now runs from its cache, and a call that fits no entry {then}. "
+        f"last change: {last}. make the changing value a tensor, keep it fixed, or raise dynamo.config.recompile_limit [DD026]"
+    )
+    if not state.limited:
+        state.limited = True
+        emit(events.LimitHit(frame, limit, last, ctx.fullgraph))
+    if ctx.fullgraph:
+        raise RecompileLimitError(message)
+    state.cache.mode = _C.Cache.RUN_ONLY
+    warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
+    emit(events.Note("DD026", message))
 
 
 def _unwanted(why: str, code: types.CodeType, reasons: list[MissReason]) -> RecompileError:

@@ -302,11 +302,12 @@ class Recompiled(Event):
 
 @_row
 class LimitHit(Event):
-    """`recompile_limit` was reached: this code now runs from its cache or eagerly."""
+    """`recompile_limit` was reached: a call that fits no entry runs in eager now, or `raises` (under fullgraph)."""
 
     frame: str
     limit: int
     reason: str
+    raises: bool = False
 
 
 @_row

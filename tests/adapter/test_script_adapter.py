@@ -180,6 +180,41 @@ def test_compiles_that_are_not_wanted_raise() -> None:
     assert output(program).splitlines() == ["ran RecompileError size", "ran", "RecompileError", "RecompileError size True", "ran", "ran []"]
 
 
+def test_past_the_limit_fullgraph_raises_and_its_errors_have_the_reasons_of_torch() -> None:
+    program = """
+    import torch._dynamo as d
+    d.config.recompile_limit = 2
+    @torch.compile(backend="eager", fullgraph=True, dynamic=False)
+    def f(x):
+        return x.sin()
+    def tried(size):
+        try:
+            f(torch.ones(size))
+            return "ran"
+        except d.exc.FailOnRecompileLimitHit:
+            return "limit"
+        except d.exc.RecompileError:
+            return "recompile"
+    print(*map(tried, (1, 2, 3, 4, 3, 1)))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        print(*map(tried, (3, 1)))
+    with d.config.patch(error_on_recompile=True):
+        print(*map(tried, (3, 1)))
+    with torch.compiler.set_stance("eager_on_recompile"):
+        print(*map(tried, (3, 1)))
+    d.reset()
+    print(*map(tried, (3, 4, 5, 3)))
+    """
+
+    assert output(program).splitlines() == [
+        "ran ran limit limit limit ran",
+        "recompile ran",
+        "recompile ran",
+        "ran ran",
+        "ran ran limit ran",
+    ]
+
+
 def test_set_logs_asks_for_our_lines() -> None:
     program = """
     import contextlib, io

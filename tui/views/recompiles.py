@@ -112,7 +112,8 @@ class Recompiles:
 @dataclass(frozen=True)
 class Group:
     """Recompiles of one function with one cause. `count` is how many there were, `compiles` how often the function was compiled in all;
-    `values` what the value was, in order; `parts` how many parts of the function after breaks followed suit.
+    `values` what the value was, in order; `parts` how many parts of the function after breaks followed suit. `beyond` says what calls
+    past the limit do: "run in eager" or "raise", '' where it was not reached.
     """
 
     function: str
@@ -128,6 +129,7 @@ class Group:
     limit: int
     peer: str
     ids: tuple[str, ...]
+    beyond: str
 
     @property
     def at(self) -> str:
@@ -145,7 +147,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Limit:
-    """A function that reached its limit: from then on calls that fit no entry run in eager."""
+    """A function that reached its limit: from then on calls that fit no entry run in eager, or raise under fullgraph."""
 
     function: str
     limit: int
@@ -219,13 +221,14 @@ def _group(run: Run, gathered: _Gathered) -> Group:
     main = _most_telling(gathered.changes)
     same = [c for c in gathered.changes if c.what == main.what]
     frame = run.frame_of(last.compile_id)
-    limit = next((x.limit for x in run.limits if x.frame.startswith(f"{last.frame} (")), 0)
+    hit = next((x for x in run.limits if x.frame.startswith(f"{last.frame} (")), None)
+    limit, beyond = (hit.limit, "raise" if hit.raises else "run in eager") if hit is not None else (0, "")
     place = next(((r.file, r.line) for r in gathered.recompiles if r.file), (frame.file, frame.line))
     ids = tuple(r.compile_id for r in gathered.recompiles)
     peer = peer_says.RECOMPILES.get(main.kind, "") if run.engine == "dynamo" else ""
     counts = (len(ids), len(frame.compiles), 0)
     what = names.by_parameter(main.what, run, gathered.function)
-    return Group(gathered.function.title, *place, main.kind, what, _values(same), *counts, main.fix, limit, peer, ids)
+    return Group(gathered.function.title, *place, main.kind, what, _values(same), *counts, main.fix, limit, peer, ids, beyond)
 
 
 def _most_telling(changes: list[_Change]) -> _Change:
@@ -274,7 +277,7 @@ def short_lines(group: Group, page: Page) -> list[str]:
     if out[0].startswith(group.function):
         out[0] = page.paint(group.function, "yellow") + out[0].removeprefix(group.function)
     if group.limit:
-        out.append(page.clip(f"  the limit of {group.limit} was reached: later calls that fit no entry run in eager", 2))
+        out.append(page.clip(f"  the limit of {group.limit} was reached: later calls that fit no entry {group.beyond}", 2))
     if group.peer:
         out.append(page.clip(f"  torch.compile {group.peer}", 2))
     return out

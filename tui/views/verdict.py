@@ -178,7 +178,8 @@ def _finding(
         return f"nothing was compiled: {left[0].name} runs in eager, {left[0].reason}" if left else "nothing was compiled"
     limited = next((g for g in again.groups if g.limit), None)
     if limited is not None:
-        return f"{limited.function} reached its recompile limit of {limited.limit} because {limited.what} changes: it now runs in eager"
+        then = "other calls raise" if limited.beyond == "raise" else "it now runs in eager"
+        return f"{limited.function} reached its recompile limit of {limited.limit} because {limited.what} changes: {then}"
     if broke:
         most = max(broke, key=lambda b: b.count)
         places = len({(b.file, b.line) for b in broke})
