@@ -103,6 +103,15 @@ def test_healthy_script_yields_no_repro(tmp_path: Path) -> None:
     done = run("minify", write(tmp_path, MODEL % "aot_eager"), "--accuracy", cwd=tmp_path, timeout=400)
 
     assert (done.returncode, done.stdout) == (0, "nothing fails\n")
+    assert "no journal" not in done.stderr
+
+
+def test_resuming_where_nothing_was_begun_says_so(tmp_path: Path) -> None:
+    script = write(tmp_path, "import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(1))\n")
+    done = run("minify", script, "--resume", cwd=tmp_path, timeout=400)
+
+    assert (done.returncode, done.stdout) == (0, "nothing fails\n")
+    assert done.stderr.count("--resume: minified has no journal of an earlier run; this one begins anew") == 1
     assert not (tmp_path / "minified" / "repro.py").exists()
 
 

@@ -82,6 +82,8 @@ def minify(
     if engine == "dynamo" and ":" not in backend:
         check_backend(backend)
     check_output(output)
+    if resume and not any(output.rglob("journal.sqlite")):
+        say(f"--resume: {output} has no journal of an earlier run; this one begins anew")
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), Limits(timeout))
     wish = front.Wish(script, tuple(args or ()), after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
     try:
