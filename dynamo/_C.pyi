@@ -192,6 +192,9 @@ def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 def run_outermost(code: CodeType, globals: dict[str, Any], /) -> Any:
     """Run the code of a module as Python runs that of `__main__`: no frame is behind its own."""
 
+def write_whole(fd: int, data: bytes, /) -> None:
+    """Write all of the bytes; no signal handler runs in between. OSError where the descriptor can't be written."""
+
 def enter_scope(context: object, /) -> object:
     """From here on the frame hook looks at frames of this thread on behalf of the context, which the caller keeps alive (`with optimize():`)."""
 

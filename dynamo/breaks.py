@@ -218,6 +218,12 @@ _ROWS: tuple[Reason, ...] = (
         "make the object outside of the compiled function, or give the class a method that is called to end it.",
     ),
     Reason(
+        "DD032",
+        "a signal handler raised",
+        "a handler of the program raised while a call was being compiled, so the call ended there, as it would have in eager.",
+        "the next call compiles again; where a limit of time is meant for the work, compile before it begins.",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

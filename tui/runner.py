@@ -41,10 +41,10 @@ def main(started: frozenset[str]) -> NoReturn:
     root, fd, folder, text = sys.argv[1:5]
     values = json.loads(text)
     request = Request(**(values | {"args": tuple(values["args"])}))
-    stream = StreamWriter(int(fd))
+    stream = StreamWriter(int(fd), _C.write_whole)
     os.register_at_fork(after_in_child=stream.close)
     current = store.current()
-    current.listeners += [told_sources, stream, ProcessWriter(folder, os.getpid())]
+    current.listeners += [told_sources, stream, ProcessWriter(folder, os.getpid(), _C.write_whole)]
     collector.skip_at_exit()
     _follow_others(request, root, folder, current.began)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script

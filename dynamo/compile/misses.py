@@ -34,6 +34,7 @@ from dynamo.surroundings.collector import paused
 from dynamo.surroundings.locks import busy
 from dynamo.surroundings.modes import watcher
 from dynamo.surroundings.pristine import pristine_builtins
+from dynamo.surroundings.signals import let_through, of_handler
 from dynamo.symbolic.protocols.changing import KINDS, RESULTS, number_at
 from dynamo.trace import emit, events, is_watched
 
@@ -171,15 +172,18 @@ def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tup
         with paused(), unchanged(f"compiling {code.co_qualname}", compile_id) if config.check_surroundings else _NOTHING:
             return convert(ctx, fn, state, inputs, compile_id)
     except GraphBreakError as e:
+        _let_through(e, compile_id, code)
         keep_frame(fn, inputs, e, ctx.fullgraph)
         emit(events.CompileEnded(compile_id, "error", str(e).splitlines()[0], e.id, *e.broke.span[:2]))
         raise
     except Uncapturable as e:
+        _let_through(e, compile_id, code)
         state.cache.mode = _C.Cache.SKIP
         emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, e.reason.id, e.reason.what))
         emit(events.CompileEnded(compile_id, "skipped", e.reason.what))
         return None
     except RecursionError as e:
+        _let_through(e, compile_id, code)
         keep_frame(fn, inputs, e, ctx.fullgraph)
         if ctx.fullgraph or not config.suppress_errors:
             raise
@@ -189,6 +193,7 @@ def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tup
         emit(events.CompileEnded(compile_id, "skipped", what))
         return None
     except Exception as e:  # an error of ours or of the backend must not take the user's program down
+        _let_through(e, compile_id, code)
         keep_frame(fn, inputs, e, ctx.fullgraph)
         emit(events.CompileEnded(compile_id, "error", f"{type(e).__name__}: {e}"))
         if ctx.fullgraph or not config.suppress_errors or isinstance(e, BackendError):
@@ -198,6 +203,16 @@ def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tup
         emit(events.Note("DD090", f"{where}: {type(e).__name__}: {e}", "error"))
         internal_errors.report("DD090", e, where, compile_id, code.co_filename, code.co_firstlineno)
         return None
+
+
+def _let_through(error: Exception, compile_id: str, code: types.CodeType) -> None:
+    """A signal handler of the program ended the compile: its error is the program's, and the next call compiles again."""
+    found = of_handler(error)
+    if found is not None:
+        what = f"a handler raised {type(found).__name__}"
+        emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, "DD032", what))
+        emit(events.CompileEnded(compile_id, "skipped", REASONS["DD032"].title))
+        let_through(error)
 
 
 # ---- reasons ------------------------------------------------------------------------------------------------

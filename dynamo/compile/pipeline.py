@@ -28,6 +28,7 @@ from dynamo.graph.lazy import READS_GRAPHS_ONLY, forward_of
 from dynamo.guards.build import BuiltGuards, build
 from dynamo.guards.lifetimes import Lifetime
 from dynamo.skipped import user_place
+from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.attempt.tracer import Decisions
 from dynamo.symbolic.protocols.changing import often
 from dynamo.symbolic.values.errors import BreakError, CannotAssume, CannotRebuild, RestartTrace
@@ -126,6 +127,7 @@ def _run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[
         with _no_compile(), compiling(compile_id):
             compiled = ctx.backend(finished.gm, finished.example_inputs, **_backend_options(ctx))
     except Exception as e:  # whatever a backend raises is told as the backend's
+        let_through(e)
         if ctx.fullgraph or not config.suppress_errors or not is_own(ctx.backend):
             raise BackendError(ctx.backend_name, e) from e
         message = f"backend {ctx.backend_name!r} failed on graph {compile_id}, which runs in eager: {type(e).__name__}: {e} [DD091]"

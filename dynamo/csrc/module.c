@@ -1,6 +1,9 @@
 /* The module dynamo._C: types and functions under their public names. */
 #include "guards.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 static PyObject *inst_dict(PyObject *Py_UNUSED(mod), PyObject *obj)
 {
     PyObject *dict = dd_inst_dict(obj);
@@ -55,6 +58,33 @@ static PyObject *run_outermost(PyObject *Py_UNUSED(mod), PyObject *args)
     return result;
 }
 
+/* Without a bytecode between the parts of a line: a signal handler of the program that raises would leave it cut off, and one that compiles
+ * would put a line of its own into it. */
+static PyObject *write_whole(PyObject *Py_UNUSED(mod), PyObject *args)
+{
+    int fd, failed = 0;
+    Py_buffer data;
+    if (!PyArg_ParseTuple(args, "iy*:write_whole", &fd, &data))
+        return NULL;
+    const char *rest = data.buf;
+    Py_ssize_t left = data.len;
+    Py_BEGIN_ALLOW_THREADS
+    while (left > 0 && !failed) {
+        ssize_t n = write(fd, rest, (size_t)left);
+        if (n >= 0)
+            rest += n, left -= n;
+        else if (errno != EINTR)
+            failed = errno;
+    }
+    Py_END_ALLOW_THREADS
+    PyBuffer_Release(&data);
+    if (failed) {
+        errno = failed;
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"layout_report", dd_layout_report, METH_NOARGS,
      "layout_report()\n--\n\nHow tensors are read: 'raw' with the calibrated offsets, or 'api' with the reason; and how global modes are."},
@@ -65,6 +95,8 @@ static PyMethodDef functions[] = {
      "free_variable(cell, name, /)\n--\n\nWhat the cell of a free variable holds, or the NameError that CPython raises for it."},
     {"run_outermost", run_outermost, METH_VARARGS,
      "run_outermost(code, globals, /)\n--\n\nRun the code of a module as Python runs that of `__main__`: no frame is behind its own."},
+    {"write_whole", write_whole, METH_VARARGS,
+     "write_whole(fd, data, /)\n--\n\nWrite all of the bytes; no signal handler runs in between. OSError where the descriptor can't be written."},
     {NULL, NULL, 0, NULL},
 };
 

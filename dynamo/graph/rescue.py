@@ -14,7 +14,6 @@ If plain Python raises nothing at all, the failure was the compiler's own: the r
 from __future__ import annotations
 
 import inspect
-import signal
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +24,7 @@ import torch
 from dynamo import _C, config, internal_errors
 from dynamo.ops.facts import acts, can_run_again, is_random, may_raise
 from dynamo.skipped import user_place
+from dynamo.surroundings.signals import let_through
 
 # Attribute of what a backend returns: it has written to none of its inputs when it raises.
 KEEPS_INPUTS = "keeps_inputs_on_error"
@@ -56,7 +56,8 @@ class Rescue:
         self.code, self.globals, self.compile_id, self.generators = code, globals, compile_id, generators
 
     def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
-        if hasattr(error, IS_FINAL) or _of_signal_handler(error):
+        let_through(error)
+        if hasattr(error, IS_FINAL):
             raise error
         if random_states is not None:
             self.generators.put_back(random_states)
@@ -70,19 +71,6 @@ class Rescue:
             place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
             internal_errors.report("DD095", error, place, self.compile_id, *user_place())
         return result
-
-
-def _of_signal_handler(error: Exception) -> bool:
-    """Whether a handler of the program raised it, which ran while the graph did: run again, nothing would raise it."""
-    handlers: list[Any] = [signal.getsignal(number) for number in signal.valid_signals()]
-    called = [h if hasattr(h, "__code__") else vars(type(h)).get("__call__") for h in handlers]
-    codes = {getattr(c, "__code__", None) for c in called}
-    tb = error.__traceback__
-    while tb is not None:
-        if tb.tb_frame.f_code in codes:
-            return True
-        tb = tb.tb_next
-    return False
 
 
 def plain_call(

@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from dynamo import _C
 from dynamo.peer.private_names import PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
@@ -23,7 +24,7 @@ def begin(request: dict[str, Any]) -> None:
     collector.skip_at_exit()
     store = of_process()
     store.began = request["began"]
-    store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0))
+    store.listeners.append(ProcessWriter(request["folder"], request["pid"] if request["pid"] != os.getpid() else 0, _C.write_whole))
     if request["engine"] == "torch":
         observe_when_torch_loads(request["backend"])
     else:

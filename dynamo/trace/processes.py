@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,13 @@ _IDS = ("compile_id", "graph_id", "parent")
 class ProcessWriter:
     """A store listener for processes that are not the script's own: forked ones, and those started anew.
 
-    `folder`: where the files go. `quiet`: the process id of the script, whose events go another way.
+    `folder`: where the files go. `quiet`: the process id of the script, whose events go another way. `write` writes all of the bytes.
     """
 
-    def __init__(self, folder: str, quiet: int) -> None:
+    def __init__(self, folder: str, quiet: int, write: Callable[[int, bytes], None]) -> None:
         self._folder = folder
         self._quiet = quiet
+        self._write = write
         self._pid = 0
         self._stream: StreamWriter | None = None
 
@@ -45,7 +46,7 @@ class ProcessWriter:
             fd = os.open(os.path.join(self._folder, f"{pid}.jsonl"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         except OSError:  # the run is over and its folder gone: nobody reads any more
             return None
-        stream = StreamWriter(fd)
+        stream = StreamWriter(fd, self._write)
         stream(ProcessStarted(pid, rank(), tuple(sys.argv), t=t))
         return stream
 

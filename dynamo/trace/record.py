@@ -50,7 +50,7 @@ class RecordWriter:
         self.path = path
         self.count = 0
         self._sources: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pid = os.getpid()
         check_target(path, replace)
         self._partial = path.parent / f".{path.name}.{os.getpid()}.partial"

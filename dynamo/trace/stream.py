@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import IO
 
@@ -13,16 +13,23 @@ from dynamo.trace import codec, quick
 from dynamo.trace.events import Event
 
 
+def _write_whole(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
 class StreamWriter:
-    """A store listener that sends events to a file descriptor.
+    """A store listener that sends events to a file descriptor. `write` writes all of the bytes.
 
     It goes quiet when the reader is gone, and in forked children: the run continues, only nobody watches.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, write: Callable[[int, bytes], None] = _write_whole) -> None:
         self._fd = fd
+        self._write = write
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler of the script's may compile while the lock is held
         os.set_inheritable(fd, False)
 
     def __call__(self, event: Event) -> None:
@@ -32,13 +39,10 @@ class StreamWriter:
         with self._lock:
             if self._fd < 0:
                 return
-            view = memoryview(data)
-            while view:
-                try:
-                    view = view[os.write(self._fd, view) :]
-                except OSError:  # the reader is gone, or the script has closed every descriptor it did not open
-                    self._fd = -1
-                    return
+            try:
+                self._write(self._fd, data)
+            except OSError:  # the reader is gone, or the script has closed every descriptor it did not open
+                self._fd = -1
 
     def close(self) -> None:
         with self._lock if os.getpid() == self._pid else nullcontext():

@@ -72,7 +72,7 @@ class TreeWriter:
         self._compiled = 0
         self._joint: set[str] = set()
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._drawing = ""  # why no pictures are drawn, once that is known
 
     def __call__(self, event: Event) -> None:

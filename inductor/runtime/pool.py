@@ -80,7 +80,7 @@ class Pool:
     """Threads that take jobs from a queue, as many as there are CPUs."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.queue: deque[Job[object]] = deque()
         self.threads: set[threading.Thread] = set()
         self.running: set[subprocess.Popen[str]] = set()

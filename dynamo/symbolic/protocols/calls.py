@@ -10,6 +10,7 @@ import torch
 
 from dynamo.bytecode.decode import decode
 from dynamo.source import const_source
+from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.overrides import ask_method, overriding
@@ -270,6 +271,7 @@ def fold(tx: Tracer, fn: Any, args: list[Value], kwargs: dict[str, Value]) -> Va
     try:
         result = fn(*real_args, **real_kwargs)
     except Exception as e:  # whatever the program's own call raises is the program's exception
+        let_through(e)
         raise tx.throw(type(e), *e.args) from e
     return tx.wrap(result, None)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.inspection import is_library
+from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.protocols.attributes import MISSING, class_function, getattr_, tx_call
 from dynamo.symbolic.protocols.changing import computed, of_number
 from dynamo.symbolic.protocols.choices import ChoiceValue, operands, tensor_of_choice
@@ -157,6 +158,7 @@ def _fold(tx: Tracer, fn: Callable[..., Any], *args: Const) -> Value:
     try:
         return tx.wrap(fn(*values), None)
     except Exception as e:  # the program's own arithmetic error
+        let_through(e)
         raise tx.throw(type(e), *e.args) from e
 
 
@@ -169,6 +171,7 @@ def fold_numpy(tx: Tracer, fn: Callable[..., Any], values: list[Any]) -> Value:
         except Warning as e:
             raise tx.break_("DD009", f"{fn.__name__}: {e}", cause=e) from e
         except Exception as e:  # the program's own arithmetic error
+            let_through(e)
             raise tx.throw(type(e), *e.args) from e
     if type(found) not in SCALARS:
         raise tx.break_("DD006", f"{fn.__name__} gives a {type(found).__name__}")

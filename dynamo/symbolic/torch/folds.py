@@ -17,6 +17,7 @@ import torch.jit
 import torch.overrides
 import torch.utils._python_dispatch
 
+from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.protocols.attributes import tx_call
 from dynamo.symbolic.protocols.operators import truth
 from dynamo.symbolic.protocols.overrides import handle, has_override
@@ -85,6 +86,7 @@ def _asked_now(fn: Callable[..., Any]) -> Row:
         try:
             return tx.wrap(fn(*known[: len(args)], **dict(zip(kwargs, known[len(args) :], strict=True))), None)
         except Exception as e:  # whatever torch raises here it raises in eager
+            let_through(e)
             raise tx.throw(type(e), *e.args) from e
 
     return row

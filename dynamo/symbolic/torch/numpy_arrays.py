@@ -16,6 +16,7 @@ import torch
 
 from dynamo.graph import numpy_calls
 from dynamo.source import Source
+from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.protocols.operators import fold_numpy
 from dynamo.symbolic.protocols.registry import FUNCTIONS, GETSETS, METHODS
 from dynamo.symbolic.protocols.wrap import ROWS
@@ -98,6 +99,7 @@ def _asked(tx: Tracer, what: str, fn: Callable[..., Any], args: tuple[Any, ...],
         try:
             return fn(*args, **kwargs)
         except Exception as e:  # whatever NumPy raises here it raises in eager, or the stand-ins don't fit
+            let_through(e)
             raise tx.break_("DD009", f"{what}: {type(e).__name__}: {e}", cause=e) from e
 
 

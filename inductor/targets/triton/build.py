@@ -89,7 +89,7 @@ def ask(kernel: Kernel, capability: int, misaligned: int = 0) -> Image:
 
 
 _idle: list[tuple[int, subprocess.Popen[str]]] = []  # with the process that started them: a forked child has its own
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def take() -> subprocess.Popen[str]:
