@@ -1,4 +1,5 @@
-"""The verifier of schedules: no kernel reads what it, or an earlier step, has overwritten, and none shares out what is walked in order.
+"""The verifier of schedules: no kernel reads what it, or an earlier step, has overwritten, none shares out what is walked in order, and
+nothing fills what was scattered to.
 
 Memory is written over in two ways: an input gets its new value, and a result takes the memory of a value that dies (`Kernel.over`).
 Either way, old values are read before, in steps and stages that come earlier, or at the very point that stores over them.
@@ -13,7 +14,9 @@ from inductor.ir.nest import Extern, Nest, Program, Store
 from inductor.ir.overwrites import Memory
 from inductor.ir.text import print_nest
 from inductor.ir.verify import VerifyError
+from inductor.schedule.domain import is_local
 from inductor.schedule.kernel import Kernel
+from inductor.schedule.order import numbers_of
 from inductor.schedule.plan import Plan
 from inductor.schedule.reuse import footprint, touched
 
@@ -33,6 +36,29 @@ def verify_plan(plan: Plan) -> None:
         if isinstance(step, Kernel):
             gone.update(dict.fromkeys(frozenset(step.writes) & program.mutated, step.name))
             gone.update(dict.fromkeys(step.over.values(), step.name))
+    _check_order(plan)
+
+
+def _check_order(plan: Plan) -> None:
+    """What is stored onto earlier values, as a scatter is, comes where the program has it among the writes to its buffer."""
+    numbers = numbers_of(plan.program)
+    writes: dict[str, list[tuple[int, int, int, Nest, Store]]] = {}
+    for at, step in enumerate(plan.steps):
+        for stage, nest, store in _stores(step) if isinstance(step, Kernel) and not step.is_batch else ():
+            writes.setdefault(store.buffer, []).append((numbers[nest.name], at, stage, nest, store))
+    for found in writes.values():
+        for number, at, stage, nest, store in found:
+            for other, at_other, stage_other, filler, fill in found if store.buffer in nest.reads() else ():
+                is_early, is_late = (at_other, stage_other) < (at, stage), (at_other, stage_other) > (at, stage)
+                if (other < number and not is_early) or (other > number and not is_late):
+                    raise VerifyError(
+                        f"after schedule: {nest.name} stores onto {store.buffer}, which {filler.name} writes "
+                        f"{'no earlier' if other < number else 'no later'}\n{print_nest(filler)}\n{print_nest(nest)}"
+                    )
+                step = plan.steps[at]
+                assert isinstance(step, Kernel)
+                if at == at_other and other != number and not is_local(fill.index, store.index, step.outer):
+                    raise VerifyError(f"after schedule: {step.name}: {nest.name} stores onto {store.buffer} across iterations")
 
 
 def _check_kernel(kernel: Kernel, program: Program, memory: Memory) -> None:

@@ -19,7 +19,7 @@ from inductor.ir.overwrites import Memory, is_harmless
 from inductor.schedule.domain import align, fresh_axis, is_local, loops_apart, simplify
 from inductor.schedule.group import Group
 from inductor.schedule.limits import Limits
-from inductor.schedule.order import in_order, may_refuse
+from inductor.schedule.order import in_order, may_refuse, numbers_of
 from inductor.schedule.persistent import staying
 
 BESIDE = 1 << 20  # points of a step that takes less time than starting it
@@ -98,7 +98,8 @@ class Fuser:
         for step in self.program.steps:
             self.add(step)
         written = {buffer: i for i, step in enumerate(self.program.steps) for buffer in step.writes()}
-        return in_order([s for s in self.order if not isinstance(s, Group) or s.alive], self.mutated, written, self.memory)
+        alive = [s for s in self.order if _alive(s)]
+        return in_order(alive, self.mutated, written, self.memory, numbers_of(self.program))
 
     def add(self, step: Step) -> None:
         for buffer in step.writes():

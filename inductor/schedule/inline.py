@@ -216,7 +216,7 @@ def is_whole(index: Index, axis: Axis) -> bool:
     """Does the index run over all places of the axis, as one loop does?"""
     if len(index.terms) != 1:
         return is_one(axis.extent)
-    (atom, coef), = index.terms
+    ((atom, coef),) = index.terms
     return isinstance(atom, Axis) and not atom.name.startswith("$") and known_equal(atom.extent, axis.extent) and abs(coef) == 1
 
 

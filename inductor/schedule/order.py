@@ -7,10 +7,11 @@ A group has members from several places of the program; run at the first of them
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from inductor.ir.nest import Batch, Extern
+from inductor.ir.nest import Batch, Extern, Program
 from inductor.ir.overwrites import Memory
 
 
@@ -31,9 +32,37 @@ def may_refuse(step: Touches) -> bool:
     return any(nest.checks for nest in nests)
 
 
-def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int], memory: Memory | None = None) -> list[S]:
-    """Steps by when they are wanted. `written` says where in the program a buffer got its value."""
-    needs = dependences(steps, mutated, memory or Memory(steps))
+@dataclass(frozen=True)
+class Write:
+    """A nest, or a call, that writes a buffer. `number`: its position in the program. `onto`: it needs what was written before."""
+
+    number: int
+    buffer: str
+    onto: bool
+
+
+def numbers_of(program: Program) -> dict[str, int]:
+    """Where every nest and call stands, by its name."""
+    return {step.name: i for i, step in enumerate(program.steps)}
+
+
+def writes_of(step: Touches, numbers: Mapping[str, int], otherwise: int) -> Iterator[Write]:
+    """What the members of a step write. A step that `numbers` does not name stands at `otherwise`."""
+    nests: Any = getattr(step, "members", (step,))
+    for nest in nests:
+        for buffer in nest.writes():
+            yield Write(numbers.get(nest.name, otherwise), buffer, buffer in nest.reads())
+
+
+def in_order(
+    steps: Sequence[S],
+    mutated: set[str],
+    written: Mapping[str, int],
+    memory: Memory | None = None,
+    numbers: Mapping[str, int] | None = None,
+) -> list[S]:
+    """Steps by when they are wanted. `written` says where in the program a buffer got its value, `numbers` where a nest stands."""
+    needs = dependences(steps, mutated, memory or Memory(steps), numbers or {})
     wanted = [max((written.get(b, i) for b in step.writes()), default=i) for i, step in enumerate(steps)]
     users: list[list[int]] = [[] for _ in steps]
     for i, found in enumerate(needs):
@@ -47,38 +76,27 @@ def in_order(steps: Sequence[S], mutated: set[str], written: Mapping[str, int], 
     return [steps[i] for i in order]
 
 
-def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> list[set[int]]:
+def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory, numbers: Mapping[str, int]) -> list[set[int]]:
     """For every step, those that must have run before it.
 
     Readers of an input that is overwritten come before the writer, and so does everything that may still refuse its arguments: a call
-    that raises leaves its inputs as they were. A scatter reads what it adds to: it stays, in the order of `steps`, behind what has filled
-    that, and so do writes to inputs among each other. Pieces of one buffer have no order: a step may write several of them, and read
-    what the writer of another piece makes.
+    that raises leaves its inputs as they were. A scatter reads what it adds to: it stays, in the order of the program, behind what has
+    filled that, and so do writes to inputs among each other. The order of `steps` does not say it: a group stands where its first member
+    stood, or another group that took its members. Pieces of one buffer have no order: a step may write several of them, and read what the
+    writer of another piece makes.
     """
     writers: dict[str, list[int]] = {}
-    earlier: list[set[int]] = [set() for _ in steps]
     refusing: set[int] = {i for i, step in enumerate(steps) if may_refuse(step)} if mutated else set()
-    pieces: dict[str, list[int]] = {}  # since the last step that is ordered behind all before it, which is the first of them
-    ordered: set[str] = set()  # buffers that have such a step
     readers: dict[str, list[int]] = {}
     named: dict[str, int] = {}
     for i, step in enumerate(steps):
-        read = step.reads()
-        for buffer in step.writes():
-            before = pieces.setdefault(buffer, [])
-            if buffer in mutated or buffer in read:
-                earlier[i].update(before)
-                ordered.add(buffer)
-                before.clear()
-            elif buffer in ordered:
-                earlier[i].add(before[0])
-            before.append(i)
-            if buffer not in mutated:
-                writers.setdefault(buffer, []).append(i)
+        for buffer in step.writes() - mutated:
+            writers.setdefault(buffer, []).append(i)
         for buffer in memory.read_by(step) & mutated:
             readers.setdefault(buffer, []).append(i)
         if isinstance(step, Extern):
             named[step.name] = i
+    earlier = _earlier_writes(steps, mutated, numbers)
 
     def needs_of(i: int, step: Touches) -> set[int]:
         found = earlier[i] | {w for b in step.reads() - step.writes() for w in writers.get(b, ())}
@@ -90,6 +108,24 @@ def dependences(steps: Sequence[Touches], mutated: set[str], memory: Memory) -> 
         return found - {i}
 
     return [needs_of(i, step) for i, step in enumerate(steps)]
+
+
+def _earlier_writes(steps: Sequence[Touches], mutated: set[str], numbers: Mapping[str, int]) -> list[set[int]]:
+    """For every step, those whose writes to the same buffers must have happened."""
+    earlier: list[set[int]] = [set() for _ in steps]
+    found = [(write, i) for i, step in enumerate(steps) for write in writes_of(step, numbers, i)]
+    pieces: dict[str, list[int]] = {}  # since the last write that is ordered behind all before it, which is the first of them
+    ordered: set[str] = set()  # buffers that have such a write
+    for write, i in sorted(found, key=lambda pair: pair[0].number):
+        before = pieces.setdefault(write.buffer, [])
+        if write.onto or write.buffer in mutated:
+            earlier[i].update(before)
+            ordered.add(write.buffer)
+            before.clear()
+        elif write.buffer in ordered:
+            earlier[i].add(before[0])
+        before.append(i)
+    return earlier
 
 
 def run(needs: Sequence[set[int]], users: Sequence[Sequence[int]], priority: Sequence[int]) -> list[int]:
