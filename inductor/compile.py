@@ -66,9 +66,7 @@ def start_graph(
         return run_stages(gm, graph_id, name, is_backward, capture, tunes)
 
 
-def run_stages(
-    gm: GraphModule, graph_id: str, name: str, is_backward: bool, capture: Capture | None, tunes: bool
-) -> Compiled | Pending:
+def run_stages(gm: GraphModule, graph_id: str, name: str, is_backward: bool, capture: Capture | None, tunes: bool) -> Compiled | Pending:
     reporter = Reporter(graph_id, name)
     with stage("passes", graph_id):
         rewritten = rewrite(gm)

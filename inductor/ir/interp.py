@@ -108,9 +108,7 @@ class NestRun:
     `span` (axis, start, end) runs some iterations of one axis.
     """
 
-    def __init__(
-        self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None], span: tuple[Axis, int, int] | None = None
-    ) -> None:
+    def __init__(self, nest: Nest, memory: Memory, report: Callable[[NanOrigin], None], span: tuple[Axis, int, int] | None = None) -> None:
         self.nest, self.memory, self.report, self.device = nest, memory, report, memory.device
         self.axes, self.span = nest.axes + nest.reduced, span
         self.shape = tuple(map(self.length, self.axes))

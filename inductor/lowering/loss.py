@@ -88,6 +88,34 @@ def _huber(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN, delta: flo
     return reduced(ctx, fn, [x, y], reduction)
 
 
+def _bounded_gradient(ctx: Context, operands: list[Tensor], reduction: int, at: float, bound: float, slope: float) -> Tensor:
+    """The gradient of a loss that is a parabola between `-at` and `at` and goes on straight: `d / slope` between, `bound` outside.
+
+    A distance that is NaN, as that of two equal infinities is, is outside of no bound. The sign of an infinite one is still a number.
+    """
+    items = numel(operands[1].shape)
+    scale = 1.0 / items if reduction == MEAN and items else 1.0
+
+    def fn(grad: Expr, a: Expr, b: Expr) -> Expr:
+        d = minus(a, b)
+        sign = call("where", call("gt", d, number(d, 0)), number(d, bound), number(d, -bound))
+        inside = d if slope == 1 else over(d, number(d, slope))
+        value = call("where", call("ge", call("abs", d), number(d, at)), sign, inside)
+        return times(value if scale == 1 else times(value, scale), grad)
+
+    return ctx.map(fn, operands, ctx.meta.dtype)
+
+
+@lowers("smooth_l1_loss_backward")
+def _smooth_l1_backward(ctx: Context, grad: Tensor, x: Tensor, y: Tensor, reduction: int, beta: float) -> Tensor:
+    return _bounded_gradient(ctx, [grad, x, y], reduction, beta, 1.0, beta)
+
+
+@lowers("huber_loss_backward")
+def _huber_backward(ctx: Context, grad: Tensor, x: Tensor, y: Tensor, reduction: int, delta: float) -> Tensor:
+    return _bounded_gradient(ctx, [grad, x, y], reduction, delta, delta, 1.0)
+
+
 @lowers("soft_margin_loss")
 def _soft_margin(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> Tensor:
     return reduced(ctx, lambda a, b: call("log1p", call("exp", call("neg", times(a, b)))), [x, y], reduction)

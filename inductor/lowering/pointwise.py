@@ -144,8 +144,9 @@ def xlogy(stored: Step, a: Expr, b: Expr, log: str = "log") -> Expr:
     return call("where", call("isnan", b), b, value)
 
 
-def power(a: Expr, b: Expr, dtype: torch.dtype) -> Expr:
-    """pow with the small constant exponents as arithmetic, as eager does: of bfloat16 it rounds the squares."""
+def power(a: Expr, b: Expr, dtype: torch.dtype, has_roots: bool) -> Expr:
+    """pow with the small constant exponents as arithmetic, as eager does: of bfloat16 it rounds the squares. `has_roots`: it takes roots
+    for the exponents 0.5 and -0.5, which differ from powers at -0 and -inf."""
     exponent, squared = const_value(b), square(a)
     if dtype is torch.bfloat16:
         squared = as_stored(squared, dtype)
@@ -158,9 +159,9 @@ def power(a: Expr, b: Expr, dtype: torch.dtype) -> Expr:
     if exponent == 3:
         return times(squared, a)
     if types.is_float(a.type):
-        if exponent == 0.5:
+        if exponent == 0.5 and has_roots:
             return call("sqrt", a)
-        if exponent == -0.5:
+        if exponent == -0.5 and has_roots:
             return rsqrt(a)
         if exponent == -1:
             return over(1.0, a)
@@ -471,7 +472,8 @@ def _pow(ctx: Context, a: Operand, b: Operand) -> Tensor:
         raise Decline
     if a == 2 and not isinstance(a, Tensor) and ctx.meta.dtype.is_floating_point:
         return ctx.map(op("exp2"), [b], ctx.meta.dtype)
-    return binary(lambda x, y: power(x, y, ctx.meta.dtype), ctx, a, b)
+    has_roots = not isinstance(b, Tensor) and (ctx.meta.dtype is not torch.float16 or ctx.program.device != "cpu")
+    return binary(lambda x, y: power(x, y, ctx.meta.dtype, has_roots), ctx, a, b)
 
 
 @lowers("where.self")

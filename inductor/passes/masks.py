@@ -25,9 +25,7 @@ MOST = 1 << 24  # elements of a mask that is computed
 OPERATORS = "add sub mul floordiv ge gt le lt eq ne and_ or_ invert getitem"
 OF_TORCH = "arange ones zeros full tril triu diff cumsum logical_and logical_or logical_not"
 FUNCTIONS = frozenset({getattr(operator, n) for n in OPERATORS.split()} | {getattr(torch, n) for n in OF_TORCH.split()})
-METHODS = frozenset(
-    f"{OF_TORCH} {OPERATORS} new_ones new_zeros view reshape expand unsqueeze squeeze transpose contiguous bool to".split()
-)
+METHODS = frozenset(f"{OF_TORCH} {OPERATORS} new_ones new_zeros view reshape expand unsqueeze squeeze transpose contiguous bool to".split())
 
 
 def leave_out_masks(gm: GraphModule) -> GraphModule:

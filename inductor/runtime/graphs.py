@@ -85,9 +85,7 @@ def graphed(subject: Subject, where: tuple[Any, ...]) -> Compiled:
     _recorders.add(recorder)
     below = bool(getattr(subject.run, "is_below_autograd", False))
     lays_out = bool(getattr(subject.run, "lays_out_inputs", False))
-    made: Compiled = _host.Graphed(
-        subject.run, recorder.memory.pool, recorder.recordings, recorder, subject.is_backward, below, lays_out
-    )
+    made: Compiled = _host.Graphed(subject.run, recorder.memory.pool, recorder.recordings, recorder, subject.is_backward, below, lays_out)
     return made
 
 

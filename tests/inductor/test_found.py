@@ -269,6 +269,38 @@ def test_running_sums_of_truth_values_are_refused_as_in_eager(scan):
         dynamo.compile(lambda b: scan(b, 0, dtype=torch.bool))(torch.tensor([True, False]))
 
 
-@pytest.mark.parametrize("loss", ["logsigmoid(a)", "mse_loss(a, torch.zeros_like(a))", "mse_loss(a, a)"])
+NO_ELEMENTS = [
+    f"{loss}(a, torch.zeros_like(a), reduction={r!r})" for loss in ("huber_loss", "smooth_l1_loss") for r in ("mean", "sum", "none")
+]
+
+
+@pytest.mark.parametrize("loss", ["logsigmoid(a)", "mse_loss(a, torch.zeros_like(a))", "mse_loss(a, a)", "huber_loss(a, a)", *NO_ELEMENTS])
 def test_losses_of_no_elements_have_gradients(loss):
     check({"a": "make((2, 0), torch.float32)"}, f"v0 = F.{loss}", "v0", "a")
+
+
+@pytest.mark.parametrize("loss", [F.smooth_l1_loss, F.huber_loss])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gradients_of_losses_over_infinities(loss, reduction):
+    """The distance of two equal infinities is NaN, and so is the gradient there; that of two different ones is one."""
+    values = [-math.inf, math.inf, math.nan, 0.0, 1.0, -2.0]
+
+    def gradients(loss):
+        x, y = (v.flatten().requires_grad_() for v in torch.meshgrid(torch.tensor(values), torch.tensor(values), indexing="ij"))
+        return torch.autograd.grad(loss(x, y, reduction=reduction).sum(), [x, y])
+
+    torch.testing.assert_close(gradients(dynamo.compile(loss)), gradients(loss), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_powers_are_roots_only_where_eager_takes_one(dtype, exponent):
+    x = torch.tensor([-math.inf, -0.0, 0.0, math.inf, 2.0, -2.0, math.nan] * 7).to(dtype)
+
+    def f(x):
+        return x**exponent, torch.pow(x, torch.full_like(x, exponent)), torch.pow(x, torch.tensor(exponent))
+
+    found, expected = dynamo.compile(f)(x), f(x)
+    torch.testing.assert_close(found, expected, equal_nan=True)
+    for a, b in zip(found, expected, strict=True):
+        assert torch.equal(a.signbit() & ~a.isnan(), b.signbit() & ~b.isnan())

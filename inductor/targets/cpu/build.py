@@ -29,6 +29,7 @@ FLAGS = (
     "-fno-trapping-math",  # lets comparisons and selects vectorise; results stay IEEE
     "-ffp-contract=off",
     *(f"-fno-builtin-{f}" for f in ("sin", "cos", "sinf", "cosf")),  # gcc would join a pair to sincos, which has no SIMD form
+    *(f"-fno-builtin-{f}" for f in ("pow", "powf")),  # gcc's vectoriser takes a root for the power 0.5: another -0, another -inf
     "-fopenmp",
     "-fPIC",
     "-shared",

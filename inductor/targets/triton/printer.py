@@ -296,8 +296,7 @@ class Printer:
         if self.shape.kind != "looped row":
             return self.hints
         at = {
-            k: loads_of([*(r.store.value for r in roots.get(k, ())), *(s[2] for s in reductions.get(k, ()))])
-            for k in {*roots, *reductions}
+            k: loads_of([*(r.store.value for r in roots.get(k, ())), *(s[2] for s in reductions.get(k, ()))]) for k in {*roots, *reductions}
         }
         rows = {e for e in at.get(level, ()) if self.space.rows in e.axes and e.axes & set(self.space.columns)}
         later = frozenset().union(*(found for k, found in at.items() if k > level))
