@@ -116,18 +116,42 @@ class Watch:
         return self._note
 
 
+class Old:
+    """What a tensor was before a graph: its values, and how autograd got them. A view has the history of what it is a view of."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor, self.grad_fn = tensor, tensor.grad_fn
+        base = tensor._base if tensor._is_view() else None
+        self.owner = tensor if base is None else base
+        self.values = tensor.detach().clone()
+        with torch.enable_grad():
+            self.history = self.owner.clone() if self.owner.grad_fn is not None else None
+
+    def put_back(self) -> None:
+        """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
+        if self.tensor.grad_fn is not self.grad_fn:
+            self.owner.detach_()
+            if self.history is not None:
+                with torch.enable_grad():
+                    self.owner.copy_(self.history)
+        self.tensor.detach().copy_(self.values)
+
+
 def undoing(graph_fn: Callable[..., Any], positions: Sequence[int], held: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """A graph that gives tensors their old values and versions back when it raises: arguments at `positions`, and tensors it holds."""
+    """A graph that gives tensors their old values, histories and versions back when it raises: arguments at `positions`, and tensors it
+    holds."""
 
     def run(*args: Any) -> Any:
-        kept = [(t, t.detach().clone()) for t in (*(args[i] for i in positions), *held)]
-        counts = torch.autograd._unsafe_preserve_version_counter(tuple(t for t, _ in kept if not t.is_inference()))
+        kept = [Old(t) for t in (*(args[i] for i in positions), *held)]
+        counts = torch.autograd._unsafe_preserve_version_counter(tuple(old.tensor for old in kept if not old.tensor.is_inference()))
         try:
             return graph_fn(*args)
         except Exception:
             with counts:
-                for tensor, old in kept:
-                    tensor.detach().copy_(old)
+                for old in kept:
+                    old.put_back()
+            for old in kept:
+                _ = old.tensor.grad_fn  # a view notes which version its history is of
             raise
 
     return run

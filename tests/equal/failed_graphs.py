@@ -1,0 +1,118 @@
+"""Programs that catch an error of an operator: tensors written before it have the values, and the history, of one write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from repro_corpus.program import Compile, program
+
+
+def gradients(results: tuple[Any, ...], *leaves: torch.Tensor) -> list[Any]:
+    found: list[Any] = []
+    for result in results:
+        found.append(torch.autograd.grad(result.sum(), leaves, retain_graph=True, allow_unused=True) if result.requires_grad else None)
+    return [r.detach() for r in results] + found + [r.requires_grad for r in results] + [r._version for r in results]
+
+
+@program("", "a write of what has a history, before an error that is caught, is differentiated once")
+def written_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        y = x * 1.0
+        print("break")
+        try:
+            y.mul_(3)
+            singular = torch.linalg.inv(singular)
+        except RuntimeError:
+            y = y.sin()
+        return y, singular
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    return [gradients(f(x, s), x) for s in (torch.zeros(2, 2), torch.eye(2))]
+
+
+@program("", "the same through a view, beside what it is a view of")
+def written_through_a_view_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        y = x * 1.0
+        row = y[0]
+        print("break")
+        try:
+            row.mul_(3)
+            torch.linalg.inv(singular)
+        except RuntimeError:
+            row.add_(1)
+            y.mul_(x)
+        return y, row
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    return [gradients(f(x, s), x) for s in (torch.zeros(2, 2), torch.eye(2))]
+
+
+@program("", "the same where the base alone is read afterwards, and where another view of it is written")
+def written_through_one_of_two_views_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        y = x.exp()
+        first, second = y[0], y[:, 1]
+        print("break")
+        try:
+            first.mul_(3)
+            second.mul_(x[0])
+            torch.linalg.cholesky(singular)
+        except RuntimeError:
+            second.cos_()
+        return y, first, second
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    return [gradients(f(x, s), x) for s in (-torch.eye(2), torch.eye(2))]
+
+
+@program("", "a leaf that gets its history from the write has none after the error but the one of the program's own write")
+def history_from_the_write_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, plain: torch.Tensor, singular: torch.Tensor) -> Any:
+        try:
+            plain.mul_(x)
+            torch.linalg.inv(singular)
+        except RuntimeError:
+            plain.add_(1)
+        return (plain,)
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    return [gradients(f(x, torch.full((2, 2), 2.0), s), x) for s in (torch.zeros(2, 2), torch.eye(2))]
+
+
+@program("", "a write that the error comes before leaves what autograd has kept as it is")
+def kept_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(y: torch.Tensor, singular: torch.Tensor) -> Any:
+        try:
+            z = y * y
+            inverse = torch.linalg.inv(singular)
+            y.mul_(3)
+        except RuntimeError:
+            inverse = singular
+        return y, z, inverse
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    return gradients(f(x * 1.0, torch.zeros(2, 2)), x)
+
+
+@program("", "an argument of the caller's, with a history, and the backward pass after the error was caught by the caller")
+def caught_by_the_caller(compile: Compile) -> Any:
+    @compile
+    def f(y: torch.Tensor, singular: torch.Tensor) -> Any:
+        y.mul_(3)
+        return torch.linalg.inv(singular) + y
+
+    x = torch.arange(4.0).view(2, 2).requires_grad_()
+    y = x.sin()
+    try:
+        f(y, torch.zeros(2, 2))
+    except RuntimeError as e:
+        return type(e).__name__, gradients((y,), x)
+    return None
