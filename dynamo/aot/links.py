@@ -41,10 +41,12 @@ class Watched:
         self.direct: list[Any] = []  # gradients of the primals that don't come through other results
 
     def add(self, tensor: Tensor) -> None:
+        node = tensor.grad_fn  # of a view that was written to, this is made where it is asked for, and that drops what hooks there are
+        assert node is not None, "a result of a graph with gradients has a node"
         # made as `register_hook` makes it: whoever registers one later adds to it, and it outlives the tensor
         if tensor._backward_hooks is None:
             tensor._backward_hooks = OrderedDict()
-            tensor.grad_fn._register_hook_dict(tensor)  # type: ignore[union-attr]  # a result of a graph with gradients has a node
+            node._register_hook_dict(tensor)
         self.hooks.append(tensor._backward_hooks)
         self.tensors.append(weakref.ref(tensor))
 

@@ -288,3 +288,18 @@ def facts(compile):
     y.mul_(2)
     z.sum().backward()
     return z._is_view(), z.is_leaf, z._base is None, z._version, y._version, z.requires_grad
+
+
+@program("", "results of a view of an argument that an operator without a gradient has written to: its node is made when it is asked for")
+def of_a_written_view(compile):
+    @compile
+    def f(x):
+        view = x.unsqueeze(1)
+        chosen = torch.index_select(view, 0, torch.arange(1))
+        x.t().logical_not_()
+        return chosen, view
+
+    x = torch.ones(6)[:3].view(1, 3).requires_grad_()
+    chosen, view = f(x)
+    (first,) = torch.autograd.grad((chosen * 2).sum(), x, retain_graph=True)
+    return chosen.detach(), view.detach(), first, torch.autograd.grad((view * 2).sum(), x), x.detach()
