@@ -99,6 +99,13 @@ def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(out)
 
 
+def converted(operands: Sequence[Tensor], dtype: torch.dtype) -> Sequence[Tensor]:
+    """The operands, copied to the dtype that is computed in where they have another: copies of those with gaps are laid out anew."""
+    if all(t.dtype is dtype for t in operands):
+        return operands
+    return [t if t.dtype is dtype else like(t, dtype) for t in operands]
+
+
 def iterate(operands: Sequence[Tensor], scalars: bool, dtype: torch.dtype) -> Tensor:
     """The output a TensorIterator over `operands` allocates. `scalars`: Python numbers take part too."""
     first = operands[0]

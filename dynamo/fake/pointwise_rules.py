@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dynamo.fake.layout import as_float, broadcast, dense, iterate, like, promote
+from dynamo.fake.layout import as_float, broadcast, converted, dense, iterate, like, promote
 from dynamo.ops.facts import aten_name, writes_of
 
 aten = torch.ops.aten
@@ -46,7 +46,11 @@ def _op(count: int, dtype_of: DtypeOf) -> Rule:
         tensors = [x for x in operands if isinstance(x, Tensor)]
         if len(operands) < count or not tensors:
             return NotImplemented
-        return iterate(tensors, len(tensors) < count, dtype_of(promote(operands)))
+        common = promote(operands)
+        dtype = dtype_of(common)
+        if device.type == "cpu":  # kernels for GPUs convert what they load
+            tensors = converted(tensors, common if dtype_of is _bool else dtype)
+        return iterate(tensors, len(tensors) < count, dtype)
 
     return nary
 
@@ -74,7 +78,8 @@ def _reversed_sub(device: torch.device, x: Tensor, other: Any, *_: Any, **__: An
 
 
 def _where(device: torch.device, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return iterate((condition, a, b), False, promote((a, b)))
+    dtype = promote((a, b))
+    return iterate((condition, *converted((a, b), dtype)), False, dtype)
 
 
 def _div_mode(device: torch.device, a: Tensor, b: Any, *, rounding_mode: str | None) -> Any:
@@ -85,7 +90,8 @@ def _clamp(device: torch.device, x: Tensor, low: Any = None, high: Any = None) -
     operands = [o for o in (x, low, high) if o is not None]
     tensors = [o for o in operands if isinstance(o, Tensor)]
     # scalar bounds are parameters of a unary kernel, not operands of its iterator
-    return iterate(tensors, False, promote(operands))
+    dtype = promote(operands)
+    return iterate(converted(tensors, dtype) if device.type == "cpu" else tensors, False, dtype)
 
 
 def _pow_tensor(device: torch.device, x: Tensor, exponent: Any) -> Tensor:
@@ -104,12 +110,17 @@ def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> A
 
 
 def _loss(operands: int, keeps_first: bool = False) -> Rule:
-    """mse_loss and its like: pointwise with reduction 0, else one number. `keeps_first`: the result has the first operand's dtype."""
+    """mse_loss and its like: pointwise with reduction 0, else one number. `keeps_first`: the result is allocated like the first operand."""
 
     def rule(device: torch.device, *args: Any, **kwargs: Any) -> Any:
         tensors = args[:operands]
         reduction = args[operands] if len(args) > operands else kwargs.get("reduction", 1)
-        out = iterate(tensors, False, args[0].dtype if keeps_first else promote(tensors))
+        common = promote(tensors)
+        if keeps_first and all(t.shape == args[0].shape for t in tensors):
+            out = like(args[0])
+        else:
+            dtype = args[0].dtype if keeps_first else common
+            out = iterate(converted(tensors, common) if device.type == "cpu" else tensors, False, dtype)
         return out if reduction == 0 else dense((), out.dtype)
 
     return rule

@@ -5,6 +5,7 @@ A stride that a fake gets wrong becomes the stride of the compiled result.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from minifier.fuzz.draw import tensor_ops as ops
 from tests.fake.observe import facts
 
 SHAPE = (2, 3, 4, 5)
+LAYOUTS = ("dense", "channels last", "permuted", "transposed", "with gaps", "expanded")
 INDEX = "torch.tensor([0, 2, 1])"
 MORE = """
 torch.stack([x,x],2) | torch.stack([x,y]) | torch.cat([x,y],1) | torch.cat([x,x.contiguous()],1) | x.roll((1,1),(2,3)) | x.roll(3) |
@@ -95,8 +97,8 @@ def expressions() -> Iterator[str]:
     yield from (text.strip() for text in MORE.split("|"))
 
 
-def laid_out(layout: str, seed: int) -> torch.Tensor:
-    t = torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed))
+def laid_out(layout: str, seed: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    t = torch.randn(SHAPE, generator=torch.Generator().manual_seed(seed)).to(dtype)
     layouts = {
         "dense": lambda: t,
         "channels last": lambda: t.to(memory_format=torch.channels_last),
@@ -108,12 +110,12 @@ def laid_out(layout: str, seed: int) -> torch.Tensor:
     return layouts[layout]()
 
 
-def results(text: str, x: torch.Tensor, y: torch.Tensor) -> list[Any]:
-    out = eval(text, {"torch": torch, "F": F, "x": x, "y": y})
+def results(text: str, x: torch.Tensor, y: torch.Tensor, c: torch.Tensor | None = None) -> list[Any]:
+    out = eval(text, {"torch": torch, "F": F, "x": x, "y": y, "c": c})
     return [facts(t, []) for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
 
 
-@pytest.mark.parametrize("layout", ["dense", "channels last", "permuted", "transposed", "with gaps", "expanded"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_agree_with_eager(layout: str) -> None:
     wrong, compared = [], 0
     for text in expressions():
@@ -136,4 +138,48 @@ def test_layouts_agree_with_eager(layout: str) -> None:
             if found != expected:
                 wrong.append(f"{text} of {layout} and {other}: {found} instead of {expected}")
     assert compared > 400
+    assert not wrong, "\n".join(wrong)
+
+
+MIXED = """
+torch.where(c,x,y) | torch.where(c,y,0.) | torch.addcmul(x,y,y) | torch.addcdiv(x,y,y) | x.clamp(y,y) | x.clamp(min=y) | torch.clamp(x,y) |
+x**y | torch.rsub(x,y) | torch.rsub(x,y,alpha=2) | F.mse_loss(x,y,reduction='none') | F.l1_loss(x,y,reduction='none') |
+F.smooth_l1_loss(x,y,reduction='none') | F.huber_loss(x,y,reduction='none') | torch.div(x,y,rounding_mode='floor') | x+y*2 |
+torch.logical_and(x,y) | torch.logical_xor(x,y) | x==y | x<y | x.ne(y) | torch.isclose(x,x) | torch.hypot(x,y) | torch.xlogy(x,y) |
+torch.special.xlog1py(x,y) | torch.copysign(x,y) | torch.nextafter(x,y) | torch.fmax(x,y) | torch.logaddexp(x,y) | torch.heaviside(x,y) |
+x+1.5 | x/2 | x==1.5 | x.sqrt() | x.exp() | x.float() | x.double() | x.sigmoid() | x.masked_fill(c,2) | torch.threshold(x,0,1) |
+torch.sub(x,y,alpha=3) | torch.float_power(x,y) | torch.true_divide(x,y) | torch.fmod(x,y) | torch.remainder(x,y) | torch.atan2(x,y) |
+F.leaky_relu(x) | F.hardtanh(x) | F.gelu(x) | F.softplus(x) | F.prelu(x,torch.ones(3)) | x.nan_to_num() | torch.lerp(x,x,0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (torch.float32, torch.bfloat16),
+        (torch.bfloat16, torch.float32),
+        (torch.int64, torch.float32),
+        (torch.float32, torch.float64),
+        (torch.bool, torch.int64),
+    ],
+)
+def test_layouts_of_operands_of_two_dtypes_agree_with_eager(first: torch.dtype, second: torch.dtype) -> None:
+    """An operand that is brought to the common dtype is copied first, and the copy of one with gaps is laid out anew."""
+    texts = [f"{name}(x, y)" for name in ops.BINARY] + [text.strip() for text in MIXED.split("|")]
+    wrong, compared = [], 0
+    for layout, other in itertools.product(LAYOUTS, LAYOUTS):
+        x, y, c = laid_out(layout, 0, first), laid_out(other, 1, second), laid_out("transposed", 2) > 0
+        for text in texts:
+            mode = FakeMode()
+            try:
+                expected = results(text, x, y, c)
+            except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+                continue  # not for these dtypes
+            fakes = [mode.from_real(t) for t in (x, y, c)]
+            with mode:
+                found = results(text, *fakes)
+            compared += 1
+            if found != expected:
+                wrong.append(f"{text} of {layout} and {other}: {found} instead of {expected}")
+    assert compared > 1000
     assert not wrong, "\n".join(wrong)
