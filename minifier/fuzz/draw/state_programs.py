@@ -158,8 +158,8 @@ PATCHED = (
     "{a} * layer.bound",
     "{a} * pow(n, 3)",
     "F.relu({a})",
-    "torch.cos({a})",
-    "{a}.cos()",
+    "torch.cos({a} / 64)",  # of large arguments a cosine tells how they were rounded
+    "({a} / 64).cos()",
 )
 CALLED = ("helper({a})", "once({a})", "layer.step({a})", "checked({a})", "Doubled.apply({a})", "torch.ones(3, 3, requires_grad=True) * {a}")
 TRANSFORMED = (
