@@ -8,9 +8,16 @@ from dynamo.symbolic.values.errors import BreakError
 
 
 class CompileError(RuntimeError):
-    """Base of all errors of this compiler."""
+    """Base of all errors of this compiler.
+
+    While it stands in for torch's, the classes have the names that torch's have; `own_name` is the same always.
+    """
 
     id = "DD000"
+    own_name = "dynamo.errors.CompileError"
+
+    def __init_subclass__(cls) -> None:
+        cls.own_name = f"{cls.__module__}.{cls.__qualname__}"
 
 
 class GraphBreakError(CompileError):
@@ -53,5 +60,5 @@ class BackendError(CompileError):
 
     def __init__(self, name: str, cause: BaseException) -> None:
         super().__init__(f"backend {name!r} failed: {type(cause).__name__}: {cause} [DD091]")
-        self.backend = name
-        self.cause = cause
+        self.backend = self.backend_name = name
+        self.cause = self.inner_exception = cause  # the second of each is torch's name

@@ -53,6 +53,8 @@ _between: Callable[[str, Backend], Backend] | None = None
 class UnknownBackend(RuntimeError):
     """No backend of that name."""
 
+    own_name = "dynamo.backends.registry.UnknownBackend"  # see CompileError
+
 
 def register_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
     """Make a backend known by name (its `__name__` by default). Usable as a decorator.

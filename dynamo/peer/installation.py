@@ -31,6 +31,12 @@ class Installation:
         self.attributes.append((owner, name, vars(owner).get(name, MISSING)))
         setattr(owner, name, new)
 
+    def rename(self, cls: type, module: str, name: str) -> None:
+        """Give a class of ours another name until `uninstall`."""
+        for attribute, new in (("__module__", module), ("__qualname__", name), ("__name__", name)):
+            self.attributes.append((cls, attribute, getattr(cls, attribute)))
+            setattr(cls, attribute, new)
+
     def original(self, owner: Any, name: str) -> Any:
         """What `name` of `owner` was before it was replaced."""
         return next(old for o, n, old in self.attributes if o is owner and n == name)

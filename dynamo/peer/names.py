@@ -85,6 +85,7 @@ _BACKENDS = {
     "register_backend": ":register_backend",
 }
 
+EXC = "torch._dynamo.exc"
 MODULES: dict[str, dict[str, str]] = {
     "torch._dynamo": {
         **{name: f":{name}" for name in _SAME},
@@ -117,7 +118,7 @@ MODULES: dict[str, dict[str, str]] = {
         "set_stance": "special:set_stance",
     },
     "torch._dynamo.eval_frame": {"OptimizedModule": ":OptimizedModule", "disable": "special:disable", "optimize": "special:optimize"},
-    "torch._dynamo.exc": {
+    EXC: {
         "BackendCompilerFailed": ":BackendError",
         "FailOnRecompileLimitHit": ":RecompileLimitError",
         "InvalidBackend": "dynamo.backends.registry:UnknownBackend",

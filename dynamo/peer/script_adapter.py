@@ -21,7 +21,7 @@ from typing import Self
 from dynamo.peer import installation, replacements, serving
 from dynamo.peer.after_import import AfterImport
 from dynamo.peer.installation import MISSING, PEER
-from dynamo.peer.names import MODULES
+from dynamo.peer.names import EXC, MODULES
 
 _OURS = sys.modules["dynamo"]  # loaded, as this is a part of it; it names this file's functions, so nothing here may import it
 
@@ -42,6 +42,10 @@ def install(backend: str = "") -> None:
     sys.meta_path.insert(0, serving.FINDER)
     for name, function in replacements.OWN.items():
         now.replace(_OURS, name, function)
+    for name in MODULES[EXC]:
+        cls = serving.served(EXC, name)
+        if cls.__module__ != EXC:  # of several names of one class the first
+            now.rename(cls, EXC, name)
     now.replace(torch, "compile", replacements.torch_compile)
     if PEER in now.modules:
         now.replace(torch, "_dynamo", importlib.import_module(PEER))

@@ -36,7 +36,7 @@ class ServedModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         who = asker(sys._getframe(1))
         if who is not Asker.PEER:
-            found = _served(self.__name__, name)
+            found = served(self.__name__, name)
             if found is not MISSING:
                 return found
         if name.startswith("__"):
@@ -104,7 +104,7 @@ def _check(name: str) -> None:
     raise AttributeError(f"torch._dynamo.config.{name} does not exist")
 
 
-def _served(module: str, name: str) -> Any:
+def served(module: str, name: str) -> Any:
     """What we give for an attribute of a served module, or MISSING."""
     target = peer_names.MODULES[module].get(name)
     if target is None:

@@ -116,8 +116,12 @@ def frame_name(file: str, function: str) -> str:
 
 
 def exception_names(chain: Sequence[BaseException]) -> tuple[str, ...]:
-    """Type names as a traceback shows them: with the module, unless it is builtins."""
-    return tuple(t.__qualname__ if (t := type(e)).__module__ == "builtins" else f"{t.__module__}.{t.__qualname__}" for e in chain)
+    """Type names as a traceback shows them: with the module, unless it is builtins. A class that goes by several has its `own_name`."""
+    return tuple(getattr(type(e), "own_name", "") or _shown(type(e)) for e in chain)
+
+
+def _shown(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def chain_of(error: BaseException) -> list[BaseException]:

@@ -103,8 +103,8 @@ if __name__ == "__main__":
 SHOWS = r'''    names, text, frames = [], str(error), traceback.extract_tb(error.__traceback__)
     frame = re.sub(r">\.\d+:", ">:", f"{Path(frames[-1].filename).name}:{frames[-1].name}")
     while error is not None:
-        home = type(error).__module__
-        names.append(type(error).__qualname__ if home == "builtins" else f"{home}.{type(error).__qualname__}")
+        home, name = type(error).__module__, type(error).__qualname__
+        names.append(getattr(type(error), "own_name", "") or (name if home == "builtins" else f"{home}.{name}"))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     words = [w for w in re.findall("[A-Za-z]{3,}", MESSAGE) if w != "ADDRESS"]
     return names == EXCEPTIONS and (frame == FRAME or all(w in text for w in words))'''

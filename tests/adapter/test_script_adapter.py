@@ -215,6 +215,37 @@ def test_past_the_limit_fullgraph_raises_and_its_errors_have_the_reasons_of_torc
     ]
 
 
+def test_errors_have_the_names_of_torch_while_it_is_replaced() -> None:
+    program = """
+    import copy, pickle, traceback
+    import dynamo
+    from torch._dynamo import exc
+    def broken(gm, inputs):
+        raise ValueError("no")
+    def of(call):
+        try:
+            call()
+        except exc.TorchDynamoException as e:
+            found = traceback.format_exception_only(e)[0].partition(":")[0]
+            return type(e).__name__, found, repr(e).partition("(")[0], type(e) is getattr(exc, type(e).__name__), e
+    *said, error = of(lambda: torch.compile(lambda x: print(x), fullgraph=True)(torch.ones(1)))
+    print(*said, pickle.loads(pickle.dumps(type(error))) is exc.Unsupported)
+    *said, error = of(lambda: torch.compile(lambda x: x + 1, backend=broken)(torch.ones(1)))
+    print(*said, error.backend_name, repr(error.inner_exception))
+    try:
+        torch.compile(lambda x: x + 1, backend="nowhere")(torch.ones(1))
+    except exc.InvalidBackend as e:
+        print(type(e).__qualname__)
+    dynamo.peer.script_adapter.uninstall()
+    print(dynamo.GraphBreakError.__module__, dynamo.GraphBreakError.__qualname__, dynamo.GraphBreakError.own_name)
+    """
+    first, second, *rest = output(program).splitlines()
+
+    assert first == "Unsupported torch._dynamo.exc.Unsupported Unsupported True True"
+    assert second == "BackendCompilerFailed torch._dynamo.exc.BackendCompilerFailed BackendCompilerFailed True broken ValueError('no')"
+    assert rest == ["InvalidBackend", "dynamo.errors GraphBreakError dynamo.errors.GraphBreakError"]
+
+
 def test_set_logs_asks_for_our_lines() -> None:
     program = """
     import contextlib, io

@@ -126,7 +126,7 @@ def test_a_break_under_fullgraph_ends_the_script_with_its_own_traceback(tmp_path
     done = run("explain", "script.py", cwd=tmp_path)
 
     assert done.returncode == 1
-    assert "GraphBreakError: graph break under fullgraph=True" in done.stderr
+    assert "torch._dynamo.exc.Unsupported: graph break under fullgraph=True" in done.stderr
     assert 'script.py", line 8, in <module>' in done.stderr
     assert str(ROOT / "dynamo") not in done.stderr
     assert str(ROOT / "tui") not in done.stderr
