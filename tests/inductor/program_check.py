@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
 import dynamo
 from dynamo import config, decisions
@@ -49,6 +50,8 @@ EXACT = frozenset(
 )
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
+# In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero.
+NORMALISATIONS = frozenset("native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit".split())
 
 INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -73,6 +76,8 @@ class Noise(TorchDispatchMode):
         result = op(*args, **(kwargs or {}))
         if name in PRODUCTS and given_is_float(args[0]):
             result = self.one_of(PRODUCTS[name])(result, *args)
+        if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
+            result = computed_in_double(op, result, args, kwargs or {})
         if is_exact:
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
@@ -105,6 +110,12 @@ class Noise(TorchDispatchMode):
 
 def given_is_float(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() > 0 and value.numel() > 0
+
+
+def computed_in_double(op: Any, results: Sequence[torch.Tensor], args: Any, kwargs: Any) -> tuple[torch.Tensor, ...]:
+    """The results of an operator on float64 copies of its arguments."""
+    wide_args, wide_kwargs = tree_map_only(torch.Tensor, lambda t: t.detach().to(torch.float64, copy=True), (args, kwargs))
+    return tuple(wide.to(result.dtype) for wide, result in zip(op(*wide_args, **wide_kwargs), results, strict=True))
 
 
 def wide_for(result: torch.Tensor) -> torch.dtype:

@@ -304,3 +304,7 @@ def test_powers_are_roots_only_where_eager_takes_one(dtype, exponent):
     torch.testing.assert_close(found, expected, equal_nan=True)
     for a, b in zip(found, expected, strict=True):
         assert torch.equal(a.signbit() & ~a.isnan(), b.signbit() & ~b.isnan())
+
+
+def test_rows_of_two_nearly_equal_values_are_normalised():
+    check({"a": "make((130, 2, 2, 2), torch.bfloat16)"}, "v0 = F.layer_norm(a, a.shape[-1:])", "v0")
