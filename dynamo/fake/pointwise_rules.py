@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -43,7 +43,7 @@ def _op(count: int, dtype_of: DtypeOf) -> Rule:
 
     def nary(device: torch.device, *args: Any, **_: Any) -> Any:
         operands = args[:count]
-        tensors = [x for x in operands if isinstance(x, Tensor)]
+        tensors: Sequence[Tensor] = [x for x in operands if isinstance(x, Tensor)]
         if len(operands) < count or not tensors:
             return NotImplemented
         common = promote(operands)
