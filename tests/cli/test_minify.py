@@ -106,6 +106,14 @@ def test_healthy_script_yields_no_repro(tmp_path: Path) -> None:
     assert "no journal" not in done.stderr
 
 
+def test_script_that_changes_its_folder_keeps_it_clean(tmp_path: Path) -> None:
+    moving = MODEL.replace("import torch", "import os, torch\nos.makedirs('out', exist_ok=True)\nos.chdir('out')", 1)
+    done = run("minify", write(tmp_path, moving % "relu_compile_error_TESTING_ONLY"), "--json", cwd=tmp_path, timeout=400)
+
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "reproduced"), done.stderr
+    assert not list((tmp_path / "out").iterdir())
+
+
 def test_resuming_where_nothing_was_begun_says_so(tmp_path: Path) -> None:
     script = write(tmp_path, "import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(1))\n")
     done = run("minify", script, "--resume", cwd=tmp_path, timeout=400)
