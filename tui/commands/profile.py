@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import tempfile
 import threading
@@ -87,7 +88,8 @@ def _follow(request: Request, patience: float | None, echo: bool) -> profiler.Ra
     with open(os.devnull, "wb") as nowhere:
         child = Child(request, stdout=writing, stderr=None if echo else nowhere.fileno())
         os.close(writing)
-        listener = threading.Thread(target=_listen, args=(os.fdopen(reading, "rb"), output, echo), daemon=True)
+        ended = threading.Event()
+        listener = threading.Thread(target=_listen, args=(os.fdopen(reading, "rb"), output, echo, ended), daemon=True)
         listener.start()
         timer = threading.Timer(patience, child.kill) if patience is not None else None
         if timer is not None:
@@ -103,14 +105,24 @@ def _follow(request: Request, patience: float | None, echo: bool) -> profiler.Ra
         finally:
             if timer is not None:
                 timer.cancel()
-    listener.join(timeout=1.0)  # a process that the script left behind may hold the pipe
+    ended.set()
+    listener.join()
     keeper.end(code, "")
     return profiler.Ran(keeper.run, code, bytes(output))
 
 
-def _listen(pipe: IO[bytes], output: bytearray, echo: bool) -> None:
+def _listen(pipe: IO[bytes], output: bytearray, echo: bool, ended: threading.Event) -> None:
+    """Until the pipe is closed, or the script has ended and nothing is left in it: a process that it left behind may hold the pipe."""
     with pipe:
-        while chunk := os.read(pipe.fileno(), 65536):
+        while True:
+            last = ended.is_set()
+            if not select.select([pipe], [], [], 0.0 if last else 0.1)[0]:
+                if last:
+                    return
+                continue
+            chunk = os.read(pipe.fileno(), 65536)
+            if not chunk:
+                return
             output += chunk
             if echo:
                 sys.stderr.buffer.write(chunk)
