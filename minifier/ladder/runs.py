@@ -53,7 +53,8 @@ def recorded_run(
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.json"), folder / END):
         old.unlink(missing_ok=True)
-    ended = _run([sys.executable, "-m", "minifier.record", str(folder.absolute()), engine, after, backend, script, *args], seconds, limit=limit)
+    command = [sys.executable, "-m", "minifier.record", str(folder.absolute()), engine, after, backend, script, *args]
+    ended = _run(command, seconds, limit=limit)
     with contextlib.suppress(OSError, ValueError):
         told = json.loads((folder / END).read_text())
         ended = replace(ended, error=ended.error or told["error"], internal=tuple(told["internal_errors"]))
