@@ -1,8 +1,8 @@
 """Kernels in Triton's interpreter: on tensors of processors, one program after another.
 
 The interpreter is exact where the compiler is, with these exceptions, which are put right here: it has no libdevice and no assembler, it
-cuts where it should round to bfloat16, it makes floats of a condition that is spread over a tile, it refuses integers that wrap, and it
-folds general reductions and scans element by element, which takes a second per thousand elements.
+cuts where it should round to bfloat16 and multiplies matrices of its bits, it makes floats of a condition that is spread over a tile, it
+refuses integers that wrap, and it folds general reductions and scans element by element, which takes a second per thousand elements.
 """
 
 from __future__ import annotations
@@ -101,15 +101,15 @@ class Interpreted:
 def corrected() -> Iterator[None]:
     """The interpreter as the compiler is."""
     builder, reduce_ops, scan_ops = interpreter.InterpreterBuilder, interpreter.ReduceOps, interpreter.ScanOps
-    before = builder.cast_impl, builder.create_splat, reduce_ops.generic_reduce, scan_ops.generic_scan
+    before = builder.cast_impl, builder.create_splat, builder.create_dot, reduce_ops.generic_reduce, scan_ops.generic_scan
     options = interpreter.interpreter_builder.options
     interpreter.interpreter_builder.options = replace(options, sanitize_overflow=False)  # integers wrap
-    builder.cast_impl, builder.create_splat = rounding_cast(before[0]), splat
+    builder.cast_impl, builder.create_splat, builder.create_dot = rounding_cast(before[0]), splat, product(before[2])
     reduce_ops.generic_reduce, scan_ops.generic_scan = tree_reduce, tree_scan
     try:
         yield
     finally:
-        builder.cast_impl, builder.create_splat, reduce_ops.generic_reduce, scan_ops.generic_scan = before
+        builder.cast_impl, builder.create_splat, builder.create_dot, reduce_ops.generic_reduce, scan_ops.generic_scan = before
         interpreter.interpreter_builder.options = options
 
 
@@ -125,6 +125,16 @@ def rounding_cast(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(self, src, dst_type)
 
     return cast
+
+
+def product(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The interpreter has bfloat16 as bits, and multiplies them."""
+
+    def create_dot(self: Any, a: Any, b: Any, *more: Any) -> Any:
+        a, b = (self.cast_impl(t, tl.float32) if t.dtype.scalar == tl.bfloat16 else t for t in (a, b))
+        return original(self, a, b, *more)
+
+    return create_dot
 
 
 def splat(self: Any, ret_ty: Any, arg: Any) -> Any:
