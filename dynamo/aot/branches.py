@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,6 +48,10 @@ class Pair:
         self.number = next(_numbers)
         _pairs[self.number] = self
 
+    def branches(self) -> Iterator[tuple[str, Branch]]:
+        """The graphs, with what reports call them."""
+        return iter((("true", self.when_true), ("false", self.when_false)))
+
 
 _numbers = itertools.count()
 _pairs: weakref.WeakValueDictionary[int, Pair] = weakref.WeakValueDictionary()
@@ -80,11 +84,17 @@ _library.impl("run_branch", _like, "Meta")
 RUN_BRANCH = torch.ops.dynamo_regions.run_branch.default
 
 
+class Called(Protocol):
+    """Graphs that an operator calls, found by its number. Whoever holds a graph with that operator holds them."""
+
+    def branches(self) -> Iterator[tuple[str, Branch]]: ...
+
+
 class Builder(Protocol):
     """What traces the graph around a conditional: see `dynamo.aot.joint`."""
 
     tracer: Tracer
-    pairs: list[Pair]
+    pairs: list[Called]
 
     def inside(self, body: GraphModule) -> Builder: ...
 
@@ -135,7 +145,7 @@ def conditional(builder: Builder, predicate: Tensor, when_true: GraphModule, whe
 
 
 def _forward_pair(builder: Builder, when_true: GraphModule, when_false: GraphModule, operands: Sequence[Tensor]) -> Pair:
-    return _pair(builder, operands, [_traced(builder, body, operands) for body in (when_true, when_false)])
+    return _pair(builder, operands, [traced(builder, body, operands) for body in (when_true, when_false)])
 
 
 def _backward_pair(
@@ -146,7 +156,7 @@ def _backward_pair(
     wanted: Sequence[int],
     tangents: Sequence[Tensor | None],
 ) -> Pair:
-    both = [_traced(builder, body, operands, wanted, tangents) for body in (when_true, when_false)]
+    both = [traced(builder, body, operands, wanted, tangents) for body in (when_true, when_false)]
     return _pair(builder, [*operands, *(t for t in tangents if t is not None)], both)
 
 
@@ -157,7 +167,7 @@ def _pair(builder: Builder, inputs: Sequence[Tensor], traced: Sequence[tuple[Bra
     return pair
 
 
-def _traced(
+def traced(
     builder: Builder, body: GraphModule, operands: Sequence[Tensor], wanted: Sequence[int] = (), tangents: Sequence[Tensor | None] = ()
 ) -> tuple[Branch, list[FakeTensor]]:
     """The ATen graph of a body, or of its gradients if there are tangents, and what it returns on fakes."""
@@ -190,7 +200,8 @@ def _gradients(tracer: Tracer, results: Sequence[Any], leaves: Sequence[FakeTens
 
 def _laid_out(grad: Tensor | None, leaf: FakeTensor) -> Tensor:
     """Both branches give gradients in one layout: that of the operand, if it is dense, else rows in order."""
-    strides = torch.empty_like(leaf.meta).stride()
+    with modes_off():  # it is no operation of the graph
+        strides = torch.empty_like(leaf.meta).stride()
     if grad is None:
         return torch.empty_strided(leaf.shape, strides, dtype=leaf.dtype, device=leaf.device).zero_()
     if grad.stride() == strides:

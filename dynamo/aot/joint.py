@@ -13,12 +13,13 @@ from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.again import version_of
-from dynamo.aot.branches import Pair, conditional
+from dynamo.aot.branches import Called, conditional
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
 from dynamo.aot.histories import freed
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
+from dynamo.aot.scores import attention
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
@@ -80,7 +81,7 @@ class Joint:
     backward_errors: tuple[tuple[str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
-    pairs: list[Pair] = field(default_factory=list)  # of branches that the graph calls
+    pairs: list[Called] = field(default_factory=list)  # graphs that operators of the graph call
     inference: list[bool] = field(default_factory=list)  # per result, whether it is an inference tensor
 
     @property
@@ -114,7 +115,7 @@ class Builder:
         self.inputs = list(example_inputs)
         self.decompositions = decompositions
         self.tracer = Tracer(decompositions)
-        self.pairs: list[Pair] = []
+        self.pairs: list[Called] = []
         self.primals: list[Primal] = []
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
@@ -231,7 +232,7 @@ class Builder:
             raise AotError(f"{target.__name__} inside a graph: kernels read that mode while they run")
         target = STATE_OPS.get(target, target)
         special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
-        if special is not None and getattr(target, "__module__", "") == "dynamo.graph.helpers":
+        if special is not None and getattr(target, "__module__", "") in _SPECIAL_HOMES:
             return special(self, *args, **kwargs)
         return _WITH_CHECKS.get(target, target)(*args, **kwargs)
 
@@ -250,6 +251,9 @@ class Builder:
 
     def cond(self, predicate: Any, when_true: Any, when_false: Any, *operands: Any) -> Any:
         return conditional(self, predicate, when_true, when_false, operands)
+
+    def attention(self, *args: Any) -> Any:
+        return attention(self, *args)
 
     def inside(self, body: GraphModule) -> Builder:
         """One that traces a graph of its own, which this one's graph calls."""
@@ -548,7 +552,13 @@ def _one_hot(index: Tensor, num_classes: int = -1) -> Tensor:
 
 # Composite operators that look at values, but not at those of fakes: what does the same with an operator that checks.
 _WITH_CHECKS: dict[Any, Callable[..., Any]] = dict.fromkeys(ONE_HOT, _one_hot)
-_SPECIAL_CALLS: dict[str, Callable[..., Any]] = {"checkpoint": Builder.checkpoint, "cond": Builder.cond, "set_data": Builder.set_data}
+_SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
+    "checkpoint": Builder.checkpoint,
+    "cond": Builder.cond,
+    "flex_attention": Builder.attention,
+    "set_data": Builder.set_data,
+}
+_SPECIAL_HOMES = ("dynamo.graph.helpers", "dynamo.graph.attention")
 
 
 def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:

@@ -13,7 +13,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo.aot import partition as partitions
-from dynamo.aot.branches import Pair
+from dynamo.aot.branches import Called
 from dynamo.aot.compilers import Compiled, Compilers
 from dynamo.aot.describing import describe
 from dynamo.aot.errors import AotError
@@ -33,7 +33,7 @@ class Made:
     held: list[torch.Tensor]
     forward: Compiled
     backward: Compiled | None
-    pairs: list[Pair]
+    pairs: list[Called]
 
 
 def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str) -> Made | None:
@@ -62,10 +62,10 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
     return Made(facts, held, forward, backward, joint.pairs)
 
 
-def _compile_branches(pairs: Sequence[Pair], compilers: Compilers, compile_id: str) -> None:
+def _compile_branches(pairs: Sequence[Called], compilers: Compilers, compile_id: str) -> None:
     """Each graph that a conditional may run, inner ones first."""
     for n, pair in enumerate(pairs):
-        for branch, side in ((pair.when_true, "true"), (pair.when_false, "false")):
+        for side, branch in pair.branches():
             report(branch.graph, f"{compile_id}.branch{n}.{side}", compile_id, "aot")
             branch.run = settled(compilers.inference(branch.graph, examples(branch.graph), is_backward=False))
 

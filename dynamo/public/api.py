@@ -82,7 +82,7 @@ def wrap_callable(target: Any, ctx: Context) -> Any:
     if isinstance(target, torch.nn.Module):
         return OptimizedModule(target, compiled_module(target, ctx).__get__(target))
     if isinstance(target, types.FunctionType):
-        return ctx.compiled(target)
+        return ctx.compiled(_calling(target) if _is_called_whole(target) else target)
     if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
         return ctx.compiled(target.__func__).__get__(target.__self__)
     if isinstance(target, type):
@@ -122,6 +122,14 @@ def _forwarder(target: Callable[..., Any]) -> types.FunctionType:
         co_name=name.rpartition(".")[2], co_qualname=name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
     )
     return call
+
+
+def _is_called_whole(fn: types.FunctionType) -> bool:
+    """Whether a function is captured by its call, and not by its code: GPUs have a kernel for it."""
+    return (fn.__module__, fn.__qualname__) == ("torch.nn.attention.flex_attention", "flex_attention") and torch.cuda.is_available()
+
+
+_calling = functools.cache(_forwarder)
 
 
 def optimize(

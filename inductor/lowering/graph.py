@@ -20,7 +20,7 @@ from inductor.ir.dims import as_shape, is_dense
 from inductor.ir.expr import cast, const
 from inductor.ir.nest import Buffer, Origin, Program, View
 from inductor.ir.overwrites import Memory, put_writes_last
-from inductor.lowering import families
+from inductor.lowering import attention, families
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.elsewhere import Elsewhere, check_devices
 from inductor.lowering.foreach import Batcher, Chain, pointwise
@@ -34,7 +34,7 @@ COPY_INTO = torch.ops.aten.copy_.default
 def origin_of(node: Node) -> Origin:
     """The user line recorded in `meta["source"]`: an object with file and line, or a (file, line, ...) tuple."""
     source = node.meta.get("source")
-    name = str(node.target).removeprefix("aten.") if node.op == "call_function" else node.op
+    name = str(node.target).removeprefix("aten.").removeprefix("dynamo_regions.") if node.op == "call_function" else node.op
     is_backward = node.meta.get("phase") == "backward"
     if source is None:
         return Origin(name, is_backward=is_backward)
@@ -135,6 +135,11 @@ class Walker:
             self.env[node] = self.copy_into(node, *args)
             return
         self.check_supported(node)
+        if node.target in attention.OPERATORS:
+            self.how[node.name] = "extern"
+            given = self.elsewhere.bring(args) if self.elsewhere is not None else args
+            self.env[node] = attention.attention(self.ctx, node.target, given, self.inner)
+            return
         planted: Lower | None = through("lower", None, node)
         if self.tried(node, planted, args, kwargs):
             self.how[node.name] = "extern"
@@ -152,6 +157,10 @@ class Walker:
                     return
         self.how[node.name] = "extern"
         self.env[node] = self.ctx.extern(node.target, args, kwargs, self.ctx.meta)
+
+    def inner(self, gm: GraphModule) -> Program:
+        """The program of a graph that an operator of this one holds."""
+        return Walker(gm, self.ctx.program.device, draws=False).run()
 
     def tried(self, node: Node, attempt: Lower | None, args: Any, kwargs: Any) -> bool:
         """Lower a node in one way; False, with nothing left behind, when that way declines."""

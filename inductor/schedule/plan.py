@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,6 +58,8 @@ class Maker(Protocol):
 
     def batch(self, name: str, batch: Batch, program: Program) -> Kernel: ...
 
+    def extern(self, name: str, step: Extern, program: Program) -> Sequence[Kernel]: ...
+
 
 def schedule(program: Program, target: Maker) -> Plan:
     """Inline, split long reductions, fuse, order, make kernels, plan memory."""
@@ -69,7 +72,7 @@ def schedule(program: Program, target: Maker) -> Plan:
     steps: list[Kernel | Extern] = []
     for i, step in enumerate(order):
         if isinstance(step, Extern):
-            steps.append(step)
+            steps += target.extern(f"k{i}", step, program) or [step]
         elif isinstance(step, Batch):
             steps += [target.batch(f"k{i}", step, program)] if not all(map(is_empty, step.extents)) else []
         elif all(m.points for m in step.members):

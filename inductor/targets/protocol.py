@@ -6,11 +6,11 @@ Two halves, because a graph that the cache knows is run without being compiled: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from inductor.ir.nest import Batch, Program
+from inductor.ir.nest import Batch, Extern, Program
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
 from inductor.schedule.limits import Limits
@@ -38,6 +38,9 @@ class Target(Protocol):
 
     def batch(self, name: str, batch: Batch, program: Program) -> Kernel:
         """The kernel of equal nests over many buffers."""
+
+    def extern(self, name: str, step: Extern, program: Program) -> Sequence[Kernel]:
+        """Kernels in place of a call; none, and the call stays. What they write are temporaries from then on."""
 
     def source(self, plan: Plan) -> str:
         """The text that `Runtime.start` takes: all kernels of a graph, in order."""

@@ -15,7 +15,7 @@ import torch
 
 from inductor.ir.affine import Axis, Div, Index
 from inductor.ir.expr import Expr, const_value
-from inductor.ir.nest import Batch, Nest, Program, Store, View
+from inductor.ir.nest import Batch, Extern, Nest, Program, Store, View
 from inductor.runtime.recipe import KernelCall, Recipe
 from inductor.schedule.group import Group
 from inductor.schedule.kernel import Kernel
@@ -403,6 +403,9 @@ class ListTarget:
         nests = list(batch.unrolled())
         kernel = self.made(name, (), [Stage(nests[0].axes, nests)], nests, program)
         return replace(kernel, is_batch=True)
+
+    def extern(self, name: str, step: Extern, program: Program) -> tuple[()]:
+        return ()
 
     def made(self, name: str, outer: tuple[Axis, ...], stages: Sequence[Stage], members: Sequence[Nest], program: Program) -> ListKernel:
         writes = frozenset().union(*(m.writes() for m in members))

@@ -25,6 +25,7 @@ class Scope:
     def __init__(self, outer: Graph, is_rehearsal: bool = False) -> None:
         self.outer = outer
         self.is_rehearsal = is_rehearsal  # what runs is the program's function, and not this graph of it
+        self.is_elementwise = False  # its values stand for one element each: see `symbolic/torch/attention.py`
         self.graph = Graph()
         self.lifted: dict[Node, Node] = {}  # outer node -> placeholder, or the inner node that last wrote to it
         self.order: list[Node] = []

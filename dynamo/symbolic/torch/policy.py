@@ -25,6 +25,7 @@ from dynamo.symbolic.protocols.constants import is_c_enum
 from dynamo.symbolic.protocols.names import cell_get
 from dynamo.symbolic.protocols.overrides import ask_all, overriding
 from dynamo.symbolic.protocols.rows import inlined
+from dynamo.symbolic.torch import attention
 from dynamo.symbolic.torch.classes import make
 from dynamo.symbolic.torch.modules import call_module
 from dynamo.symbolic.torch.numpy_arrays import array_method, dispatched, tensor_from, ufunc, with_dtype
@@ -385,6 +386,7 @@ _HOMES: dict[str, Verdict] = {
     # Called between graphs they are eager's own. `torch.cond` has a row of its own (`conditionals.py`), for what is surely accepted.
     "torch._higher_order_ops": _broken("DD022"),
     "torch._higher_order_ops.associative_scan": _scan,
+    attention.HOME: attention.flex,
     "torch.distributions.constraints": _twin,
     "torch.distributions.transforms": _twin,
     "transformers.utils.logging": _said_once,

@@ -15,6 +15,7 @@ from dynamo.source import const_source
 from dynamo.symbolic.protocols import tensor_numbers
 from dynamo.symbolic.protocols.operators import iter_, len_, list_iter, truth
 from dynamo.symbolic.protocols.registry import METHODS, method
+from dynamo.symbolic.torch.attention import element
 from dynamo.symbolic.torch.numpy_arrays import with_dtype
 from dynamo.symbolic.values.kinds import (
     NONE,
@@ -338,7 +339,8 @@ def _length(tx: Tracer, v: TensorValue) -> Value:
 
 
 def _getitem(tx: Tracer, v: TensorValue, key: Value) -> Value:
-    return tx.call_function(operator.getitem, [v, key], {})
+    found = element(tx, v, key)
+    return found if found is not None else tx.call_function(operator.getitem, [v, key], {})
 
 
 def _setitem(tx: Tracer, v: TensorValue, key: Value, x: Value) -> None:

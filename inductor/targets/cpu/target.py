@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor.ir.nest import Batch, Program
+from inductor.ir.nest import Batch, Extern, Program
 from inductor.schedule.group import Group
 from inductor.schedule.limits import Limits
 from inductor.schedule.plan import Plan
@@ -39,6 +39,9 @@ class CpuTarget:
 
     def batch(self, name: str, batch: Batch, program: Program) -> BatchKernel:
         return batch_kernel(name, batch, program)
+
+    def extern(self, name: str, step: Extern, program: Program) -> tuple[()]:
+        return ()
 
     def source(self, plan: Plan) -> str:
         return print_unit([k for k in plan.kernels if isinstance(k, LoopKernel)], plan.program, plan.slots)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
@@ -24,7 +24,7 @@ import triton.language as tl
 from triton.language.extra import libdevice
 """
 
-SCRIPT = '''
+SAMPLES = '''
 
 def samples(device):
     """Random flat buffers, small integers as indices."""
@@ -36,7 +36,9 @@ def samples(device):
             out.append(torch.zeros(max(size, 1), dtype=dtype, device=device))
     return out
 
+'''
 
+RUNNING = '''
 def launch(*tensors, bad=()):
     """Run the kernel on the buffers of `samples`. `bad`: where an index out of range is noted, if it looks for them."""
     for buffers, numbers, grid in LAUNCHES or [(range(len(tensors)), (), GRID)]:
@@ -92,8 +94,7 @@ def kernel_file(kernel: TritonKernel, program: Program) -> str:
         except Unprintable as why:
             kernel.refusal, kernel.shape, shape = str(why), None, None
         else:
-            for helper in with_helpers(list(printer.body.helpers)):
-                lines += ["", "", "@triton.jit", *HELPERS[helper][0].rstrip("\n").split("\n")]
+            lines += helper_lines(printer.body.helpers)
             lines += ["", "", "@triton.jit", *text]
             function, grid = printer.function, printer.grid
     lines += ["", "", f"KERNEL = {function}", f"GRID = ({grid},)", f"OPTIONS = {options(shape)}", f"TAKES_BAD = {checks}"]
@@ -104,7 +105,15 @@ def kernel_file(kernel: TritonKernel, program: Program) -> str:
     lengths = dict.fromkeys(nest.axes, "n") if kernel.rows else {}
     named = [*names.values(), *(["bad"] if checks else []), *(["n"] if kernel.rows else [])]
     lines += reference_lines(kernel.members, names, named, program.buffers, lengths)
-    return f"{heading(kernel, program)}{IMPORTS}" + "\n".join(lines) + "\n" + SCRIPT
+    return f"{heading(kernel, program)}{IMPORTS}" + "\n".join(lines) + "\n" + SAMPLES + RUNNING
+
+
+def helper_lines(helpers: Iterable[str]) -> list[str]:
+    """The functions that a kernel calls."""
+    lines: list[str] = []
+    for helper in with_helpers(list(helpers)):
+        lines += ["", "", "@triton.jit", *HELPERS[helper][0].rstrip("\n").split("\n")]
+    return lines
 
 
 def row_table(kernel: TritonKernel) -> list[tuple[tuple[int, ...], int]]:

@@ -7,17 +7,23 @@ from dataclasses import replace
 
 import torch
 
+from dynamo.decisions import decide
 from dynamo.trace import emit
 from dynamo.trace.events import Note
-from inductor.ir.nest import Batch, Program
+from inductor.ir.attention import Attention
+from inductor.ir.nest import Batch, Extern, Program
+from inductor.lowering.attention import UNFUSED
 from inductor.schedule.group import Group
 from inductor.schedule.limits import Limits
 from inductor.schedule.plan import Plan
 from inductor.targets.protocol import Text
+from inductor.targets.triton.attention import AttentionKernel, attention_kernels
+from inductor.targets.triton.attention_file import attention_file
 from inductor.targets.triton.bundle import joined, parted
 from inductor.targets.triton.file import kernel_file
 from inductor.targets.triton.kernel import TritonKernel, batch_kernel, kernel_of
 from inductor.targets.triton.machine import Device
+from inductor.targets.triton.space import Unprintable
 from inductor.targets.triton.tune import tune
 
 REFUSED = "DI020"
@@ -55,6 +61,11 @@ def this_device() -> Device:
     return Device(processors=torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count)
 
 
+def file_of(kernel: TritonKernel, program: Program) -> str:
+    """The text of a kernel's file."""
+    return attention_file(kernel, program) if isinstance(kernel, AttentionKernel) else kernel_file(kernel, program)
+
+
 class TritonTarget:
     """`name` is torch's name of the device; tests run processors' tensors through Triton's interpreter."""
 
@@ -69,13 +80,22 @@ class TritonTarget:
     def batch(self, name: str, batch: Batch, program: Program) -> TritonKernel:
         return batch_kernel(name, batch, program, self.device)
 
+    def extern(self, name: str, step: Extern, program: Program) -> list[AttentionKernel]:
+        if not isinstance(step, Attention) or not decide("fuse", f"{name}: flex_attention", "no scores are kept"):
+            return []
+        try:
+            return attention_kernels(name, step, program)
+        except Unprintable as why:
+            emit(Note(UNFUSED, f"{name}: flex_attention has all scores in memory: {why}", "info"))
+            return []
+
     def source(self, plan: Plan) -> str:
         """The files of all kernels. What has no Triton form is noted, with its reason."""
         kernels = [k for k in plan.kernels if isinstance(k, TritonKernel)]
         if plan.tunes and self.name == "cuda" and torch.cuda.is_available():
             with torch.cuda.device(plan.program.device):
                 tune(kernels, plan.program)
-        files = [kernel_file(k, plan.program) for k in kernels]
+        files = [file_of(k, plan.program) for k in kernels]
         for kernel in kernels:
             if kernel.refusal:
                 emit(Note(REFUSED, f"{kernel.name} runs as ATen calls: {kernel.refusal}", "info"))

@@ -1,0 +1,195 @@
+"""`flex_attention` in ATen graphs: an operator that computes it and one for its gradient, and the graphs of one score that they use.
+
+`dynamo_regions::flex_attention(query, key, value, number, blocks, captured)` looks up what functions of the program belong to it
+(`Scores`): their graphs, and for the backward the graph of the score's gradient. Called as they stand the operators have all scores in
+memory; a target with a kernel lowers the graphs into it (`inductor/lowering/attention.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.library
+from torch.fx import GraphModule
+
+from dynamo.aot.branches import Branch, Builder, traced
+from dynamo.fake import FakeTensor
+from dynamo.graph.attention import Blocks, Settings, laid_out, spread, strides_of, unfused
+
+Tensor = torch.Tensor
+
+
+class Scores:
+    """The functions of one call. `score` takes a score, its place (b, h, q, kv) and what it reads; `mask` no score; `grad` also the
+    gradient of the changed score. `there`: which tensors of a block mask the call has. `read`: how many of those captured `score` reads.
+    """
+
+    __slots__ = ("__weakref__", "grad", "mask", "number", "read", "score", "settings", "there")
+
+    def __init__(self, score: Branch, mask: Branch, settings: Settings, there: Sequence[bool], read: int) -> None:
+        self.score, self.mask, self.settings, self.there, self.read = score, mask, settings, tuple(there), read
+        self.grad: Branch | None = None
+        self.number = next(_numbers)
+        _scores[self.number] = self
+
+    def branches(self) -> Iterator[tuple[str, Branch]]:
+        """Graphs that are compiled alone: none, they are parts of a kernel."""
+        return iter(())
+
+
+_numbers = itertools.count()
+_scores: weakref.WeakValueDictionary[int, Scores] = weakref.WeakValueDictionary()
+
+
+def scores_of(number: int) -> Scores:
+    """The functions that a node names."""
+    return _scores[number]
+
+
+# the operators
+
+
+def _forward(query: Tensor, key: Tensor, value: Tensor, number: int, blocks: list[Tensor], captured: list[Tensor]) -> tuple[Tensor, Tensor]:
+    own = _scores[number]
+    of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
+    out, sums = unfused(own.score.graph, own.mask.graph, own.settings[0], query, key, value, of_score, of_mask)
+    return laid_out(out, query), sums.contiguous()
+
+
+def _like_forward(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
+    shape = (*query.shape[:-1], value.shape[-1])
+    out = torch.empty_strided(shape, strides_of(query, shape), dtype=query.dtype, device="meta")
+    return out, torch.empty(query.shape[:-1], dtype=torch.float32, device="meta")
+
+
+def _backward(
+    given: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    sums: Tensor,
+    delta: Tensor,
+    number: int,
+    blocks: list[Tensor],
+    captured: list[Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    own = _scores[number]
+    assert own.grad is not None
+    of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
+    groups, kind, scale = query.shape[1] // key.shape[1], torch.float32, own.settings[0]
+    q, grad, k, v = query.to(kind), given.to(kind), key.to(kind).repeat_interleave(groups, 1), value.to(kind).repeat_interleave(groups, 1)
+    scores = q @ k.transpose(-2, -1) * scale
+    places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in scores.shape]
+    kept = spread(own.mask.graph, (), len(of_mask))(*places, *of_mask)
+    changed = spread(own.score.graph, (0,), len(of_score))(scores, *places, *of_score)
+    is_left = kept & (sums != float("-inf")).unsqueeze(-1)
+    powers = torch.where(is_left, torch.exp(changed - sums.unsqueeze(-1)), 0.0)
+    behind = powers * (grad @ v.transpose(-2, -1) - delta.unsqueeze(-1))
+    captured_of_grad = [*captured[: own.read], behind, *own.grad.held]
+    at = (None,) * own.read
+    moved = spread(own.grad.graph, (0,), len(captured_of_grad), at + (0,) + (None,) * len(own.grad.held))
+    inner = torch.where(kept, moved(scores, *places, *captured_of_grad), 0.0) * scale
+
+    def of_groups(t: Tensor) -> Tensor:
+        return t.unflatten(1, (-1, groups)).sum(2)
+
+    found = inner @ k, of_groups(inner.transpose(-2, -1) @ q), of_groups(powers.transpose(-2, -1) @ grad)
+    of_query, of_key, of_value = (torch.empty_like(t).copy_(f) for t, f in zip((query, key, value), found, strict=True))
+    return of_query, of_key, of_value
+
+
+def _like_backward(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+_library = torch.library.Library("dynamo_regions", "FRAGMENT")
+_library.define(
+    "flex_attention(Tensor query, Tensor key, Tensor value, int scores, Tensor[] blocks, Tensor[] captured) -> (Tensor, Tensor)"
+)
+_library.define(
+    "flex_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor sums, Tensor delta, int scores, "
+    "Tensor[] blocks, Tensor[] captured) -> (Tensor, Tensor, Tensor)"
+)
+_library.impl("flex_attention", _forward, "CompositeExplicitAutograd")
+_library.impl("flex_attention", _like_forward, "Meta")
+_library.impl("flex_attention_backward", _backward, "CompositeExplicitAutograd")
+_library.impl("flex_attention_backward", _like_backward, "Meta")
+ATTENTION = torch.ops.dynamo_regions.flex_attention.default
+ATTENTION_BACKWARD = torch.ops.dynamo_regions.flex_attention_backward.default
+
+
+# recording them
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A call in the captured graph: see `branches._Site`."""
+
+    builder: weakref.ref[Builder]
+    score: GraphModule
+    scores: Scores
+    blocks: int
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, site: _Site, query: Tensor, key: Tensor, value: Tensor, *others: Tensor) -> Any:
+        blocks, captured = list(others[: site.blocks]), list(others[site.blocks :])
+        out, sums = ATTENTION(query, key, value, site.scores.number, blocks, captured)
+        ctx.site = site
+        ctx.save_for_backward(query, key, value, out, sums, *others)
+        ctx.set_materialize_grads(False)
+        return out, sums
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, of_sums: Tensor | None) -> Any:
+        site: _Site = ctx.site
+        builder = site.builder()
+        assert builder is not None  # it is who runs this
+        query, key, value, out, sums, *others = ctx.saved_tensors
+        blocks, captured = others[: site.blocks], others[site.blocks :]
+        own = site.scores
+        if own.grad is None:
+            numbers = [*_numbers_of_a_place(query, with_score=True), *captured[: own.read]]
+            own.grad, _ = traced(builder, site.score, numbers, (0,), (numbers[0],))
+        if grad is None:
+            grad = torch.zeros_like(out)
+        delta = (grad.float() * out.float()).sum(-1)
+        if of_sums is not None:
+            delta = delta - of_sums
+        found = ATTENTION_BACKWARD(grad, query, key, value, sums, delta, own.number, blocks, captured)
+        return (None, *found, *(None for _ in others))
+
+
+def _numbers_of_a_place(query: Tensor, *, with_score: bool) -> list[FakeTensor]:
+    """A score and its place."""
+    types = [torch.float32] * with_score + [torch.int32] * 4
+    return [FakeTensor(torch.empty((), dtype=dtype, device="meta"), query.device) for dtype in types]
+
+
+def attention(
+    builder: Builder,
+    score: GraphModule,
+    mask: GraphModule,
+    settings: Settings,
+    blocks: Blocks,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    read: int,
+    *captured: Tensor,
+) -> Any:
+    """Record a call. Returns fakes, with history where the arguments need gradients."""
+    scored, _ = traced(builder, score, [*_numbers_of_a_place(query, with_score=True), *captured[:read]])
+    kept, _ = traced(builder, mask, [*_numbers_of_a_place(query, with_score=False), *captured[read:]])
+    own = Scores(scored, kept, settings, [t is not None for t in blocks], read)
+    builder.pairs.append(own)
+    there = [t for t in blocks if t is not None]
+    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value)):
+        return _Attention.apply(_Site(weakref.ref(builder), score, own, len(there)), query, key, value, *there, *captured)
+    return tuple(ATTENTION(query, key, value, own.number, there, list(captured)))

@@ -1,0 +1,107 @@
+"""`flex_attention` as captured graphs call it: attention whose scores two graphs over single numbers change and leave out.
+
+Called as it stands it is eager's own way: all scores in memory. A backend with a kernel for it takes the two graphs apart
+(`dynamo/aot/scores.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from dynamo.fake import FakeTensor
+
+Tensor = torch.Tensor
+Settings = tuple[float, int, int]  # what scores are multiplied by, rows and columns of a block of the mask
+Blocks = Sequence[Tensor | None]  # of a block mask: `kv_num_blocks`, `kv_indices`, the same of full blocks; the four of queries
+
+
+def flex_attention(
+    score: Callable[..., Sequence[Tensor]],
+    mask: Callable[..., Sequence[Tensor]],
+    settings: Settings,
+    blocks: Blocks,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    read: int,
+    *captured: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The result, and the logarithm of each row's sum of powers. `score` reads the first `read` of `captured`, `mask` the others."""
+    if isinstance(query, FakeTensor):
+        return like_attention(query, key, value)
+    out, sums = unfused(score, mask, settings[0], query, key, value, captured[:read], captured[read:])
+    return laid_out(out, query), sums
+
+
+def unfused(
+    score: Callable[..., Sequence[Tensor]],
+    mask: Callable[..., Sequence[Tensor]],
+    scale: float,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    of_score: Sequence[Tensor],
+    of_mask: Sequence[Tensor],
+) -> tuple[Tensor, Tensor]:
+    """Eager's computation. Rows of which nothing is left are zeros, and the logarithms of their sums -inf."""
+    groups = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    scores = query.float() @ key.float().transpose(-2, -1) * scale
+    places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in scores.shape]
+    kept = spread(mask, (), len(of_mask))(*places, *of_mask)
+    changed = spread(score, (0,), len(of_score))(scores, *places, *of_score)
+    changed = torch.where(kept, changed, float("-inf")).expand(scores.shape)
+    is_empty = (changed == float("-inf")).all(-1, keepdim=True)
+    changed = changed.masked_fill(is_empty, 0.0)  # else the gradient of such a row is NaN
+    sums = changed.logsumexp(-1).masked_fill(is_empty.squeeze(-1), float("-inf"))
+    powers = changed.softmax(-1).masked_fill(is_empty, 0.0)
+    return powers.to(query.dtype) @ value, sums
+
+
+def unchanged(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+    """The score function of calls without one."""
+    return score
+
+
+def everything(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+    """The mask function of calls without a mask."""
+    return b.new_ones((), dtype=torch.bool)
+
+
+def spread(
+    graph: Callable[..., Sequence[Tensor]], first: tuple[int, ...], captured: int, others: tuple[int | None, ...] | None = None
+) -> Callable[..., Tensor]:
+    """A graph of a score and its place, which gives one number, over all places. `others`: what of the captured varies with the place."""
+    others = (None,) * captured if others is None else others
+
+    def function(*args: Tensor) -> Tensor:
+        return graph(*args)[0]
+
+    for own in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
+        function = torch.vmap(function, in_dims=(*first, *own, *others))
+    return function
+
+
+def strides_of(query: Tensor, shape: Sequence[int]) -> list[int]:
+    """Dims of the result lie in the order of the query's, but the last dim is always the inner one."""
+    order = sorted(range(len(shape)), key=lambda k: query.stride()[k])
+    order = [len(shape) - 1, *(k for k in order if k != len(shape) - 1)]
+    strides, step = [0] * len(shape), 1
+    for k in order:
+        strides[k] = step
+        step *= shape[k]
+    return strides
+
+
+def laid_out(out: Tensor, query: Tensor) -> Tensor:
+    strides = strides_of(query, out.shape)
+    return out if list(out.stride()) == strides else out.new_empty_strided(out.shape, strides).copy_(out)
+
+
+def like_attention(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Fakes that look like the results and have a history where the real ones have."""
+    sums = query.float().sum(-1) + key.float().sum() + value.float().sum()
+    shape = (*query.shape[:-1], value.shape[-1])
+    return laid_out((sums.unsqueeze(-1).expand(shape)).to(query.dtype), query), sums
