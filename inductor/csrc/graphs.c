@@ -6,6 +6,7 @@
  * their storages tell. A result that was alive is copied out from then on: `kept`. */
 #include "driver.h"
 #include "program.h"
+#include "tensors.h"
 #include <stddef.h>
 
 enum { UNREAD, FIXED, COPIED };      /* inputs: not looked at, at one address, copied into a buffer */

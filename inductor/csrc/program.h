@@ -1,4 +1,4 @@
-/* A host program as data: made from Python tuples by program.c, run by host.c. */
+/* A host program as data: run by run.c, made from Python tuples by program.c, captured by graphs.c. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -36,17 +36,6 @@ typedef struct Launch {
     PyObject *name;
 } Launch;
 
-typedef struct {
-    PyObject_HEAD
-    int slot;
-} Ref;
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *items;
-    int is_list;
-} Build;
-
 /* ndim -1: whatever comes is right. */
 typedef struct {
     int ndim, dtype, itemsize;
@@ -78,19 +67,15 @@ typedef struct {
     PyObject *keep; /* the loaded library and whatever else must outlive the program */
 } Program;
 
-extern PyTypeObject host_ProgramType, host_RefType, host_BuildType;
-
-/* host.c: what reaches libtorch. 0 or a new reference, or -1 or NULL with an error set. */
+/* run.c */
 PyObject *host_run_program(PyObject *program, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 void host_forget_views(Program *p);
-int host_data_ptr(PyObject *tensor, void **data);
-int host_strides(PyObject *tensor, int64_t **strides);
-PyObject *host_empty(int ndim, const int64_t *sizes, const int64_t *strides, int dtype, int device_type, int device_index);
-PyObject *host_view(PyObject *base, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 int host_refuse_index(Program *p); /* raises for what kernels noted, and forgets it; always -1 */
-PyObject *host_enter_guard(void);  /* switches autograd and autocast dispatch off until `host_leave_guard` */
-void host_leave_guard(PyObject *guard);
+int run_ready(void);
+extern PyMethodDef run_methods[];
 
+/* program.c */
+extern PyTypeObject host_ProgramType;
 int64_t *program_longs(PyObject *tuple); /* to be freed with PyMem_Free */
 
 /* graphs.c */
