@@ -1,15 +1,6 @@
 /* From node tuples to the compiled guard tree: checks the tuples, and decides what may be remembered between calls. */
 #include "guards.h"
 
-#define IN_WORDS(name, words, check) words,
-const char *const dd_argument_words[] = {DD_ARGUMENTS(IN_WORDS)};
-#undef IN_WORDS
-
-#define ROW(name, argument, flags, code, words) {#name, words, ARGUMENT_##argument, flags},
-const KindRow dd_accessors[ACCESSORS] = {DD_ACCESSORS(ROW)};
-const KindRow dd_leaves[LEAVES] = {DD_LEAVES(ROW)};
-#undef ROW
-
 static int find(PyObject *name, const KindRow *rows, int count, const char *what)
 {
     if (PyUnicode_Check(name))

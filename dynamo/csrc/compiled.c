@@ -2,17 +2,7 @@
 #include "core.h"
 #include <structmember.h>
 
-_Thread_local Thread dd_thread;
 PyObject *dd_frozen_handler;
-
-PyObject *dd_tuple_of(PyObject *const *items, Py_ssize_t n)
-{
-    PyObject *tuple = PyTuple_New(n);
-    if (tuple)
-        for (Py_ssize_t i = 0; i < n; i++)
-            PyTuple_SET_ITEM(tuple, i, Py_NewRef(items[i]));
-    return tuple;
-}
 
 /* ---- Tail ---- */
 

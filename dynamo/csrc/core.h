@@ -84,7 +84,14 @@ typedef struct {
     PyObject *skip;
 } Scope;
 
+/* The evaluator that scopes install, and whom it delegates to: the default, or a debugger's. */
+typedef struct {
+    _PyFrameEvalFunction evaluator, previous;
+    bool wanted, installed;
+} Scopes;
+
 extern _Thread_local Thread dd_thread;
+extern Scopes dd_scopes;
 extern PyTypeObject dd_GuardTree_Type, dd_Entry_Type, dd_Cache_Type, dd_Compiled_Type, dd_Tail_Type, dd_Direct_Type,
     dd_TensorFacts_Type, dd_GlobalState_Type, dd_Definitions_Type;
 extern PyObject *dd_frozen_handler;
@@ -99,7 +106,6 @@ void dd_copy_cells(Compiled *c, PyObject *fn, PyObject **out);
 /* compiled.c */
 PyObject *dd_serve(Thread *t, Compiled *c, PyObject *const *inputs, Py_ssize_t n, bool *native);
 PyObject *dd_drive(Thread *t, PyObject *result, PyObject *context);
-PyObject *dd_tuple_of(PyObject *const *items, Py_ssize_t n);
 
 /* cache.c: the entry that fits (a new reference) or NULL, with an error set only if a guard raised something that isn't an Exception */
 Entry *dd_cache_find(Cache *cache, PyObject *const *inputs, Py_ssize_t n);
@@ -143,12 +149,38 @@ int dd_state_check(PyObject *state);
 void *dd_torch_symbol(const char *name);
 const char *dd_state_how(void);
 
-/* hook.c */
-int dd_hook_init(void);
-bool dd_hook_wanted(void);
+/* scopes.c */
 void dd_scope_enter(Thread *t, Scope *saved, PyObject *context, PyObject *skip);
 void dd_scope_leave(Thread *t, Scope *saved);
+
+/* hook.c */
 extern PyMethodDef dd_hook_methods[];
+
+static inline PyObject *dd_tuple_of(PyObject *const *items, Py_ssize_t n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    if (tuple)
+        for (Py_ssize_t i = 0; i < n; i++)
+            PyTuple_SET_ITEM(tuple, i, Py_NewRef(items[i]));
+    return tuple;
+}
+
+/* Where a dict keeps its version: a number, never given twice, that changes whenever an item does. NULL if it can't be relied upon. */
+static inline const uint64_t *dd_version_of(PyObject *dict)
+{
+#if DD_INLINE_VALUES_SKIP_TAG
+    if (((PyDictObject *)dict)->ma_values)
+        return NULL;
+#endif
+#if DD_TAG_IS_DEPRECATED
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+#endif
+    return &((PyDictObject *)dict)->ma_version_tag;
+#if DD_TAG_IS_DEPRECATED
+#pragma GCC diagnostic pop
+#endif
+}
 
 /* True if an exception is set that a failing guard may swallow; it is then cleared. */
 static inline bool dd_swallow(void)

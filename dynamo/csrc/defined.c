@@ -60,17 +60,7 @@ PyObject *dd_referent(PyObject *given)
 #endif
 }
 
-static inline const uint64_t *dict_word(PyObject *dict)
-{
-#if DD_TAG_IS_DEPRECATED
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#endif
-    return &((PyDictObject *)dict)->ma_version_tag;
-#if DD_TAG_IS_DEPRECATED
-#pragma GCC diagnostic pop
-#endif
-}
+static const uint64_t no_version = 1; /* never wanted: a dict without a version of its own is looked at in every check */
 
 /* 1 holds, 0 not, -1 error set. */
 static int fact_holds(const Fact *fact, PyObject *found)
@@ -115,7 +105,7 @@ static int look_up(Definitions *self, Py_ssize_t i)
     if (i < self->ndicts) {
         uint64_t now = *self->dicts[i].at;
         int ok = holder_holds(h);
-        if (ok == 1)
+        if (ok == 1 && self->dicts[i].at != &no_version)
             self->dicts[i].want = now;
         return ok;
     }
@@ -246,8 +236,10 @@ static PyObject *Definitions_new(PyTypeObject *type, PyObject *args, PyObject *k
             if (order_of(h.kind) != order)
                 continue;
             self->holders[self->n++] = h;
-            if (order == 0)
-                self->dicts[self->ndicts++] = (DictWord){dict_word(h.holder), 0}; /* no dict has version 0: the first check looks everything up */
+            if (order == 0) {
+                const uint64_t *word = dd_version_of(h.holder);
+                self->dicts[self->ndicts++] = (DictWord){word ? word : &no_version, 0}; /* nor is 0 a version: the first check looks all up */
+            }
             if (order == 1)
                 self->classes[self->nclasses++] = (ClassWord){&((PyTypeObject *)h.holder)->tp_version_tag, 0};
         }

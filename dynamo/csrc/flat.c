@@ -79,7 +79,7 @@ static int look_again(Walk *w, Flat *f)
         Py_INCREF(f->again[i].obj);
     for (Py_ssize_t i = 0; ok == 1 && i < f->nagain; i++) {
         const Again *again = &f->again[i];
-        ok = again->leaf ? dd_leaf_check(w, again->leaf, again->obj) : dd_kid_check(w, again->kid, again->obj);
+        ok = again->leaf ? w->leaf(w, again->leaf, again->obj) : w->kid(w, again->kid, again->obj);
     }
     for (Py_ssize_t i = 0; i < f->nagain; i++)
         Py_DECREF(f->again[i].obj);
@@ -389,7 +389,7 @@ static bool flatten(Draft *d, GuardNode *node, Place p)
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
         const Leaf *leaf = &node->leaves[i];
         /* It held a moment ago. Garbage collection may have run since, so it must hold still. */
-        if (leaf->kind != LEAF_distinct && dd_leaf_check(d->w, leaf, p.obj) != 1)
+        if (leaf->kind != LEAF_distinct && d->w->leaf(d->w, leaf, p.obj) != 1)
             d->failed = true;
         else
             flatten_leaf(d, leaf, &p);

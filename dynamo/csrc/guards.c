@@ -70,7 +70,7 @@ static int is_same(Walk *w, Py_ssize_t group, PyObject *obj)
     return w->same[group] == obj;
 }
 
-int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
+static int leaf_check(Walk *w, const Leaf *leaf, PyObject *obj)
 {
     switch (leaf->kind) {
 #define HOLDS(name, argument, flags, holds, words) \
@@ -99,6 +99,8 @@ static int fetch(Walk *w, const GuardNode *node, PyObject *parent, PyObject **ou
     return found ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
+static int kid_check(Walk *w, GuardNode *kid, PyObject *parent);
+
 static int check_node(Walk *w, GuardNode *node, PyObject *obj)
 {
     int ok;
@@ -107,10 +109,10 @@ static int check_node(Walk *w, GuardNode *node, PyObject *obj)
         return ok;
     w->covered |= head && !node->wait;
     for (Py_ssize_t i = 0; i < node->nleaves; i++)
-        if ((ok = dd_leaf_check(w, &node->leaves[i], obj)) != 1)
+        if ((ok = leaf_check(w, &node->leaves[i], obj)) != 1)
             return ok;
     for (Py_ssize_t i = 0; i < node->nkids; i++)
-        if ((ok = dd_kid_check(w, &node->kids[i], obj)) != 1)
+        if ((ok = kid_check(w, &node->kids[i], obj)) != 1)
             return ok;
     if (head) {
         w->covered = false;
@@ -127,7 +129,7 @@ static int keep(Walk *w, PyObject *made)
     return PyList_Append(w->kept, made);
 }
 
-int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent)
+static int kid_check(Walk *w, GuardNode *kid, PyObject *parent)
 {
     PyObject *found;
     bool owned;
@@ -181,13 +183,13 @@ static int check_root(GuardTree *tree, Walk *w)
     int ok;
     for (Py_ssize_t i = 0; i < root->nleaves; i++) {
         PyObject *obj = dd_leaves[root->leaves[i].kind].flags & AT_ROOT ? NULL : inputs_object(w);
-        if ((ok = dd_leaf_check(w, &root->leaves[i], obj)) != 1)
+        if ((ok = leaf_check(w, &root->leaves[i], obj)) != 1)
             return ok;
     }
     for (Py_ssize_t i = 0; i < root->nkids; i++) {
         GuardNode *kid = &root->kids[i];
         PyObject *obj = kid->accessor == ACCESSOR_input || kid->accessor == ACCESSOR_const ? NULL : inputs_object(w);
-        if ((ok = dd_kid_check(w, kid, obj)) != 1)
+        if ((ok = kid_check(w, kid, obj)) != 1)
             return ok;
     }
     return w->ndistinct > 1 ? all_distinct(tree, w) : 1;
@@ -209,7 +211,7 @@ static int make_room(Walk *w, GuardCounts counts, Py_ssize_t have)
 int dd_guards_check(GuardTree *tree, PyObject *const *inputs, Py_ssize_t n)
 {
     PyObject *small[64];
-    Walk w = {.inputs = inputs, .n = n, .same = small};
+    Walk w = {.inputs = inputs, .n = n, .same = small, .leaf = leaf_check, .kid = kid_check};
     if (make_room(&w, tree->counts, 64) < 0)
         return -1;
     int ok = check_root(tree, &w);
@@ -263,7 +265,7 @@ static int explain_node(Walk *w, GuardNode *node, PyObject *obj, Failure *failur
 {
     for (Py_ssize_t i = 0; i < node->nleaves; i++) {
         const Leaf *leaf = &node->leaves[i];
-        int ok = dd_leaf_check(w, leaf, obj);
+        int ok = leaf_check(w, leaf, obj);
         if (ok < 0 && !dd_swallow())
             return -1;
         if (leaf->kind == LEAF_distinct)
@@ -348,7 +350,7 @@ static int cost_node(Walk *w, GuardNode *node, PyObject *obj, long n, PyObject *
         double start = now_ns();
         for (long k = 0; ok == 1 && k < n; k++) {
             w->ndistinct = 0;
-            ok = dd_leaf_check(w, &node->leaves[i], obj);
+            ok = leaf_check(w, &node->leaves[i], obj);
         }
         if (ok < 0)
             return -1;

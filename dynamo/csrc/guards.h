@@ -35,8 +35,11 @@ struct GuardNode {
     Flat *flat;
 };
 
-/* One evaluation. */
-typedef struct {
+/* One evaluation. `leaf` and `kid` check one leaf, and what is below one node: 1 holds, 0 does not, -1 error set. */
+typedef struct Walk Walk;
+struct Walk {
+    int (*leaf)(Walk *w, const Leaf *leaf, PyObject *obj);
+    int (*kid)(Walk *w, GuardNode *kid, PyObject *parent);
     PyObject *const *inputs;
     Py_ssize_t n;
     PyObject *tuple;        /* the inputs as a tuple, made only if a guard looks at it as an object */
@@ -46,11 +49,7 @@ typedef struct {
     PyObject *kept;         /* a list of objects made meanwhile whose addresses were noted down, or NULL */
     bool covered;           /* a node above is about to get a flat form: those below need none */
     Flat *garbage;          /* flat forms to free when the evaluation is over, as freeing may run user code */
-} Walk;
-
-/* guards.c: 1 holds, 0 does not, -1 error set */
-int dd_leaf_check(Walk *w, const Leaf *leaf, PyObject *obj);
-int dd_kid_check(Walk *w, GuardNode *kid, PyObject *parent);
+};
 
 /* inline.c */
 const void *dd_inline_word(PyObject *dict, PyObject *key);
@@ -67,22 +66,5 @@ int dd_flat_visit(Flat *flat, visitproc visit, void *arg);
 GuardNode *dd_build(PyObject *spec, GuardCounts *counts);
 void dd_free_node(GuardNode *root);
 int dd_visit_node(GuardNode *node, visitproc visit, void *arg);
-
-/* Where a dict keeps its version: a number, never given twice, that changes whenever an item does. NULL if it can't be relied upon. */
-static inline const uint64_t *dd_version_of(PyObject *dict)
-{
-#if DD_INLINE_VALUES_SKIP_TAG
-    if (((PyDictObject *)dict)->ma_values)
-        return NULL;
-#endif
-#if DD_TAG_IS_DEPRECATED
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-#endif
-    return &((PyDictObject *)dict)->ma_version_tag;
-#if DD_TAG_IS_DEPRECATED
-#pragma GCC diagnostic pop
-#endif
-}
 
 #endif

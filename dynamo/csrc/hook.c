@@ -7,10 +7,6 @@
 #include <internal/pycore_frame.h>
 
 static PyObject *frame_handler;
-static Py_ssize_t open_scopes;              /* native scopes of all threads; guarded by the GIL */
-static _PyFrameEvalFunction previous_eval;  /* whom we delegate to: the default, or a debugger's */
-static bool installed;
-static bool buried;                         /* somebody put an evaluator on top of ours that presumably still calls ours */
 
 /* ---- decisions, one per (code, context) ---- */
 
@@ -190,7 +186,7 @@ static PyObject *eval_import(Thread *t, _PyFrameEvalFunction plain, PyThreadStat
 static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
     Thread *t = &dd_thread;
-    _PyFrameEvalFunction plain = previous_eval;
+    _PyFrameEvalFunction plain = dd_scopes.previous;
 
     /* tstate->tracing: trace, profile and sys.monitoring callbacks are nobody's model code. */
     if (!t->native || throwflag || tstate->tracing || t->stance == DD_STANCE_EAGER || frame->owner != FRAME_OWNED_BY_THREAD)
@@ -226,51 +222,6 @@ static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, i
         return plain(tstate, frame, throwflag);
     dispose(tstate, frame);
     return result;
-}
-
-/* ---- scopes ---- */
-
-static void install(void)
-{
-    PyInterpreterState *interp = PyInterpreterState_Get();
-    _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (now == _PyEval_EvalFrameDefault)
-        buried = false;
-    if (now != eval_frame && !buried) { /* on top of one that calls us we would call each other for ever */
-        previous_eval = now;
-        _PyInterpreterState_SetEvalFrameFunc(interp, eval_frame);
-    }
-    installed = true;
-}
-
-static void uninstall(void)
-{
-    PyInterpreterState *interp = PyInterpreterState_Get();
-    installed = false;
-    buried = _PyInterpreterState_GetEvalFrameFunc(interp) != eval_frame;
-    if (!buried)
-        _PyInterpreterState_SetEvalFrameFunc(interp, previous_eval);
-}
-
-/* From here until dd_scope_leave the hook looks at frames of this thread, except `skip`'s own next one.
- * Without a frame handler, or while disabled, the scope only switches the hook off. */
-void dd_scope_enter(Thread *t, Scope *saved, PyObject *context, PyObject *skip)
-{
-    *saved = (Scope){t->native, frame_handler && !t->disabled && t->stance != DD_STANCE_EAGER, t->context, t->skip};
-    t->native = saved->counted;
-    t->context = context;
-    t->skip = skip;
-    if (saved->counted && open_scopes++ == 0)
-        install();
-}
-
-void dd_scope_leave(Thread *t, Scope *saved)
-{
-    if (saved->counted && --open_scopes == 0)
-        uninstall();
-    t->native = saved->native;
-    t->context = saved->context;
-    t->skip = saved->skip;
 }
 
 /* ---- module functions ---- */
@@ -318,7 +269,10 @@ static PyObject *set_handler(PyObject **slot, PyObject *handler, const char *nam
 
 static PyObject *set_frame_handler(PyObject *Py_UNUSED(mod), PyObject *handler)
 {
-    return set_handler(&frame_handler, handler, "set_frame_handler");
+    PyObject *old = set_handler(&frame_handler, handler, "set_frame_handler");
+    dd_scopes.evaluator = eval_frame;
+    dd_scopes.wanted = frame_handler != NULL;
+    return old;
 }
 
 static PyObject *set_frozen_handler(PyObject *Py_UNUSED(mod), PyObject *handler)
@@ -334,7 +288,7 @@ static PyObject *reset_frames(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(igno
 
 static PyObject *hook_active(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(installed);
+    return PyBool_FromLong(dd_scopes.installed);
 }
 
 static PyObject *disabled_call(PyObject *Py_UNUSED(mod), PyObject *args)

@@ -6,6 +6,8 @@
 #ifndef DYNAMO_KINDS_H
 #define DYNAMO_KINDS_H
 
+#include <stdint.h>
+
 enum {
     RUNS_CODE = 1,  /* may run code of the program; an accessor's object is then a new reference */
     AT_ROOT = 2,    /* a leaf of the root that looks at no object; its argument's why() tells what is wrong */
