@@ -38,29 +38,22 @@ _lock = Lock()  # interned IR nodes are shared, so one graph is compiled at a ti
 _numbers = itertools.count()
 
 
-def compile_graph(
-    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, captures: bool = False, compile_id: str = ""
-) -> Compiled:
+def compile_graph(gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False) -> Compiled:
     """Compile a functional ATen graph for the device its tensors are on.
 
     The result takes the inputs as one list and returns the outputs as a tuple; a backward graph empties the list. It assumes the
-    shapes, strides and dtypes of the example inputs. `captures`: as a CUDA graph, where there is a GPU.
+    shapes, strides and dtypes of the example inputs.
     """
-    started = start_graph(gm, example_inputs, is_backward=is_backward, captures=captures, compile_id=compile_id)
+    started = start_graph(gm, example_inputs, is_backward=is_backward)
     return started.settle() if isinstance(started, Pending) else started
 
 
 def start_graph(
-    gm: GraphModule,
-    example_inputs: Sequence[Any],
-    *,
-    is_backward: bool = False,
-    captures: bool = False,
-    tunes: bool = False,
-    compile_id: str = "",
+    gm: GraphModule, example_inputs: Sequence[Any], *, is_backward: bool = False, captures: bool = False, tunes: bool = False
 ) -> Compiled | Pending:
-    """As `compile_graph`, but the C compiler may still be at work when this returns. `tunes`: shapes of kernels are measured on a GPU."""
-    graph_id = compile_id or current_compile() or f"graph{next(_numbers)}"
+    """As `compile_graph`, but the C compiler may still be at work when this returns. `captures`: as a CUDA graph, where there is a GPU.
+    `tunes`: shapes of kernels are measured there."""
+    graph_id = current_compile() or f"graph{next(_numbers)}"
     with _lock, compiling(graph_id, f"{graph_id}.{'bw' if is_backward else 'fw'}"), paused():
         name, capture = f"{graph_id}.bw" if is_backward else graph_id, capture_of(gm) if captures else None
         return run_stages(gm, graph_id, name, is_backward, capture, tunes)

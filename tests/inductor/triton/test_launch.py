@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from dynamo import config
+from dynamo.decisions import compiling
 from dynamo.peer.counting import counters
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, KernelLoaded, Note
@@ -113,8 +114,8 @@ def test_a_kernel_is_launched_with_its_buffers(driver: FakeDriver) -> None:
 
 def test_what_a_kernel_needs_is_in_the_record(driver: FakeDriver) -> None:
     x = torch.randn(1000)
-    with session() as store:
-        compiled(lambda x: (x + 1,), [x], compile_id="7/0")([x])
+    with session() as store, compiling("7/0"):
+        compiled(lambda x: (x + 1,), [x])([x])
     (loaded,) = store.of(KernelLoaded)
     assert (loaded.compile_id, loaded.graph_id, loaded.name, loaded.device) == ("7/0", "7/0.fw", "k0", "a GPU that is not there")
     (launch,) = driver.launches()
