@@ -28,7 +28,7 @@ from dynamo.errors import GraphBreakError
 from dynamo.graph.invariant import watched
 from dynamo.graph.lazy import lazy_module
 from dynamo.graph.rescue import KEEPS_INPUTS, Generators, Rescue, can_fail, can_start_over, draws, undoing
-from dynamo.ops.facts import ONE_HOT
+from dynamo.ops.facts import ONE_HOT, writes
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotAssume
@@ -108,13 +108,17 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     targets = [n.target for n in tx.builder.graph.nodes]
     written = [v for v in placeholders if is_written(v)]
     refused = any(v.fake.requires_grad and not v.fake.is_leaf for v in written)  # autograd refuses writes to views of leaves
-    fails = refused or can_fail(ran) or any(t in ONE_HOT for t in targets)
-    inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)] if fails else []
-    held = [v.obj for v in inside if isinstance(v, TensorValue) and is_written(v)]
+    fails = can_fail(ran) or any(t in ONE_HOT for t in targets)
+    held: list[TensorValue] = []
+    if fails or refused:
+        inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)]
+        held = [v for v in inside if isinstance(v, TensorValue) and is_written(v)]
+    moves = (fails or refused) and (draws(ran) or any(map(sets_random_state, targets)))
+    if not fails and (not refused or sum(ran[op] for op in ran if writes(op)) == 1):
+        written, held = [], []  # what is refused has written nothing, and nothing else writes
     code = captured.frame.code
     rescue = Rescue(code, captured.frame.globals, compile_id, Generators(tx.builder.attributes.values()))
-    moves = fails and (draws(ran) or any(map(sets_random_state, targets)))
-    return Failing(rescue, moves, tuple(placeholders.index(v) for v in written) if fails else (), tuple(held))
+    return Failing(rescue, moves, tuple(map(placeholders.index, written)), tuple(v.obj for v in held))
 
 
 def sets_random_state(target: Any) -> bool:
@@ -151,9 +155,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
 
 def _watching(captured: Captured, compile_id: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """For `check_surroundings`: what puts the comparison around a graph's calls."""
-    moves = draws(captured.tx.builder.mode.ran) or any(
-        sets_random_state(n.target) for n in captured.tx.builder.graph.nodes
-    )
+    moves = draws(captured.tx.builder.mode.ran) or any(sets_random_state(n.target) for n in captured.tx.builder.graph.nodes)
     free = ("random state",) if moves else ()
     return partial(watched, what=f"graph {compile_id}", compile_id=compile_id, left=captured.left, free=free)
 

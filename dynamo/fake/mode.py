@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class FakeMode(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._converter = Converter()
-        self.ran: set[Any] = set()  # every operator that has run under this mode
+        self.ran: Counter[Any] = Counter()  # every operator that has run under this mode, and how often
         self._entered: list[tuple[bool, plain_shapes]] = []
         self._hooks: list[bool] = []
 
@@ -76,7 +77,7 @@ class FakeMode(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.ran.add(func)
+        self.ran[func] += 1
         return run(self, func, args, kwargs or {})
 
     def from_real(self, t: torch.Tensor) -> FakeTensor:

@@ -162,6 +162,11 @@ def known_facts(op: Any) -> Facts | None:
     return facts_of(op) if isinstance(op, OpOverload) else None
 
 
+def writes(op: Any) -> bool:
+    """To an argument?"""
+    return isinstance(op, OpOverload) and bool(writes_of(op))
+
+
 def is_random(op: Any) -> bool:
     """Does it draw from a generator?"""
     return isinstance(op, OpOverload) and facts_of(op).random

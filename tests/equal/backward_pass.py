@@ -380,6 +380,37 @@ def refused_at_a_later_call(compile):
     return found, x, y
 
 
+@program("", "writes to a view of a leaf that autograd does not see, and one that it refuses")
+def refused_after_an_unseen_write(compile):
+    def by_data(x):
+        x.data.add_(1)
+        x.mul_(2)
+        return x
+
+    def by_detach(x):
+        x.detach().add_(1)
+        x.mul_(2)
+        return x
+
+    def without_grad(x):
+        with torch.no_grad():
+            x.add_(1)
+        x.mul_(2)
+        return x
+
+    found = []
+    for fn in (by_data, by_detach, without_grad):
+        f = compile(fn)
+        x = torch.ones(9, requires_grad=True)
+        for view in ((x * 2).view(3, 3), x.view(3, 3)):
+            try:
+                found.append(f(view))
+            except RuntimeError as e:
+                found.append(str(e)[:40])
+            found += [view, view._version, x]
+    return found
+
+
 @program("", "writing to a view of a leaf raises")
 def write_to_view_of_leaf(compile):
     @compile

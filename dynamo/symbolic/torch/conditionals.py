@@ -7,6 +7,7 @@ results differ), and what this one can't put into a graph, is a break: eager run
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,7 +89,7 @@ def _flat(tx: Tracer, v: Value) -> Iterator[Value]:
 
 
 def _traced(tx: Tracer, fn: Value, operands: list[Value]) -> _Branch:
-    ran, tx.builder.mode.ran = tx.builder.mode.ran, set()
+    ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
     was_grad = torch.is_grad_enabled()
     try:
         with region(tx) as scope, without_effects(tx, f"{fn.describe()} under cond"):
@@ -103,7 +104,7 @@ def _traced(tx: Tracer, fn: Value, operands: list[Value]) -> _Branch:
     except Raised as e:
         raise _native(tx, "whose branch raises", e) from e
     finally:
-        ran |= tx.builder.mode.ran
+        ran.update(tx.builder.mode.ran)
         tx.builder.mode.ran = ran
     if torch.is_grad_enabled() != was_grad:
         raise _native(tx, "whose branch leaves a mode changed")
