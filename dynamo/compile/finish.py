@@ -20,6 +20,7 @@ from torch.fx import GraphModule
 
 from dynamo import _C, config
 from dynamo.bytecode.analyse import After, live_slots, states_after, step_range
+from dynamo.compile import makers  # noqa: F401  # fills the slot by which the writer makes an object again
 from dynamo.compile.capture import Captured
 from dynamo.compile.context import Context
 from dynamo.compile.entry import EntryWriter

@@ -8,7 +8,7 @@ from typing import get_type_hints
 import pytest
 
 import dynamo.symbolic.handlers  # noqa: F401  # fills the rows
-from dynamo.compile import entry  # noqa: F401  # fills the slot that makes an object again
+from dynamo.compile import makers  # noqa: F401  # fills the slot that makes an object again
 from dynamo.symbolic.protocols.registry import CODES, CONSTRUCTORS, FUNCTIONS, GETSETS, METHODS, NEW, Table
 from dynamo.symbolic.values.kinds import Value
 from dynamo.symbolic.values.slots import Slot, Slots, _resolve
