@@ -1,4 +1,4 @@
-"""Writes the host program: slots for every buffer and view, and steps for the C loop of `inductor/csrc/host.c`."""
+"""Writes the host program: slots for every buffer and view, and steps for the C loop of `inductor/csrc/run.c`."""
 
 from __future__ import annotations
 

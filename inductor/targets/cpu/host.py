@@ -20,7 +20,7 @@ from inductor.runtime.writer import KERNEL, HostWriter, Platform, Step
 from inductor.targets.cpu import machine
 from inductor.targets.cpu.python_host import kernels_of
 
-LARGEST_TEAM = 256  # threads, as in host.c
+LARGEST_TEAM = 256  # threads, as in run.c
 RELEASE_WORK = 500_000  # additions (about 50 us) from which on other Python threads should run meanwhile
 
 FRESH_PAGES = 4 << 20  # bytes from which on malloc mostly maps fresh memory, and a product is written to memory of ours
