@@ -135,9 +135,11 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     returned = set(joint.results)
+    unkept = _unkept(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and node in reads and not is_view(node))
-        network.connect(2 * i, 2 * i + 1, _cost_of_keeping(node, reads) if alive else _saving_cost(node))
+        cost = INFINITE if node in unkept else _cost_of_keeping(node, reads) if alive else _saving_cost(node)
+        network.connect(2 * i, 2 * i + 1, cost)
         if not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
         if node in reads:
@@ -150,6 +152,12 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     if total >= INFINITE:
         return save_all(joint, reads)
     return {n for n, i in number.items() if near[2 * i] and not near[2 * i + 1]}
+
+
+def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
+    """Arguments that autograd refuses to keep. Where a formula reads one itself, eager refuses as well."""
+    sources = {alias_source(n) for n in reads}
+    return {p.node for p in joint.primals if p.fake.is_inference() and p.node not in sources}
 
 
 def _cost_of_keeping(node: Node, reads: set[Node]) -> int:

@@ -440,3 +440,35 @@ def flags_of_inference_tensors(compile):
     with torch.no_grad():
         without = g(x)
     return inside, product, without, g(x.clone()), x.requires_grad
+
+
+@program("", "what is computed of an inference tensor is kept for the backward pass, and the tensor itself is refused")
+def values_of_inference_tensors_kept(compile):
+    def ways(x, w):
+        yield lambda: w.sin() * x
+        yield lambda: w.t().exp() @ x
+        yield lambda: (w + 1).cos() * x.sin()
+        yield lambda: w.abs().sigmoid() * x + w
+        yield lambda: w * x
+        yield lambda: w.t() * x
+
+    found = []
+    x = torch.linspace(-1, 1, 4).view(2, 2).requires_grad_()
+    for is_inside in (False, True):
+        with torch.inference_mode():
+            w = torch.linspace(0, 1, 4).view(2, 2)
+        for k in range(6):
+
+            @compile
+            def f(x, w, k=k):
+                with torch.inference_mode(False):
+                    return list(ways(x, w))[k]()
+
+            try:
+                with torch.inference_mode(is_inside):
+                    y = f(x, w)
+            except RuntimeError as e:
+                found.append(str(e)[:30])
+            else:
+                found += [y, *torch.autograd.grad(y.sum(), x)]
+    return found
