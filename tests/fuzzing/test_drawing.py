@@ -10,11 +10,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from minifier.fuzz.draw.drawing import BLOCK, Block, drawn, places
 from minifier.fuzz.draw.kinds import KINDS
 from minifier.fuzz.draw.operator_programs import ROWS
 from minifier.fuzz.draw.scripts import raising, script_of
+from minifier.fuzz.draw.writer import Writer
 
 _DRAW = "import json, sys; from minifier.fuzz.draw.drawing import *; json.dump([drawn(Block(k, 3, 1)) for k in sys.argv[1:]], sys.stdout)"
 
@@ -74,3 +76,14 @@ def test_named_operators_are_the_only_ones() -> None:
 
     assert len(statements) > BLOCK
     assert [s for s in statements if "sin(" not in s and "where(" not in s] == []
+
+
+@pytest.mark.parametrize("line", ["n[::2] = x", "n.view(2, 2).select(0, 1).fill_(x)", "n.gt_(x)", "v0[0].ge_(x)", "v1 = n.eq_(x)"])
+def test_integers_are_not_given_a_history(line: str) -> None:
+    def written(requires_grad: bool) -> tuple[bool, bool]:
+        writer = Writer(lambda strategy: None, names=["n", "x", "v0"])
+        writer.env.update(n=torch.arange(4), x=torch.tensor(2.0, requires_grad=requires_grad), v0=torch.ones(2, 2) > 0)
+        return writer.run(line), any(writer.value(name).requires_grad for name in ("n", "v0"))
+
+    assert written(False) == (True, False)
+    assert written(True) == (False, False)

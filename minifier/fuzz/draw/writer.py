@@ -92,6 +92,8 @@ class Writer:
             return False
         before = set(self.env)
         try:
+            if self.gives_history(line):
+                return False
             exec(line, self.env)
         except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, ZeroDivisionError, OverflowError):
             return False
@@ -104,6 +106,15 @@ class Writer:
             self.names.append(name)
         self.body.append(line)
         return True
+
+    def gives_history(self, line: str) -> bool:
+        """Whether a write leaves whole numbers or truth values that need a gradient, which no graph can hold: tried on copies of them."""
+        writes = "_(" in line or not re.match(r"v\d+ = ", line)
+        if not writes or not any(self.value(n).requires_grad for n in self.names):
+            return False
+        exact = {n: self.value(n).clone() for n in self.names if not self.value(n).is_floating_point()}
+        exec(line, {**self.env, **exact})
+        return any(t.requires_grad for t in exact.values())
 
 
 def _broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
