@@ -8,6 +8,7 @@ constructors and uses the extents that axes carry; it is exact, never approximat
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 from weakref import WeakValueDictionary
 
 from inductor.ir.dims import Dim
@@ -38,46 +39,43 @@ class Axis:
         return Axis, (self.name, self.extent)
 
 
-class Div:
+class _Divided:
+    """What an index has become by a division that leaves a rest. Interned: an equal node made before is returned."""
+
+    __slots__ = ("__weakref__", "by", "key", "of")
+    sign: ClassVar[str]
+    _interned: ClassVar[WeakValueDictionary[tuple[Index, Dim], Any]]
+    of: Index
+    by: Dim
+    key: str
+
+    def __init_subclass__(cls) -> None:
+        cls._interned = WeakValueDictionary()
+
+    def __new__(cls, of: Index, by: Dim) -> Self:
+        found = cls._interned.get((of, by))
+        if found is None:
+            found = object.__new__(cls)
+            found.of, found.by, found.key = of, by, f"(({of}){cls.sign}{by})"
+            cls._interned[(of, by)] = found
+        return found
+
+    def __repr__(self) -> str:
+        return self.key
+
+
+class Div(_Divided):
     """`floor(of / by)`; made only by `Index.__floordiv__`."""
 
-    __slots__ = ("__weakref__", "by", "key", "of")
-    _interned: WeakValueDictionary[tuple[Index, Dim], Div] = WeakValueDictionary()
-    of: Index
-    by: Dim
-    key: str
-
-    def __new__(cls, of: Index, by: Dim) -> Div:  # noqa: PYI034  # interned: an equal node made before is returned
-        found = cls._interned.get((of, by))
-        if found is None:
-            found = object.__new__(cls)
-            found.of, found.by, found.key = of, by, f"(({of})//{by})"
-            cls._interned[(of, by)] = found
-        return found
-
-    def __repr__(self) -> str:
-        return self.key
+    __slots__ = ()
+    sign = "//"
 
 
-class Mod:
+class Mod(_Divided):
     """`of - by * floor(of / by)`; made only by `Index.__mod__`."""
 
-    __slots__ = ("__weakref__", "by", "key", "of")
-    _interned: WeakValueDictionary[tuple[Index, Dim], Mod] = WeakValueDictionary()
-    of: Index
-    by: Dim
-    key: str
-
-    def __new__(cls, of: Index, by: Dim) -> Mod:  # noqa: PYI034  # interned: an equal node made before is returned
-        found = cls._interned.get((of, by))
-        if found is None:
-            found = object.__new__(cls)
-            found.of, found.by, found.key = of, by, f"(({of})%{by})"
-            cls._interned[(of, by)] = found
-        return found
-
-    def __repr__(self) -> str:
-        return self.key
+    __slots__ = ()
+    sign = "%"
 
 
 Atom = Axis | Div | Mod
