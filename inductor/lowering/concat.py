@@ -9,7 +9,7 @@ from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Shape, as_shape, at_least, is_one
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.lowering.context import Context, Decline
-from inductor.lowering.pointwise import minus, number, sigmoid, times
+from inductor.lowering.formulas import minus, number, sigmoid, times
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor
 from inductor.lowering.view import slice_dim, wrap

@@ -13,7 +13,7 @@ from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.expr import Expr, const, reduce
 from inductor.lowering.concat import padded_load
 from inductor.lowering.context import Context, Decline
-from inductor.lowering.pointwise import times
+from inductor.lowering.formulas import times
 from inductor.lowering.pooling import pair
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor, dim_indices

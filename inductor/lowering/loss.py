@@ -11,8 +11,8 @@ from inductor.ir.affine import Index
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, masked
 from inductor.lowering.context import Context, Decline, as_stored
+from inductor.lowering.formulas import log_sigmoid, minus, number, over, plus, square, times
 from inductor.lowering.indexing import Indirect, affine, nonempty
-from inductor.lowering.pointwise import log_sigmoid, minus, number, over, plus, square, times
 from inductor.lowering.reduction import accumulate_type
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor

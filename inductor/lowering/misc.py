@@ -14,7 +14,8 @@ from inductor.ir.dims import as_shape
 from inductor.ir.expr import Expr, call, cast, const, index_value
 from inductor.lowering.concat import padded_load
 from inductor.lowering.context import Context, Decline, Operand, as_stored, normal_dims
-from inductor.lowering.pointwise import minus, number, over, plus, times, unary
+from inductor.lowering.formulas import minus, number, over, plus, times
+from inductor.lowering.pointwise import unary
 from inductor.lowering.reduction import Dims, accumulate_type, simple
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor, dim_indices

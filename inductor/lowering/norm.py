@@ -10,7 +10,7 @@ import torch
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call
 from inductor.lowering.context import Context, Decline
-from inductor.lowering.pointwise import minus, number, over, plus, rsqrt, times
+from inductor.lowering.formulas import minus, number, over, plus, rsqrt, times
 from inductor.lowering.reduction import accumulate_type, drop_dims, moments
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor

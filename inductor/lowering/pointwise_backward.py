@@ -6,7 +6,8 @@ import math
 
 from inductor.ir.expr import Expr, call
 from inductor.lowering.context import Context
-from inductor.lowering.pointwise import binary, number, over, plus, sigmoid, square, times
+from inductor.lowering.formulas import number, over, plus, sigmoid, square, times
+from inductor.lowering.pointwise import binary
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor
 

@@ -16,8 +16,8 @@ from inductor.ir.nest import Store
 from inductor.lowering.concat import bounds_test
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
 from inductor.lowering.factory import constant
+from inductor.lowering.formulas import plus, times
 from inductor.lowering.indexing import Indirect, template
-from inductor.lowering.pointwise import plus, times
 from inductor.lowering.reduction import mean
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor

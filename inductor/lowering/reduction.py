@@ -14,7 +14,7 @@ from inductor.ir.affine import ZERO, const
 from inductor.ir.dims import numel
 from inductor.ir.expr import Expr, call, cast
 from inductor.lowering.context import Context, Decline, as_stored, normal_dims
-from inductor.lowering.pointwise import minus, number, over, plus, square, times
+from inductor.lowering.formulas import minus, number, over, plus, square, times
 from inductor.lowering.registry import add, lowers
 from inductor.lowering.tensor import Tensor, dim_indices
 
