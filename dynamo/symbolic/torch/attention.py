@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ class _Call:
     def traced(self, fn: Value, *, with_score: bool) -> tuple[GraphModule, list[Node]]:
         """The graph of a function over one score, and the outer tensors that it reads."""
         tx, device = self.tx, self.query.device
-        ran, tx.builder.mode.ran = tx.builder.mode.ran, set()
+        ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
         was_grad = torch.is_grad_enabled()
         try:
             with region(tx) as scope, without_effects(tx, f"{fn.describe()} under flex_attention"):
@@ -163,7 +164,7 @@ class _Call:
         except Raised as e:
             raise _native(tx, "whose function raises", e) from e
         finally:
-            ran |= tx.builder.mode.ran
+            ran.update(tx.builder.mode.ran)
             tx.builder.mode.ran = ran
         if torch.is_grad_enabled() != was_grad:
             raise _native(tx, "whose function leaves a mode changed")
