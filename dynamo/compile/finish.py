@@ -142,7 +142,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
         result = _tail(ctx, captured, writer, compile_id)
     writer.replay()
     gm, placeholders, examples = _close_graph(captured, writer)
-    plain = captured.result is not None and not (writer.effects or tx.effects.replayed())
+    plain = captured.result is not None and not (writer.first_effects or writer.effects or tx.effects.replayed())
     direct = _direct(captured, writer, placeholders) if plain and gm is not None else None
     name = "".join(c if c.isalnum() else "_" for c in captured.frame.code.co_qualname.rpartition(".")[2]) or "entry"
     texts = [writer.load(p.source) for p in placeholders if p.source is not None]

@@ -584,3 +584,21 @@ def own_getattribute(compile):
         return x * w.k + w.k
 
     return f(torch.ones(3), w), f(torch.ones(3), w), w.log
+
+
+@program("", "a warning before the first operator, of a function that does nothing else")
+def warned_first(compile):
+    @compile
+    def f(x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("first of all", UserWarning, 1)
+        return x * 2
+
+    @compile
+    def g(x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("nothing else", RuntimeWarning, 1)
+        return x
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        results = [f(torch.ones(2)), f(torch.ones(2)), g(torch.ones(2))]
+    return results, [(w.category.__name__, str(w.message)) for w in caught]
