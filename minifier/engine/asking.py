@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, Generic
@@ -39,7 +40,8 @@ class Budget:
 
 @dataclass
 class Repeats:
-    """A candidate is rejected after `tries` misses in a row, and accepted after 1 + `confirm` hits."""
+    """A candidate is rejected after `tries` misses in a row, and accepted after 1 + `confirm` hits; after one while all that fails fails
+    every time, as `confirm` more are asked for later."""
 
     tries: int = 1
     confirm: int = 1
@@ -55,9 +57,10 @@ class Repeats:
 
 @dataclass
 class _Case:
-    """A candidate under way."""
+    """A candidate under way. One that is not on the way of the reduction is confirmed at once."""
 
     candidate: Candidate
+    is_on_the_way: bool
     run: Future[Outcome] | None = None
     hits: int = 0
     misses: int = 0
@@ -116,15 +119,26 @@ class Asker(Generic[S]):
         """The answer for a candidate that is not on the way. Raises OutOfBudget."""
         known = self._lookup(candidate.key)
         if known is None:
-            self._start(candidate)
+            self._start(candidate, is_on_the_way=False)
         while known is None:
             self._collect()
             known = self._known.get(candidate.key)
         return known
 
-    def forget(self) -> None:
-        """Drop rejections and runs under way: the rules for them have changed."""
+    def fails_again(self, candidate: Candidate) -> bool:
+        """Whether a candidate that was accepted after one hit fails as often as it has to; if not, it is flaky. Raises OutOfBudget."""
+        if self.repeats.tries > 1:
+            return True
+        outcomes = self.outcomes(candidate, self.repeats.confirm)
+        self.is_flaky = self.is_flaky or any(self.verdict(o) is not Verdict.INTERESTING for o in outcomes)
+        return not self.is_flaky
+
+    def forget(self, unsure: Sequence[Candidate]) -> None:
+        """Drop rejections, what a single hit says of `unsure`, and runs under way: the rules for them have changed."""
         self.stop()
+        for candidate in unsure:
+            self._known.pop(candidate.key, None)
+            self.journal.drop(candidate.key)
         for verdict in (Verdict.BORING, Verdict.OTHER):
             self.journal.forget(verdict)
         self._known = {k: a for k, a in self._known.items() if a.verdict in (Verdict.INTERESTING, Verdict.INVALID)}
@@ -166,8 +180,8 @@ class Asker(Generic[S]):
         """Whether a candidate will be accepted: as its edit was on an earlier state, else as the last edit of the pass was."""
         return self._guesses.get(node.guess_key, self._streak.get(node.place.number, False))
 
-    def _start(self, candidate: Candidate) -> None:
-        case = self._cases[candidate.key] = _Case(candidate)
+    def _start(self, candidate: Candidate, is_on_the_way: bool = True) -> None:
+        case = self._cases[candidate.key] = _Case(candidate, is_on_the_way)
         case.run = self._submit(candidate)
 
     def _submit(self, candidate: Candidate) -> Future[Outcome]:
@@ -209,7 +223,8 @@ class Asker(Generic[S]):
             return Answer(verdict, outcome.signature, outcome.detail)
         if verdict is Verdict.INTERESTING:
             case.hits, case.misses, case.signature = case.hits + 1, 0, outcome.signature
-            return Answer(verdict, outcome.signature, outcome.detail) if case.hits > self.repeats.confirm else None
+            needed = 1 if case.is_on_the_way and self.repeats.tries == 1 else 1 + self.repeats.confirm
+            return Answer(verdict, outcome.signature, outcome.detail) if case.hits >= needed else None
         case.misses += 1
         if case.rejected is None or verdict is Verdict.OTHER:
             case.rejected = outcome

@@ -102,6 +102,10 @@ class Journal:
         signature = None if answer.signature is None else answer.signature.text()
         self._run("insert or replace into answers values (?, ?, ?, ?)", key, answer.verdict.value, signature, answer.detail)
 
+    def drop(self, key: str) -> None:
+        """Take back what was decided of a candidate."""
+        self._run("delete from answers where key = ?", key)
+
     def forget(self, verdict: Verdict) -> None:
         """Drop the answers with a verdict: they were given under weaker rules."""
         self._run("delete from answers where verdict = ?", verdict.value)

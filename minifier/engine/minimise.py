@@ -25,9 +25,9 @@ def _silent(event: Event) -> None:
 class Options:
     """How to reduce. `oracle` names the oracle: answers of two oracles never mix.
 
-    `calibration` runs of the start tell its rate and time; if some don't fail, `flaky_calibration` do, or half of that if none does. Every
-    accepted candidate is seen to fail `confirm` more times. `seconds` and `calls` are limits, None: none. `needs`: seconds that a run which
-    ends may need, where the failure is that runs don't end; 0: nobody knows.
+    `calibration` runs of the start, `seen` among them, tell its rate and time; if some don't fail, `flaky_calibration` do, or half of that
+    if none does. An accepted candidate is seen to fail `confirm` more times, unless a smaller one is accepted next. `seconds` and `calls`
+    are limits, None: none. `needs`: seconds that a run which ends may need, where the failure is that runs don't end; 0: nobody knows.
     """
 
     oracle: str = ""
@@ -35,6 +35,7 @@ class Options:
     calibration: int = 1
     flaky_calibration: int = 40
     confirm: int = 0
+    seen: tuple[Outcome, ...] = ()
     seconds: float | None = None
     calls: int | None = None
     needs: float = 0.0
@@ -106,7 +107,8 @@ class _Reduction(Generic[S]):
 
     def __init__(self, problem: Problem[S], start: S, asker: Asker[S], options: Options) -> None:
         self.problem, self.asker, self.options = problem, asker, options
-        self.start = self.state = start
+        self.start = self.state = self.sure = start
+        self.unsure: list[Candidate] = []  # those accepted since `sure`, the last of which is `state`
         self.status: Status | None = None
         self.certificate: Certificate | None = None
         self.rates = Rates(0, 0, 0.0, None)
@@ -119,9 +121,9 @@ class _Reduction(Generic[S]):
             self._set_rates(Rates.from_text(noted))
             return
         count = self.options.calibration
-        outcomes = self.asker.outcomes(first, 1)
+        outcomes = list(self.options.seen) or self.asker.outcomes(first, 1)
         if not _ran_out_of_time(outcomes[0]):  # else it is as long as anything may take: once will do
-            outcomes += self.asker.outcomes(first, count - 1)
+            outcomes += self.asker.outcomes(first, count - len(outcomes))
         rates = self._rates(outcomes)
         most = self.options.flaky_calibration if count > 1 else count
         while rates.hits < rates.runs < (most if rates.hits else most // 2):
@@ -165,20 +167,30 @@ class _Reduction(Generic[S]):
                 rejected, round = [], node.place.round
             answer = self.asker.decide(node)
             accepted = answer.verdict is Verdict.INTERESTING
+            following = node.after(accepted)
+            if accepted:
+                self.state = node.step.state
+                self.unsure.append(node.candidate)
+            if not accepted or following is None:
+                self._confirm()
             if self.asker.is_flaky:
                 node, rejected, round = self._start_over_as_flaky(walk), [], 0
                 continue
             if accepted:
-                self.state = node.step.state
                 self._note_best(node.candidate)
             elif walk.is_last(node.place):
                 rejected.append(Rejected(walk.pass_at(node.place).name, node.step.label, node.candidate.key, answer.verdict))
             if not walk.is_last(node.place) or accepted:
                 rejected.clear()
             self._tell(walk, node, answer.verdict)
-            node = node.after(accepted)
+            node = following
         self.status = Status.MINIMAL
         self.certificate = Certificate(tuple(rejected), self.asker.repeats.tries)
+
+    def _confirm(self) -> None:
+        """See the state fail again, if that has not been seen since it was accepted."""
+        if self.unsure and self.asker.fails_again(self.unsure[-1]):
+            self.sure, self.unsure = self.state, []
 
     def look_beside(self) -> None:
         """One more run, of the start without the culprit: a second failure that the way never met is filed as one."""
@@ -187,9 +199,10 @@ class _Reduction(Generic[S]):
             self.asker.decide_alone(candidate_of(self.problem, rest, self.options.oracle))
 
     def _start_over_as_flaky(self, walk: Walk[S]) -> Node[S] | None:
-        """What looked certain is not: count again on the best state, and take back rejections that a single miss made."""
+        """What looked certain is not: count again on the best state that is sure, and take back rejections that a single miss made."""
         self.asker.is_flaky = False
-        self.asker.forget()
+        self.asker.forget(self.unsure)
+        self.state, self.unsure = self.sure, []
         candidate = candidate_of(self.problem, self.state, self.options.oracle)
         outcomes = self.asker.outcomes(candidate, self.options.flaky_calibration)
         hits = sum(self.asker.verdict(o) is Verdict.INTERESTING for o in outcomes)

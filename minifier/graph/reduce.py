@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from minifier.engine import Candidate, Listener, Options, Result, Rule, Transport, minimise
+from minifier.engine import Candidate, Listener, Options, Outcome, Result, Rule, Transport, minimise
 from minifier.graph.ir import Graph, dump
 from minifier.graph.oracle import Setting
 from minifier.graph.problem import GraphProblem
@@ -14,7 +14,8 @@ from minifier.isolation import Limits, LocalTransport, OracleSpec
 
 @dataclass
 class Plan:
-    """How to reduce a graph or a script; see `engine.Options`. Files, the journal among them, are made below `folder`."""
+    """How to reduce a graph or a script; see `engine.Options`. Files, the journal among them, are made below `folder`. `seen` are runs of
+    the start that failed already."""
 
     folder: Path
     jobs: int = 1
@@ -25,6 +26,7 @@ class Plan:
     calibration: int = 3
     confirm: int = 1
     needs: float = 0.0
+    seen: tuple[Outcome, ...] = ()
 
     def options(self, spec: OracleSpec, listener: Listener | None) -> Options:
         """The engine's options for an oracle; without a listener, its own."""
@@ -35,6 +37,7 @@ class Plan:
             confirm=self.confirm,
             seconds=self.seconds,
             needs=self.needs,
+            seen=self.seen,
             journal=self.folder / "journal.sqlite",
             resume=self.resume,
         )

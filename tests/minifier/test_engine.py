@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,6 +170,36 @@ def test_flakiness_seen_late_is_counted() -> None:
 
     assert result.state == (5,)
     assert result.runs > 1
+
+
+def test_only_what_nothing_smaller_stands_for_is_seen_again() -> None:
+    start, seen = tuple(range(64)), Counter[Numbers]()
+
+    def holds(state: Numbers) -> bool:
+        seen[state] += 1
+        return 5 in state
+
+    result = shrink(NumberList(False), start, holds, confirm=2)
+    accepted = [state for state in seen if 5 in state and state != start]
+
+    assert (result.state, seen[result.state]) == ((5,), 3)
+    assert sorted(seen[state] for state in accepted)[0] == 1
+    assert result.calls < 2 * len(seen)
+
+
+def test_what_failed_once_by_accident_is_not_kept() -> None:
+    accidents = [(5, 6)]
+
+    def holds(state: Numbers) -> bool:
+        if state in accidents:
+            accidents.remove(state)
+            return True
+        return 5 in state and len(state) > 2
+
+    result = shrink(NumberList(False), tuple(range(16)), holds, confirm=1)
+
+    assert len(result.state) == 3
+    assert accidents == []
 
 
 A, B = Signature(Kind.EXCEPTION, ("A",)), Signature(Kind.EXCEPTION, ("B",))
