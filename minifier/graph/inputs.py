@@ -291,6 +291,20 @@ EDITS: tuple[tuple[str, Any], ...] = (
 )
 
 
+def plain_pass() -> Pass[Graph]:
+    """All inputs become a zero without dims, at once: what most failures to compile end at."""
+
+    def options(graph: Graph, site: Hashable) -> Sequence[tuple[str, Graph]]:
+        inputs = tuple(
+            Input(i.id, i.name, replace(i.spec, shape=(), stride=(), dtype=_float32(i).spec.dtype), recipe=Recipe("zeros"))
+            for i in graph.inputs
+        )
+        made = propagated(_with_dtypes(graph, inputs)) if inputs != graph.inputs else None
+        return [] if made is None else [("a zero each", made)]
+
+    return Choices("plain inputs", lambda graph: [-1] if graph.inputs else [], options)
+
+
 def cost(graph: Graph) -> tuple[int, ...]:
     """How far inputs are from plain ones: smaller is plainer."""
     inputs = graph.inputs

@@ -7,7 +7,7 @@ from math import prod
 
 from minifier.engine import Choices, Edit, Pass, Problem, Size, Sweep
 from minifier.graph import edits, inputs, simplify
-from minifier.graph.inputs import dim_pass, layout_pass, number_pass, size_pass
+from minifier.graph.inputs import dim_pass, layout_pass, number_pass, plain_pass, size_pass
 from minifier.graph.ir import Graph, canonical, dump, load
 from minifier.graph.simplify import argument_pass, operation_pass
 
@@ -42,7 +42,7 @@ def merge_pass() -> Pass[Graph]:
 
 
 STRUCTURE = (node_pass, output_pass, merge_pass)
-DETAILS = (size_pass, dim_pass, layout_pass, operation_pass, argument_pass, number_pass)
+DETAILS = (plain_pass, size_pass, dim_pass, layout_pass, operation_pass, argument_pass, number_pass)
 
 
 class GraphProblem(Problem[Graph]):
