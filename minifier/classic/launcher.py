@@ -71,6 +71,9 @@ def _minify(graph: Graph, setting: Setting, name: str, folder: Path, home: Path)
     print(f"Started off with {len(graph.nodes)} nodes", flush=True)
     with contextlib.closing(LocalTransport(spec_for(setting), folder)) as transport:
         first = first_run(graph, transport, f"graph {name}", lambda line: print(line, flush=True))
+        if first.outcome.verdict is Verdict.INVALID:
+            print(f"Input graph can't be judged: {first.outcome.detail.strip() or first.outcome.signature}")
+            return NOT_REPRODUCED
         result = reduce_graph(graph, setting, Plan(folder, needs=first.needs), _say, transport)
     signature = result.signature
     if signature is None or result.status is Status.NOT_REPRODUCED:

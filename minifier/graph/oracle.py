@@ -24,7 +24,7 @@ from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.graph.compare import Difference, difference
 from minifier.graph.fx import bind, execute, to_fx
 from minifier.graph.ir import Graph, load
-from minifier.graph.names import resolve
+from minifier.graph.names import Unsupported, resolve
 from minifier.graph.values import inputs_of
 from minifier.isolation.child import failure, stage
 from minifier.state import State, applied
@@ -218,7 +218,10 @@ def _resolved(setting: Setting) -> Any:
     beside = str(Path(setting.store).absolute().parent)
     if setting.store and beside not in sys.path:
         sys.path.append(beside)
-    return resolve(setting.backend.replace(":", "."))
+    try:
+        return resolve(setting.backend.replace(":", "."))
+    except Unsupported as e:
+        raise Unsupported(f"no other process finds the backend {setting.backend}; define it outside of functions, in a module") from e
 
 
 def _aten_compiled(

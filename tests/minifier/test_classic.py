@@ -48,6 +48,21 @@ def test_level_1_writes_the_graph(tmp_path: Path) -> None:
     assert "relu = torch.relu(" in text
 
 
+def test_launcher_for_a_backend_that_is_made_inside_a_function(tmp_path: Path) -> None:
+    def refusing(gm: Any, inputs: Any) -> Any:
+        raise RuntimeError("refused")
+
+    with config.patch(repro_after="dynamo", repro_level=2, repro_dir=str(tmp_path)), pytest.raises(dynamo.BackendError):
+        dynamo.compile(program, backend=refusing)(torch.rand(4))
+    done = subprocess.run(
+        [sys.executable, "minifier_launcher.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300
+    )
+
+    assert done.returncode == 4, done.stderr
+    assert "Input graph can't be judged: no other process finds the backend" in done.stdout
+    assert "; define it outside of functions, in a module" in done.stdout
+
+
 def test_level_2_writes_a_launcher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(dynamo.BackendError, match="relu found"):
         called(tmp_path, COMPILE, 2)
