@@ -64,9 +64,7 @@ def _last_step(fails: Fails, backend: str, part: str) -> int:
 
 
 def of_script(text: str, setting: ScriptSetting, transport: LocalTransport) -> str:
-    """The part that a script under torch's compiler fails in; `transport` is that of the reduction and asks this last. Raises
-    IsolationError."""
-    transport.ask_instead(FRESH)
-    if transport.submit(Candidate("part", text.encode())).result().verdict is Verdict.BORING:
+    """The part that a script under torch's compiler fails in; `transport` is that of the reduction. Raises IsolationError."""
+    if transport.ask(FRESH, Candidate("part", text.encode())).result().verdict is Verdict.BORING:
         return "dynamo: guards"
     return _WHOLE.get(setting.backend, setting.backend or "inductor")

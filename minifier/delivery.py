@@ -13,6 +13,7 @@ from minifier.engine import Kind, Signature
 from minifier.issue import issue_text
 from minifier.state import versions
 from minifier.verify import Bounds, Rate, measured
+from minifier.warmed import Warmed
 
 REPRO, ISSUE, BUNDLE, TEST, REFUSED = "repro.py", "issue.md", "repro.ddbg", "test_repro.py", "not_reproducing"
 HANGING = 60.0  # seconds that a repro which never ends is watched
@@ -35,7 +36,8 @@ def test_{word}():
 
 @dataclass(frozen=True)
 class Draft:
-    """A repro that is not certified yet. `write` puts it into a folder, with a remark for its docstring."""
+    """A repro that is not certified yet. `write` puts it into a folder, with a remark for its docstring. `culprit` is asked for the part at
+    fault once the repro is certified, `warmed` runs it beside new interpreters."""
 
     write: Write
     signature: Signature
@@ -45,7 +47,8 @@ class Draft:
     rate: float = 1.0
     bounds: Bounds = field(default_factory=Bounds)
     measure: Measure | None = None
-    culprit: str = ""
+    culprit: Callable[[], str] = str
+    warmed: Warmed | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,8 @@ def deliver(draft: Draft, folder: Path, wants_test: bool = False) -> Delivered:
     for name in (REPRO, ISSUE, BUNDLE, TEST, MANIFEST):
         (folder / name).unlink(missing_ok=True)
     draft.write(trial, "")
-    rate = draft.measure(trial / REPRO) if draft.measure is not None else measured(trial / REPRO, draft.signature, draft.rate, draft.bounds)
+    seen = draft.measure or (lambda repro: measured(repro, draft.signature, draft.rate, draft.bounds, draft.warmed))
+    rate = seen(trial / REPRO)
     refused = folder / REFUSED
     shutil.rmtree(refused, ignore_errors=True)
     if not rate.hits:
@@ -91,7 +95,7 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
         memory=draft.bounds.memory,
         seconds=draft.bounds.seconds,
     )
-    (folder / ISSUE).write_text(issue_text(manifest, text, draft.culprit))
+    (folder / ISSUE).write_text(issue_text(manifest, text, draft.culprit()))
     if wants_test:
         title = str(draft.signature).replace("\\", "/").replace('"', "'")
         (folder / TEST).write_text(_TEST.format(name=REPRO, title=title, word="repro", seconds=draft.bounds.seconds))

@@ -14,18 +14,19 @@ from typing import Any
 from minifier import culprits
 from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
-from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Verdict
+from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Transport, Verdict
 from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph
-from minifier.graph.repro import write_repro
+from minifier.graph.repro import first_lines, write_repro
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.recordings import VALUES, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
 from minifier.source.state import Source
-from minifier.verify import RUNS, Rate, environment
+from minifier.verify import OF_FORKS, RUNS, Rate, environment
+from minifier.warmed import Warmed
 
 __all__ = ["NoSuchGraph", "Plan", "Report", "ScriptFailed", "Undiscerning", "Wish", "minify"]
 
@@ -134,9 +135,24 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
         return _under_command(wish, tell, listener)
     level = "aot" if wish.after == "aot" else "dynamo"
     patience = Patience(_longest(wish), wish.script, wish.args, wish.engine, tell)
+    with contextlib.closing(_ladder(wish, level, tell)) as ladder:
+        backend = _likely_backend(wish)
+        if backend and wish.after != "capture":
+            ladder.warm(backend, level)
+        return _followed(wish, level, ladder, patience, listener)
+
+
+def _likely_backend(wish: Wish) -> str:
+    """What the graphs of a script will be compiled with; '' where only a run of the script can tell."""
+    return wish.backend or ("" if b"backend" in Path(wish.script).read_bytes() else "inductor")
+
+
+def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listener: Listener) -> Report:
+    """What the script fails with, from a run of it with its graphs in eager on."""
     ended, graphs = _record(wish, level, patience)
-    tell(f"{len(graphs)} graphs recorded")
+    patience.tell(f"{len(graphs)} graphs recorded")
     if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
+        ladder.close()  # most likely it has nothing to do
         report = _capture_failure(wish, ended, graphs, patience, listener)
         if report is not None and report.status == NOT_REPRODUCED:  # the run may have met with an accident, which hid its graphs
             again, graphs = _record(wish, level, patience)
@@ -148,7 +164,7 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
         raise NoSuchGraph(wish.graph, [g.name for g in graphs])
     if wish.after == "capture":
         return Report(NOTHING, tried=(f"the script with its graphs in eager: exit code {ended.code}",))
-    return _graph_failure(wish, level, named, patience, listener)
+    return _graph_failure(wish, level, named, ladder, patience, listener)
 
 
 def _record(wish: Wish, level: str, patience: Patience) -> tuple[Ended, list[Recorded]]:
@@ -187,24 +203,24 @@ def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
     return LocalTransport(spec_for(setting), wish.folder / "source", wish.plan.jobs, wish.plan.limits)
 
 
-def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], patience: Patience, listener: Listener) -> Report:
+def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladder, patience: Patience, listener: Listener) -> Report:
     tell = patience.tell
     problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
-    with contextlib.closing(_ladder(wish, level, tell)) as ladder:
-        judged = [g for g in graphs if g.graph is not None]
-        is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
-        found = ladder.first_failure(judged, level, tries=1)
-        patience.graphs = ladder.seconds
-        if found is None and is_whole:
-            report = _script_failure(wish, patience, listener, must_be_sure=True)
-            if report is not None and report.status != NOT_REPRODUCED:
-                return replace(report, problems=(*problems, *ladder.problems))
-        found = found or ladder.first_failure(judged, level)
-        problems += tuple(ladder.problems)
-        if found is not None:
-            is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
-            report = _deeper(wish, found, patience, listener) if is_ours else None
-            return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
+    judged = [g for g in graphs if g.graph is not None]
+    is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
+    found = ladder.first_failure(judged, level, tries=1)
+    patience.graphs = ladder.seconds
+    if found is None and is_whole:
+        report = _script_failure(wish, patience, listener, must_be_sure=True)
+        if report is not None and report.status != NOT_REPRODUCED:
+            return replace(report, problems=(*problems, *ladder.problems))
+    found = found or ladder.first_failure(judged, level)
+    problems += tuple(ladder.problems)
+    if found is not None:
+        is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
+        report = _deeper(wish, found, ladder, patience, listener) if is_ours else None
+        return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
+    ladder.close()
     report = _script_failure(wish, patience, listener) if is_whole else None
     return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
@@ -214,33 +230,57 @@ def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
     return Ladder(wish.engine, wish.accuracy, store, folder, wish.plan.limits, wish.plan.jobs, tell=tell)
 
 
-def _deeper(wish: Wish, found: Found, patience: Patience, listener: Listener) -> Report | None:
-    """The ATen graph of a captured one that fails alone, reduced; None where none does."""
+def _deeper(wish: Wish, found: Found, ladder: Ladder, patience: Patience, listener: Listener) -> Report | None:
+    """The ATen graph of a captured one that fails alone, reduced; None where none does. Asked in the processes of `ladder`."""
     tell = patience.tell
     _, graphs = _record(wish, "aot", patience)
-    with contextlib.closing(_ladder(wish, "aot", tell)) as ladder:
+    lower = _ladder(wish, "aot", tell)
+    lower.transport, ladder.transport = ladder.transport, None
+    try:
         own = [g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)]
-        ladder.needs = {g.name: found.needs for g in own if found.needs}
-        deeper = ladder.first_failure(own, "aot")
-        return None if deeper is None else _reduced_graph(wish, deeper, ladder, tell, listener)
+        lower.needs = {g.name: found.needs for g in own if found.needs}
+        deeper = lower.first_failure(own, "aot")
+        return None if deeper is None else _reduced_graph(wish, deeper, lower, tell, listener)
+    finally:
+        ladder.transport = lower.transport
 
 
 def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listener: Listener) -> Report:
     graph, setting = found.recorded.graph, found.setting
     assert graph is not None
     tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
-    plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs)
+    seen = () if found.needs else (found.outcome,)  # one that does not end is seen again before it is taken for one
+    plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs, seen=seen)
     assert ladder.transport is not None
-    transport, tried = Posed(ladder.transport, setting), tuple(ladder.asked)
-    result = reduce_graph(graph, setting, plan, listener, transport)
+    with contextlib.ExitStack() as stack:
+        warmed = _warmed(ladder.transport, found.outcome.signature, first_lines(setting))
+        if warmed is not None:
+            stack.callback(warmed.close)
+        return _reduced_under(wish, found, plan, ladder, warmed, listener)
+
+
+def _reduced_under(wish: Wish, found: Found, plan: Plan, ladder: Ladder, warmed: Warmed | None, listener: Listener) -> Report:
+    graph, setting = found.recorded.graph, found.setting
+    assert graph is not None and ladder.transport is not None
+    tried = tuple(ladder.asked)
+    result = reduce_graph(graph, setting, plan, listener, Posed(ladder.transport, setting))
     report = _counted(Report(NOT_REPRODUCED, found.stage, graph=found.recorded.name, tried=tried), result)
     report = replace(report, op_nodes=len(result.state.nodes), inputs=len(result.state.inputs))
     if result.signature is None or result.status is Status.NOT_REPRODUCED:
         return replace(report, tried=(*tried, f"the same graph {result.runs} times more: no failure"))
-    if wish.engine == "torch":
-        culprit = culprits.of_graph(result.state, setting, result.signature, ladder.transport)
-        report = replace(report, culprit=culprit)
-    return _handed_over(wish, report, result, _graph_writer(result.state, setting, result.signature), setting.to_json())
+    write = _graph_writer(result.state, setting, result.signature)
+    asked = result.state, setting, result.signature, ladder.transport
+    with ThreadPoolExecutor(1, thread_name_prefix="culprit") as pool:  # it is named while the repro is certified
+        named = pool.submit(culprits.of_graph, *asked) if wish.engine == "torch" else None
+        culprit = str if named is None else named.result
+        return _handed_over(wish, report, result, write, setting.to_json(), culprit=culprit, warmed=warmed)
+
+
+def _warmed(transport: Transport, signature: Signature | None, lines: list[str]) -> Warmed | None:
+    """What runs repros of this failure, where forks have none of their own."""
+    if not isinstance(transport, LocalTransport) or not transport.forks or signature is None or signature.kind not in OF_FORKS:
+        return None
+    return Warmed(transport, lines, environment())
 
 
 def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write:
@@ -295,10 +335,14 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
         assert result.signature is not None
         write_script(result.state.text, setting, result.signature, folder, remark=remark)
 
-    if wish.engine == "torch":
-        culprit = culprits.of_script(result.state.text, setting, transport)
-        report = replace(report, culprit=culprit)
-    return _handed_over(wish, report, result, write)
+    with contextlib.ExitStack() as stack:
+        warmed = _warmed(transport, result.signature, ["import torch"])
+        if warmed is not None:
+            stack.callback(warmed.close)
+        pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="culprit"))
+        named = pool.submit(culprits.of_script, result.state.text, setting, transport) if wish.engine == "torch" else None
+        culprit = str if named is None else named.result
+        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed)
 
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
@@ -357,15 +401,18 @@ def _handed_over(
     write: Write,
     setting: dict[str, Any] | None = None,
     measure: Callable[[Path], Rate] | None = None,
+    culprit: Callable[[], str] = str,
+    warmed: Warmed | None = None,
 ) -> Report:
-    """Certify the repro, and say what was seen."""
+    """Certify the repro, and say what was seen. `culprit`, `warmed`: see `Draft`."""
     signature = result.signature or Signature(Kind.PREDICATE)
     limits = wish.plan.limits or Limits()
     bounds = bounds_for(signature, limits.memory, min(limits.timeout, HANGING) if signature.kind is Kind.HANG else None)
     seen = result.hits / result.runs if result.runs else 1.0
-    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, report.culprit)
+    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed)
     done = deliver(draft, wish.folder, wish.pytest)
-    report = replace(report, reproduction_rate=round(done.rate.value, 4), repro=done.repro, bundle=done.bundle)
+    rate = round(done.rate.value, 4)
+    report = replace(report, reproduction_rate=rate, repro=done.repro, bundle=done.bundle, culprit=culprit())
     if not done.rate.hits:
         tried = (*report.tried, f"{done.refused}/repro.py, {done.rate.runs} runs: {'; '.join(done.rate.ends)}")
         return replace(report, status=NOT_REPRODUCED, one_minimal=False, tried=tried)

@@ -10,15 +10,18 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from minifier.doors import is_door
 from minifier.engine import Kind, Signature
 from minifier.isolation.linux import end
+from minifier.warmed import Early, Warmed, code_of
 
 SHOWN, WORKS, OTHERWISE = 1, 0, 4  # exit codes of a repro
 RUNS = 3
 RUNS_OF_FLAKY = 12
 CERTAIN = 0.999
+OF_FORKS = (Kind.EXCEPTION, Kind.ACCURACY)  # failures that a process survives: of others a fork may have its own
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,30 @@ class Bounds:
     memory: int | None = None
 
 
-def measured(path: Path, signature: Signature, rate: float = 1.0, bounds: Bounds | None = None) -> Rate:
-    """Run a repro several times; more often where the failure is flaky, by the `rate` of the reduction or by these runs."""
-    first = run_times(path, signature, RUNS, bounds)
-    if rate >= CERTAIN and first.hits in (0, RUNS):
+def measured(path: Path, signature: Signature, rate: float = 1.0, bounds: Bounds | None = None, warmed: Warmed | None = None) -> Rate:
+    """Run a repro several times; more often where the failure is flaky, by the `rate` of the reduction or by these runs.
+
+    The first run is in a new interpreter. The others may be forks of a `warmed` process, as long as all runs end alike.
+    """
+    is_steady = rate >= CERTAIN
+    if warmed is not None and is_steady and signature.kind in OF_FORKS:
+        first = _beside_forks(path, signature, bounds or Bounds(), warmed)
+    else:
+        first = run_times(path, signature, RUNS, bounds)
+    if is_steady and first.hits in (0, RUNS):
         return first
     more = run_times(path, signature, RUNS_OF_FLAKY - RUNS, bounds)
     return Rate(first.hits + more.hits, RUNS_OF_FLAKY, tuple(dict.fromkeys(first.ends + more.ends)))
+
+
+def _beside_forks(path: Path, signature: Signature, bounds: Bounds, warmed: Warmed) -> Rate:
+    """One run in a new interpreter and forks for the rest. Where these do not show the failure too, new interpreters say how it is."""
+    forks = [warmed.run(path) for _ in range(RUNS - 1)]
+    is_shown, how = once(path, signature, bounds, warmed.early)
+    if is_shown and all(_is_shown(code_of(fork.result()), signature) for fork in forks):
+        return Rate(RUNS, RUNS)
+    more = run_times(path, signature, RUNS - 1, bounds)
+    return Rate(is_shown + more.hits, RUNS, more.ends if is_shown else tuple(dict.fromkeys((how, *more.ends))))
 
 
 def run_times(path: Path, signature: Signature, runs: int, bounds: Bounds | None = None) -> Rate:
@@ -64,8 +84,12 @@ def run_times(path: Path, signature: Signature, runs: int, bounds: Bounds | None
     return Rate(hits, runs, tuple(dict.fromkeys(end for is_shown, end in found if not is_shown)))
 
 
-def once(path: Path, signature: Signature, bounds: Bounds) -> tuple[bool, str]:
-    """Run a repro once: whether it shows the failure, and how it ended. Nothing it starts outlives the call."""
+def once(path: Path, signature: Signature, bounds: Bounds, early: Early | None = None) -> tuple[bool, str]:
+    """Run a repro once in a new interpreter, which may have been started early: whether it shows the failure, and how it ended. Nothing it
+    starts outlives the call."""
+    if early is not None:
+        early.run(path)
+        return _ended(early.process, early.said, signature, bounds)
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -83,14 +107,18 @@ def once(path: Path, signature: Signature, bounds: Bounds) -> tuple[bool, str]:
             start_new_session=True,
             preexec_fn=limit,  # two system calls, no locks
         )
-        try:
-            process.wait(bounds.seconds)
-        except subprocess.TimeoutExpired:
-            return signature.kind is Kind.HANG, f"still running after {bounds.seconds:g} s"
-        finally:
-            end(process)
-        said.seek(max(0, said.tell() - 20_000))
-        text = said.read().decode(errors="replace").strip()
+        return _ended(process, said, signature, bounds)
+
+
+def _ended(process: subprocess.Popen[bytes], said: IO[bytes], signature: Signature, bounds: Bounds) -> tuple[bool, str]:
+    try:
+        process.wait(bounds.seconds)
+    except subprocess.TimeoutExpired:
+        return signature.kind is Kind.HANG, f"still running after {bounds.seconds:g} s"
+    finally:
+        end(process)
+    said.seek(max(0, said.seek(0, os.SEEK_END) - 20_000))
+    text = said.read().decode(errors="replace").strip()
     last = text.splitlines()[-1][:200] if text else ""
     return _is_shown(process.returncode, signature), f"exit code {process.returncode}" + (f": {last}" if last else "")
 
@@ -101,7 +129,7 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
 
 
-def _is_shown(code: int, signature: Signature) -> bool:
+def _is_shown(code: int | None, signature: Signature) -> bool:
     match signature.kind:
         case Kind.SIGNAL:
             return code == -signature.code

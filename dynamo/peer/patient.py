@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dynamo.peer.script_adapter import AfterImport
@@ -101,10 +102,21 @@ def warm(backend: str) -> None:
     """Load what compiling with a backend loads, and compile a small function as far as no C++ is needed: the first one takes longest."""
     torch = importlib.import_module("torch")
     if backend in ("", "inductor"):
-        _of("torch._inductor.compile_fx")
+        know_machine()
     inner: Callable[[Any], Any] = lambda x: x + 1  # noqa: E731  # a call inside loads what inlined calls need, the largest part
     torch.compile(lambda x: inner(x), backend="eager" if backend == "eager" else "aot_eager")(torch.ones(2))
     torch.compiler.reset()
+
+
+def know_machine() -> None:
+    """Have it find out which instructions there are, the kinds side by side: each takes it one or two runs of a C++ compiler."""
+    _of("torch._inductor.compile_fx")  # whole before there are threads, none of which is then the first to import anything
+    module = _of("torch._inductor.cpu_vec_isa")
+    known = module.x86_isa_checker()
+    kinds = [kind for kind in module.supported_vec_isa_list if all(flag in known for flag in str(kind).split())]
+    if kinds:
+        with ThreadPoolExecutor(len(kinds)) as pool:
+            list(pool.map(bool, kinds))
 
 
 def switch_off() -> None:

@@ -91,6 +91,8 @@ def warm() -> None:
     target = torch.ops.aten.neg.default if setting.after == "aot" else torch.neg
     graph.output((graph.call_function(target, (x,)),))
     value = torch.ones(3)
+    if (setting.engine, setting.backend) == ("torch", "inductor"):
+        patient.know_machine()
     with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
         compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
 

@@ -236,6 +236,17 @@ def repro_text(graph: Graph, setting: Setting, signature: Signature, name: str =
     )
 
 
+def first_lines(setting: Setting) -> list[str]:
+    """Imports that take time, which a repro begins with whatever its graph is."""
+    if setting.engine != "torch":
+        return ["import torch", "from minifier.graph import oracle"]
+    return ["import torch", *(f"import {home}" for home in _homes_of_options(setting))]
+
+
+def _homes_of_options(setting: Setting) -> list[str]:
+    return sorted({".".join(option.split(".")[:3]) for option in setting.options})
+
+
 def launcher_text(graph: Graph, setting: Setting, graph_name: str, name: str) -> str:
     """A script that hands the graph to the minifier when it is run."""
     stored = any(i.recipe.kind == "stored" for i in graph.inputs)
@@ -277,7 +288,7 @@ def _imports(graph: Graph, setting: Setting, stored: bool) -> list[str]:
     homes = {_importable(f.rpartition(".")[0]) for f in functions if not f.startswith("torch.")}
     is_torchs = setting.engine == "torch"
     if is_torchs:
-        homes |= {".".join(o.split(".")[:3]) for o in setting.options}
+        homes |= set(_homes_of_options(setting))
         homes |= {setting.backend.partition(":")[0]} if ":" in setting.backend else set()
     plain = {"re", "sys", "traceback", *(h for h in homes if h in sys.stdlib_module_names)}
     plain |= ({"json"} if stored else set()) if is_torchs else {"contextlib"}

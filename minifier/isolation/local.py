@@ -19,6 +19,7 @@ from typing import Any
 from minifier.engine.problem import Candidate
 from minifier.engine.signature import Kind, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
+from minifier.isolation.linux import end
 from minifier.isolation.wire import Report, Request, plain, receive, send
 
 ATTEMPTS = 3  # at a query whose keeper dies
@@ -90,10 +91,19 @@ class LocalTransport(Transport):
     """Runs every candidate in a fresh child of a warmed process on this machine.
 
     All files are made below `folder`: candidates, temporary files, caches. With `fresh`, or where the warmed process has used a GPU, each
-    child is a new interpreter instead of a fork. Raises IsolationError where the warmed process can't be started.
+    child is a new interpreter instead of a fork. Raises IsolationError where the warmed process can't be started; with `in_background`,
+    where it is not waited for until something is asked, the first query does.
     """
 
-    def __init__(self, spec: OracleSpec, folder: Path, jobs: int = 1, limits: Limits | None = None, fresh: bool = False) -> None:
+    def __init__(
+        self,
+        spec: OracleSpec,
+        folder: Path,
+        jobs: int = 1,
+        limits: Limits | None = None,
+        fresh: bool = False,
+        in_background: bool = False,
+    ) -> None:
         self.spec, self.jobs, self.limits = spec, jobs, replace(limits or Limits())
         self._longest = self.limits.timeout
         self.folder = folder.absolute()
@@ -105,7 +115,10 @@ class LocalTransport(Transport):
         self._count = 0
         self._queries: dict[Future[Outcome], _Query] = {}
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="query")
-        self._zygote, self._control = self._start(self.spec.warm)
+        self._zygote, self._control = self._spawn(self.spec.warm)
+        self._is_ready = False
+        if not in_background:
+            self._wait_until_ready()
 
     @property
     def forks(self) -> bool:
@@ -113,15 +126,15 @@ class LocalTransport(Transport):
         return not self._fresh
 
     def submit(self, candidate: Candidate) -> Future[Outcome]:
+        return self.ask(self.spec.function, candidate)
+
+    def ask(self, function: str, candidate: Candidate) -> Future[Outcome]:
+        """As `submit`, but the child asks another function than that of the spec."""
         query = _Query()
-        run = self._pool.submit(self._run, candidate, query)
+        run = self._pool.submit(self._run, function, candidate, query)
         self._queries[run] = query
         run.add_done_callback(self._forget)
         return run
-
-    def ask_instead(self, function: str) -> None:
-        """From now on children ask another function; the warmed process stays."""
-        self.spec = replace(self.spec, function=function)
 
     def cancel(self, run: Future[Outcome]) -> None:
         query = self._queries.get(run)
@@ -142,13 +155,28 @@ class LocalTransport(Transport):
         if query is not None:
             query.close()
 
+    def _wait_until_ready(self) -> None:
+        with self._lock:
+            if not self._is_ready:
+                self._zygote, self._control = self._greeted(self.spec.warm, self._zygote, self._control)
+                self._is_ready = True
+
     def _start(self, warm: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        return self._greeted(warm, *self._spawn(warm))
+
+    def _spawn(self, warm: tuple[str, ...]) -> tuple[subprocess.Popen[bytes], socket.socket]:
         ours, theirs = socket.socketpair()
         command = [sys.executable, "-m", "minifier.isolation.zygote", str(theirs.fileno()), json.dumps(warm)]
         with theirs:
             zygote = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=self._environment(), start_new_session=True
             )
+        return zygote, ours
+
+    def _greeted(
+        self, warm: tuple[str, ...], zygote: subprocess.Popen[bytes], ours: socket.socket
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        """A warmed process that has said that it is ready: the given one, or another in its place."""
         try:
             hello, _ = receive(ours)
         except EOFError:
@@ -176,22 +204,25 @@ class LocalTransport(Transport):
 
     def _stop(self) -> None:
         self._control.close()
+        if not self._is_ready:
+            end(self._zygote)
         try:
             self._zygote.wait(10)
         except subprocess.TimeoutExpired:
             self._zygote.kill()
             self._zygote.wait()
 
-    def _run(self, candidate: Candidate, query: _Query) -> Outcome:
+    def _run(self, function: str, candidate: Candidate, query: _Query) -> Outcome:
+        self._wait_until_ready()
         for _ in range(ATTEMPTS):
-            report = self._ask(candidate, query)
+            report = self._ask(function, candidate, query)
             if query.is_given_up:
                 return Outcome(Verdict.INVALID, detail="the query was given up")
             if report is not None:
                 return command_outcome(report) if self.spec.command else outcome(report)
         raise IsolationError("keepers of queries keep dying; is the machine out of memory?")
 
-    def _ask(self, candidate: Candidate, query: _Query) -> Report | None:
+    def _ask(self, function: str, candidate: Candidate, query: _Query) -> Report | None:
         """The report of one run, or None where its keeper died."""
         with self._lock:
             self._count += 1
@@ -199,7 +230,7 @@ class LocalTransport(Transport):
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
         limits, spec = self.limits, self.spec
         environment = {"TMPDIR": str(folder / "tmp")}
-        request = Request(spec.function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)
+        request = Request(function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)
         try:
             ours, theirs = query.open()
             if query.is_given_up:

@@ -63,6 +63,7 @@ def main() -> None:
         return
     send(control, {"forks": not uses_cuda()})
     serve(control)
+    os._exit(0)  # taking torch down takes its time, and nothing is left to be done
 
 
 if __name__ == "__main__":

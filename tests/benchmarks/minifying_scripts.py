@@ -69,7 +69,7 @@ def script(kind: str, count: int) -> str:
 
 
 def ours(folder: Path) -> Row:
-    command = [sys.executable, "-m", "tui.main", "minify", "script.py", "--engine", "torch", "--jobs", "1", "--json"]
+    command = [sys.executable, "-m", "tui.main", "minify", "script.py", "--engine", "torch", "--json"]
     seconds, cpu, said = _timed([command], folder, {}, None)
     report = json.loads(said)
     return Row(seconds, cpu, report["op_nodes"], report["status"] == "reproduced" and report["one_minimal"])

@@ -48,12 +48,21 @@ def warm_torchs_compiler() -> None:
     patient.warm("aot_eager")
 
 
+def warm_for_long() -> None:
+    warm()
+    hangs()
+
+
 def crash() -> None:
     ctypes.string_at(0)
 
 
 def refuse() -> None:
     raise LookupError("no such model")
+
+
+def other(path: Path) -> bool:
+    return bool(IS_WARM)
 
 
 def behave(path: Path) -> bool | Outcome:

@@ -173,6 +173,30 @@ def test_warmed_process_that_can_t_start(tmp_path: Path) -> None:
         LocalTransport(OracleSpec("x:y", warm=("tests.minifier.oracles:refuse",)), tmp_path)
 
 
+def test_queries_wait_for_a_process_that_is_made_ready_in_background(tmp_path: Path) -> None:
+    made = LocalTransport(SPEC, tmp_path, jobs=2, in_background=True)
+    runs = [made.submit(Candidate("w", b"is_warm")) for _ in range(2)]
+
+    assert [run.result(timeout=30).verdict for run in runs] == [Verdict.INTERESTING] * 2
+    made.close()
+
+
+def test_nobody_waits_for_a_process_that_is_not_needed(tmp_path: Path) -> None:
+    made = LocalTransport(replace(SPEC, warm=("tests.minifier.oracles:warm_for_long",)), tmp_path, in_background=True)
+    zygote = made._zygote.pid
+    began = time.monotonic()
+    made.close()
+
+    assert time.monotonic() - began < 5
+    assert zygote not in parents()
+
+
+def test_another_function_is_asked_in_the_same_process(transport: LocalTransport) -> None:
+    asked = transport.ask("tests.minifier.oracles:other", Candidate("o", b"ok"))
+
+    assert (asked.result(timeout=30).verdict, ask(transport, "ok").verdict) == (Verdict.INTERESTING, Verdict.BORING)
+
+
 def test_crash_while_warming_up(tmp_path: Path) -> None:
     made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:crash",)), tmp_path)
 
