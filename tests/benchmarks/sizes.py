@@ -34,6 +34,10 @@ LATER: dict[str, tuple[str, str]] = {
     "scripts written for torch's compiler": ("dynamo/peer", "dynamo/peer_names.py dynamo/script_adapter.py dynamo/backends/peer.py"),
     "frames recorded in files": ("dynamo/recording dynamo/public/replay.py", ""),
     "torch.cond": ("dynamo/aot/branches.py dynamo/symbolic/torch/conditionals.py", ""),
+    "flex_attention, but for its Triton kernels": (
+        "dynamo/graph/attention.py dynamo/symbolic/torch/attention.py inductor/ir/attention.py inductor/lowering/attention.py",
+        "",
+    ),
     "several backward passes through one graph": (
         "dynamo/aot/histories.py dynamo/aot/plan.py dynamo/aot/reach.py dynamo/aot/several.py",
         "",
