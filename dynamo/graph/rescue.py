@@ -120,16 +120,17 @@ class Old:
     """What a tensor was before a graph: its values, and how autograd got them. A view has the history of what it is a view of."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor, self.grad_fn = tensor, tensor.grad_fn
+        self.tensor = tensor
         base = tensor._base if tensor._is_view() else None
         self.owner = tensor if base is None else base
+        self.grad_fn = self.owner.grad_fn
         self.values = tensor.detach().clone()
         with torch.enable_grad():
             self.history = self.owner.clone() if self.owner.grad_fn is not None else None
 
     def put_back(self) -> None:
         """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
-        if self.tensor.grad_fn is not self.grad_fn:
+        if self.owner.grad_fn is not self.grad_fn:  # that of a view is made anew after any write, also one that autograd did not see
             self.owner.detach_()
             if self.history is not None:
                 with torch.enable_grad():
