@@ -102,15 +102,26 @@ def corrected() -> Iterator[None]:
     """The interpreter as the compiler is."""
     builder, reduce_ops, scan_ops = interpreter.InterpreterBuilder, interpreter.ReduceOps, interpreter.ScanOps
     before = builder.cast_impl, builder.create_splat, builder.create_dot, reduce_ops.generic_reduce, scan_ops.generic_scan
-    options = interpreter.interpreter_builder.options
+    options, patch = interpreter.interpreter_builder.options, interpreter._patch_lang_tensor
     interpreter.interpreter_builder.options = replace(options, sanitize_overflow=False)  # integers wrap
+    interpreter._patch_lang_tensor = counting(patch)
     builder.cast_impl, builder.create_splat, builder.create_dot = rounding_cast(before[0]), splat, product(before[2])
     reduce_ops.generic_reduce, scan_ops.generic_scan = tree_reduce, tree_scan
     try:
         yield
     finally:
         builder.cast_impl, builder.create_splat, builder.create_dot, reduce_ops.generic_reduce, scan_ops.generic_scan = before
-        interpreter.interpreter_builder.options = options
+        interpreter.interpreter_builder.options, interpreter._patch_lang_tensor = options, patch
+
+
+def counting(original: Callable[..., None]) -> Callable[..., None]:
+    """Triton 3.6 takes an array of one element, as a loaded bound of a loop is, for a number, which NumPy 2.4 refuses."""
+
+    def patch(tensor: Any, scope: Any) -> None:
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    return patch
 
 
 def rounding_cast(original: Callable[..., Any]) -> Callable[..., Any]:
