@@ -184,7 +184,9 @@ def no_memory_to_load_a_kernel() -> None:
     try:
         notes = noted(x)
         assert not notes.keys() & {"DI001", "DI002", "DI022"}, notes
-    except torch.OutOfMemoryError as error:
+    except (torch.OutOfMemoryError, torch.AcceleratorError) as error:  # the latter where eager cannot load a kernel of its own
+        if "out of memory" not in str(error):
+            raise
         print("  raised:", str(error)[:200], flush=True)
     held.clear()
     torch.cuda.empty_cache()
