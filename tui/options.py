@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,13 @@ Args = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ARGS]...", help="Arguments of the script: everything behind SCRIPT."),
 ]
+
+
+def a_number(value: float) -> float:
+    """Callback of options that are numbers: no bound is above or below `nan`, so older parsers let it pass."""
+    if math.isnan(value):
+        raise typer.BadParameter("nan is not a number of seconds")
+    return value
 
 
 def given(args: list[str] | None) -> tuple[str, ...]:

@@ -35,7 +35,9 @@ Kinds = Annotated[
     str, typer.Option(metavar="NAMES", help="Only these kinds of programs: tensors,modules,capture,calls.", show_default=False)
 ]
 Jobs = Annotated[int, typer.Option(help="Programs that run at a time.", min=1)]
-Reduction = Annotated[float, typer.Option("--reduce", help="Seconds in which one failure is made small; 0: no limit.", min=0.0)]
+Reduction = Annotated[
+    float, typer.Option("--reduce", help="Seconds in which one failure is made small; 0: no limit.", min=0.0, callback=options.a_number)
+]
 Folder = Annotated[Path, typer.Option("-o", "--out", help="Folder for everything that is written.")]
 
 

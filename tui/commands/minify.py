@@ -42,9 +42,14 @@ Oracle = Annotated[
     ),
 ]
 Pytest = Annotated[bool, typer.Option("--pytest", help="Write test_repro.py too, which fails as long as the failure is there.")]
-TimeLimit = Annotated[float, typer.Option(help="Seconds after which the best so far is taken; 0: none.", min=0.0)]
+TimeLimit = Annotated[
+    float, typer.Option(help="Seconds after which the best so far is taken; 0: none.", min=0.0, callback=options.a_number)
+]
 Timeout = Annotated[
-    float, typer.Option(help="Seconds that a run may take at most; one that takes longer counts as one that never ends.", min=1.0)
+    float,
+    typer.Option(
+        help="Seconds that a run may take at most; one that takes longer counts as one that never ends.", min=1.0, callback=options.a_number
+    ),
 ]
 KeepSignature = Annotated[str, typer.Option(help=f"How much of the failure must stay: {', '.join(k.value for k in Keep)}.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder for the repro and everything else that is written.")]
