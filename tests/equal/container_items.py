@@ -150,3 +150,48 @@ def stored_again(compile):
         d["b"] = there
         results += [from_elsewhere(x, d, e), d["b"]]
     return results
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+    def __eq__(self, other):
+        return isinstance(other, Named) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class Crowded(Named):
+    """All have the same hash."""
+
+    def __hash__(self):
+        return 1
+
+
+@program("", "objects with their own equality, made inside, as keys of dicts and sets from outside")
+def keys_with_their_own_equality(compile):
+    def of(kind):
+        d, s = {kind("a"): 10, kind("b"): 20}, {kind("c"), kind("d")}
+
+        @compile
+        def f(x):
+            made = {kind("e"): 1}
+            made[kind("e")] = 3
+            other = dict(d)
+            other[kind("a")] = 7
+            removed = other.pop(kind("b"), None)
+            found = kind("a") in d, d.get(kind("b")), d.get(kind("z"), -1), kind("c") in s, kind("z") in s
+            found = (*found, (kind("a"), 2) in {(kind("a"), 2): 0})
+            return x * d.get(kind("a"), 5), found, len(made), made[kind("e")], len(other), other[kind("a")], removed
+
+        results = [f(torch.ones(2))]
+        d[kind("z")], d[kind("b")] = 30, 21
+        s.add(kind("z"))
+        results.append(f(torch.ones(2)))
+        del d[kind("a")]
+        s.remove(kind("c"))
+        return [*results, f(torch.ones(2))]
+
+    return of(Named), of(Crowded)

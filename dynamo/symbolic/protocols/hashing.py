@@ -12,7 +12,7 @@ import torch
 
 from dynamo.symbolic.protocols.choices import ChoiceValue
 from dynamo.symbolic.protocols.operators import equal, special
-from dynamo.symbolic.protocols.tables import hash_key
+from dynamo.symbolic.protocols.tables import ComparedKey, hash_key
 from dynamo.symbolic.values.keys import METHOD, Identity, object_key
 from dynamo.symbolic.values.kinds import (
     ArrayValue,
@@ -91,8 +91,11 @@ def _as_hash(h: int) -> int:
 # ---- keys: a row per kind ---------------------------------------------------------------------------------
 
 
-class _UserKey:
-    """Key for an object the trace made whose class defines its own hash and equality."""
+class _UserKey(ComparedKey):
+    """Key for an object the trace made whose class defines its own hash and equality.
+
+    A lookup of Python's own would call `__eq__` of a real object in the table with this key, which no program knows.
+    """
 
     __slots__ = ("hash", "tx", "v")
 
@@ -106,6 +109,13 @@ class _UserKey:
 
     def __eq__(self, other: object) -> bool:
         return equal(self.tx, self.v, other.v if isinstance(other, _UserKey) else self.tx.wrap(other, None))
+
+    def found_in(self, table: dict[Any, Any]) -> Any:
+        for stored, entry in table.items():
+            other = entry[0] if isinstance(entry, tuple) else entry
+            if stored is self or (hash(stored) == self.hash and equal(self.tx, other, self.v)):
+                return stored
+        return self
 
 
 def _tuple(tx: Tracer, v: TupleValue) -> Any:

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
 
+class ComparedKey:
+    """A key that is looked for as the program compares it."""
+
+    __slots__ = ()
+
+    def found_in(self, table: dict[Any, Any]) -> Any:
+        """The key in the table that is equal to this one, or this one."""
+        raise NotImplementedError
+
+
 def hash_key(tx: Tracer, v: Value) -> Any:
     """The key of a value (see `keys.py`), or the TypeError of the program for unhashable ones."""
     return v.value if isinstance(v, Const) else slots(v).hash_key(tx, v)
@@ -22,6 +32,8 @@ def hash_key(tx: Tracer, v: Value) -> Any:
 def key_in(tx: Tracer, v: Value, table: dict[Any, Any]) -> Any:
     """The key of a value that is looked for in a table. Where it is missing, the object differs from all keys of its kind there."""
     k = hash_key(tx, v)
+    if isinstance(k, ComparedKey):
+        return k.found_in(table)
     if k not in table and isinstance(v, ObjectValue | FunctionValue | MethodValue):
         for entry in table.values():
             other = entry[0] if isinstance(entry, tuple) else entry
@@ -113,7 +125,7 @@ def _existed(tx: Tracer, d: DictValue, key: Value) -> bool:
 
 def dict_del(tx: Tracer, d: DictValue, key: Value) -> Value | None:
     """Remove and return the item, or None when missing."""
-    k = hash_key(tx, key)
+    k = key_in(tx, key, d.table)
     v = dict_get(tx, d, key)
     if v is None:
         return None

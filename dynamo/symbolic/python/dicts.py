@@ -14,7 +14,7 @@ from dynamo.symbolic.protocols.containers import bool_, mapping_items, pairs_of,
 from dynamo.symbolic.protocols.operators import binary, contains, equal, iter_, setitem, truth, unpack_iterable
 from dynamo.symbolic.protocols.registry import FUNCTIONS, getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
-from dynamo.symbolic.protocols.tables import dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, hash_key
+from dynamo.symbolic.protocols.tables import dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
 from dynamo.symbolic.python.sets import compare_tables
 from dynamo.symbolic.values.kinds import (
@@ -211,7 +211,7 @@ def _take(tx: Tracer, self: DictValue, at: int, complaint: str) -> Value:
 
 @on_method(OrderedDict, "move_to_end", "| key last?", DictValue)
 def _move_to_end(tx: Tracer, self: DictValue, key: Value, last: Value | None) -> Value:
-    k = hash_key(tx, key)
+    k = key_in(tx, key, self.table)
     if not dict_has(tx, self, key):
         raise tx.throw(KeyError, key)
     guard_keys(tx, self)
