@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.evidence FOLDER [--jobs 14] [--seconds 480] [--parts corpus,bisector,fuzz,reported] [--known FILE]
 
-Work of the first part comes first, long cases before short ones. Every result is a line of JSON in `FOLDER/evidence.jsonl` as soon as it is
-known; `FOLDER/summary.txt` and standard output have the summary, at the end, at the limit, or on SIGTERM. Nothing is left running.
+Work of the first part comes first, long cases before short ones, and what is run several times last. Every result is a line of JSON in
+`FOLDER/evidence.jsonl` as soon as it is known, and `summary.txt` and `table.md` beside it are written anew; standard output has the
+summary at the end, at the limit, or on SIGTERM. Nothing is left running.
 With `--known` what an earlier file of lines has is not run again, and counts.
 """
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,10 +29,11 @@ from types import FrameType
 from typing import Any
 
 from minifier.corpus import Case, load_all, run_case
+from minifier.corpus.table import table
 from minifier.isolation.linux import become_subreaper, end_all_below
 from tests.benchmarks import fuzzing
 
-LINES, SUMMARY = "evidence.jsonl", "summary.txt"
+LINES, SUMMARY, TABLE = "evidence.jsonl", "summary.txt", "table.md"
 PARTS = ("corpus", "bisector", "fuzz", "reported")
 SHARES = 14  # processes that each set of the bisector is spread over
 LOOK = 0.2
@@ -65,6 +68,16 @@ class Evidence:
             self.lines.append(line)
             with self.path.open("a") as file:
                 file.write(json.dumps(line) + "\n")
+            self.write("not at its end")
+
+    def write(self, remark: str) -> None:
+        """Put what is known into files for reading; each is complete at any time."""
+        rows = sorted((f for part in ("corpus", "reported") for f in self.of(part) if "case" in f), key=lambda f: (f["part"], f["name"]))
+        texts = {SUMMARY: f"{summary(self)}\n{remark}\n", TABLE: table([{**f, "case": f["name"]} for f in rows])}
+        for name, text in texts.items():
+            partial = self.path.with_name(f".{name}.partial")
+            partial.write_text(text)
+            partial.rename(self.path.with_name(name))
 
     def of(self, part: str) -> list[Line]:
         return [line for line in self.lines if line["part"] == part]
@@ -85,18 +98,18 @@ def corpus_tasks(part: str, engine: str, scratch: Path, times: int = 1) -> Itera
         shutil.rmtree(scratch / part / name, ignore_errors=True)
         yield {**verdict.to_json(), "name": name}
 
-    cases = sorted(load_all(engine=engine), key=_is_short)
-    for case, name in [(c, c.name if not i else f"{c.name} {i + 1}") for c in cases for i in range(times if c.expected.flaky else 1)]:
+    cases = sorted(load_all(engine=engine), key=lambda case: (_is_short(case), -len(case.script.read_text())))
+    flaky = [case for case in cases if case.expected.flaky]
+    more = [(case, f"{case.name} {i}") for i in range(2, times + 1) for case in flaky]
+    for case, name in [*((case, case.name) for case in cases), *more]:
         yield Task(part, name, lambda case=case, name=name: lines(case, name), int(not case.waits))  # type: ignore[misc]  # mypy has no type for a default that binds a loop variable
 
 
 def _is_short(case: Case) -> int:
-    """What takes longest comes first: what has to run out of time, scripts, failures that come and go."""
+    """What takes longest comes first: what has to run out of time, scripts; what comes and goes has time last."""
     if case.waits:
         return 0
-    if case.expected.source_lines:
-        return 1
-    return 2 + (not case.expected.flaky)
+    return 1 if case.expected.source_lines else 2 + case.expected.flaky
 
 
 def bisector_tasks() -> Iterator[Task]:
@@ -181,6 +194,9 @@ def _of_corpus(part: str, found: list[Line]) -> Iterator[str]:
     yield f"{part}: {len(good)} of {len(found)} cases end as known"
     if seconds:
         yield f"  seconds of a case: median {statistics.median(seconds):.0f}, longest {max(seconds):.0f}"
+    counted = Counter(f["case"] for f in found if "case" in f)
+    for case in sorted(case for case, count in counted.items() if count > 1):
+        yield f"  {case}: {sum(f['case'] == case for f in good)} of {counted[case]} times"
     for f in found:
         if not f.get("met"):
             told = "; ".join(f.get("problems", ())) or f.get("trouble", "")
@@ -247,9 +263,8 @@ def main() -> int:
     except Cut:
         pass
     evidence.is_closed = True
-    text = summary(evidence) + f"\n{time.monotonic() - began:.0f} s, {options.jobs} jobs; not finished: {', '.join(left) or 'nothing'}\n"
-    (options.folder / SUMMARY).write_text(text)
-    print(text, flush=True)
+    evidence.write(f"{time.monotonic() - began:.0f} s, {options.jobs} jobs; not finished: {', '.join(left) or 'nothing'}")
+    print((options.folder / SUMMARY).read_text(), flush=True)
     end_all_below()
     shutil.rmtree(scratch, ignore_errors=True)
     os._exit(0)  # threads that wait for what was ended are of no more use
