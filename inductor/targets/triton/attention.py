@@ -155,8 +155,9 @@ def tile_of(step: Attention, part: str, program: Program) -> Tile:
 class Printer:
     """One kernel. `run` gives the function; `grid` are its programs.
 
-    Names in it: `q_idx` goes down a tile and `kv_idx` across, `kv_down` are the same columns as rows of a matrix; `d` and `e` are elements
-    of a head of keys and of values, across, and `d_down`, `e_down` the same down.
+    Names in it: `q_idx` and `kv_idx` are places, those that are walked across a tile and the others down; `q_down` and `kv_down` are those
+    that are walked as rows of a matrix. `d` and `e` are elements of a head of keys and of values, across, and `d_down`, `e_down` down.
+    So what becomes of a score is the left side of the products that follow, which needs no exchange between threads.
     """
 
     def __init__(self, kernel: AttentionKernel, program: Program) -> None:
@@ -255,8 +256,8 @@ class Printer:
         return lines
 
     def positions(self, axis: Axis, start: str, *, is_turned: bool = False) -> list[str]:
-        name = "q_idx" if axis is self.q else "kv_down" if is_turned else "kv_idx"
-        place, suffix = self.places[axis], "[None, :]" if name == "kv_idx" else "[:, None]"
+        name = f"{'q' if axis is self.q else 'kv'}_{'down' if is_turned else 'idx'}"
+        place, suffix = self.places[axis], "[None, :]" if axis is self.walked and not is_turned else "[:, None]"
         lines = [f"{name} = {start} + tl.arange(0, {place.block}){suffix}"]
         return lines + [f"{name}_in = {name} < {self.length(axis)}"] * place.is_padded
 
@@ -294,7 +295,8 @@ class Printer:
         """Score a tile. Gives the condition under which scores count, if there is one; `changed` are logarithms to the base of two."""
         at, formulas = inner.lines, self.formulas
         factor = formulas.scale * LOG2_E if self.is_plain and self.part == "forward" else formulas.scale
-        at.append(f"score = {self.dot('q', 'k')} * {float_text(factor)}")
+        product = self.dot("k", "tl.trans(q)") if self.walked is self.q else self.dot("q", "k")
+        at.append(f"score = {product} * {float_text(factor)}")
         if self.is_plain:
             at.append("changed = score" if self.part == "forward" else f"changed = score * {float_text(LOG2_E)}")
         else:
@@ -310,13 +312,15 @@ class Printer:
         """A value for every score of the tile."""
         text = self.body.tensor(value)
         is_whole = any(e.op == "load" and e.attr[0] in (SCORE, BEHIND) for e in walk(value))
-        return text if is_whole else f"tl.broadcast_to({text}, [{self.tile.rows}, {self.tile.columns}])"
+        rows, columns = self.tile.rows, self.tile.columns
+        shape = f"[{columns}, {rows}]" if self.walked is self.q else f"[{rows}, {columns}]"
+        return text if is_whole else f"tl.broadcast_to({text}, {shape})"
 
     def behind(self, inner: Lines, kept: str) -> None:
         """The gradient of scores, of what comes from their powers."""
         at = inner.lines
         at.append("p = tl.exp2(changed - top)")
-        at.append(f"behind = p * ({self.dot('g', 'v')} - less)")
+        at.append(f"behind = p * ({self.dot('v', 'tl.trans(g)') if self.walked is self.q else self.dot('g', 'v')} - less)")
         assert self.formulas.grad is not None
         text = self.whole(self.formulas.grad)
         at.append(f"moved = tl.where({kept}, {text}, 0.0)" if kept else f"moved = {text}")
@@ -393,7 +397,8 @@ class Printer:
 
     def of_row(self) -> list[str]:
         """What a tile of rows has of its own in the backward."""
-        lines = [f"q = {self.matrix('query', 'q_idx', 'd')}", f"g = {self.matrix('grad', 'q_idx', 'e')}"]
+        at = "q_down" if self.walked is self.q else "q_idx"
+        lines = [f"q = {self.matrix('query', at, 'd')}", f"g = {self.matrix('grad', at, 'e')}"]
         lines += [f"less = {self.of_rows('delta', '0.0')}", f"top = {self.of_rows('sums', '0.0')} * {float_text(LOG2_E)}"]
         inside = ["q_idx_in"] * self.places[self.q].is_padded
         kept = " & ".join([*inside, '(top != float("-inf"))'])
@@ -418,27 +423,26 @@ class Printer:
 
     def columns(self) -> list[str]:
         tile, heads = self.tile, self.lengths[1] // self.groups
-        lines = [*self.own(self.kv, heads), *self.positions(self.kv, f"tile * {tile.columns}")]
-        lines += [*self.positions(self.kv, f"tile * {tile.columns}", is_turned=True), *self.lanes("d", "d_down", "e", "e_down")]
+        lines = [*self.own(self.kv, heads), *self.positions(self.kv, f"tile * {tile.columns}"), *self.lanes("d", "e")]
         lines += [self.base("key", "kv_h"), self.base("value", "kv_h")]
-        lines += [f"k = {self.matrix('key', 'kv_idx', 'd_down')}", f"v = {self.matrix('value', 'kv_idx', 'e_down')}"]
+        lines += [f"k = {self.matrix('key', 'kv_idx', 'd')}", f"v = {self.matrix('value', 'kv_idx', 'e')}"]
         lines.append(f"acc_k = tl.full([{tile.columns}, {self.block_of('d')}], 0.0, tl.float32)")
         lines.append(f"acc_v = tl.full([{tile.columns}, {self.block_of('e')}], 0.0, tl.float32)")
         group, loops = Lines(self.head, self.formulas.axes[1]), []
         for each in self.walks():
             inner = self.begin(self.formulas.axes[1], self.q)
-            inner.lines += [*self.positions(self.q, "start"), *self.of_row()]
+            inner.lines += [*self.positions(self.q, "start"), *self.positions(self.q, "start", is_turned=True), *self.of_row()]
             self.behind(inner, self.changed(inner, is_masked=each[3]))
-            inner.lines.append(f"acc_v = {self.dot(self.rounded('tl.trans(p)'), 'g', 'acc_v')}")
-            inner.lines.append(f"acc_k = {self.dot(self.rounded('tl.trans(moved)'), 'q', 'acc_k')}")
+            inner.lines.append(f"acc_v = {self.dot(self.rounded('p'), 'g', 'acc_v')}")
+            inner.lines.append(f"acc_k = {self.dot(self.rounded('moved'), 'q', 'acc_k')}")
             assert inner.outer is not None
             group.lines += inner.outer.lines
             loops += self.loop(each, inner.lines)
         own = [f"h = kv_h * {self.groups} + member", *(self.base(n) for n in ("query", "grad", "sums", "delta")), *group.lines, *loops]
         lines += [*self.head.lines, f"for member in range({self.groups}):", *(f"    {line}" for line in own)]
         lines += [self.base("key_grad", "kv_h"), self.base("value_grad", "kv_h")]
-        lines.append(self.store("key_grad", "kv_down", "d", f"(acc_k * {float_text(self.formulas.scale)})"))
-        return [*lines, self.store("value_grad", "kv_down", "e", "acc_v")]
+        lines.append(self.store("key_grad", "kv_idx", "d", f"(acc_k * {float_text(self.formulas.scale)})"))
+        return [*lines, self.store("value_grad", "kv_idx", "e", "acc_v")]
 
 
 def roles_of(step: Attention, program: Program) -> dict[str, View]:
