@@ -2,8 +2,9 @@
 
 Kernels: calls captured in a CUDA graph over tensors that rotate through at least 400 MB, so nothing stays in the cache; events around
 replays, the median of several; systems take turns. 100 % is a clone of bfloat16 16384x4096 on the same device, and a row's bytes are
-each input read once and each output written once. Calls: microseconds per call with launching, in a loop. A line is printed as soon as it
-is known, so a run that is cut off has said what it knew.
+each input read once and each output written once. Calls: microseconds per call with launching, in a loop; `--only launches` has such times
+of the rows of kernels. A line is printed as soon as it is known, so a run that is cut off has said what it knew. `--warm 0/4` calls every
+fourth row once, so that several processes fill the caches on disk for one that takes times.
 """
 
 from __future__ import annotations
@@ -397,19 +398,58 @@ def call_rows(systems: Sequence[str], wanted: str) -> None:
         say([name, *(f"{min(times[kind]):.1f}" for kind in systems), " ".join(first)])
 
 
+def launch_rows(systems: Sequence[str], wanted: str) -> None:
+    """Calls of the rows of kernels in a loop, where each waits for the one before or for the host."""
+    say(["launching included: us for", *systems, "slower than the peer"])
+    for row in ROWS:
+        if wanted not in row.name:
+            continue
+        given = row.make()
+        runs = {kind: system(kind, row.fn) for kind in systems}
+        times: dict[str, list[float]] = {kind: [] for kind in systems}
+        try:
+            for _ in range(3):
+                for kind, run in runs.items():
+                    times[kind].append(call_microseconds(run, given, max(5, min(200, int(60 / max(row.megabytes, 0.3))))))
+        except Exception as error:  # noqa: BLE001  a row that fails is a result
+            say([row.name, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"])
+            continue
+        least = {kind: min(found) for kind, found in times.items()}
+        worse = least["ours"] / least["peer"] if {"ours", "peer"} <= least.keys() else 0.0
+        say([row.name, *(f"{us:.1f}" for us in least.values()), f"{worse:.2f}x" if worse > 1.005 else ""])
+        del given, runs
+        torch.cuda.empty_cache()
+
+
+def warm_rows(systems: Sequence[str], wanted: str, part: int, parts: int) -> None:
+    for row in [row for row in ROWS if wanted in row.name][part::parts]:
+        for name in systems:
+            try:
+                system(name, row.fn)(*row.make())
+            except Exception as error:  # noqa: BLE001  the run that takes times says so too
+                say([row.name, name, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"])
+        torch.cuda.empty_cache()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--systems", default="eager,ours,peer", help="of eager, ours, peer")
     parser.add_argument("--rows", default="", help="only rows whose name has this")
-    parser.add_argument("--only", choices=["kernels", "calls"], help="one half")
+    parser.add_argument("--only", choices=["kernels", "calls", "launches"], help="one part; kernels and calls without this")
+    parser.add_argument("--warm", metavar="PART/PARTS", help="fill the caches with a part of the rows, and take no times")
     options = parser.parse_args()
     systems = options.systems.split(",")
     say([torch.cuda.get_device_name(), f"torch {torch.__version__}", f"Python {sys.version.split()[0]}", time.strftime("%Y-%m-%d")])
     with torch.no_grad():
-        if options.only != "kernels":
+        if options.warm:
+            warm_rows(systems, options.rows, *map(int, options.warm.split("/")))
+            return 0
+        if options.only in (None, "calls"):
             call_rows(systems, options.rows)
-        if options.only != "calls":
+        if options.only in (None, "kernels"):
             kernel_rows(systems, options.rows)
+        if options.only == "launches":
+            launch_rows(systems, options.rows)
     return 0
 
 
