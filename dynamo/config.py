@@ -90,9 +90,7 @@ _TORCHS = "an option of torch's that programs set"
 OPTIONS: tuple[Option, ...] = (
     Option("recompile_limit", 8, "compiles of one code object before it runs only from its cache", "DYNAMO_RECOMPILE_LIMIT", int),
     Option("suppress_errors", True, "on an internal error warn and run the frame in eager; off: raise", "DYNAMO_SUPPRESS_ERRORS", _flag),
-    Option(
-        "disable", False, "run everything in eager", "DYNAMO_DISABLE", _flag, also=("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")
-    ),
+    Option("disable", False, "run everything in eager", "DYNAMO_DISABLE", _flag, also=("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE")),
     Option("debug_function", "", "compile only these: names, globs, `file:line`, with commas", "TORCHDYNAMO_DEBUG_FUNCTION", str),
     Option("verbose", False, "accepted for programs that set it; `--internals` shows our own frames", "DYNAMO_VERBOSE", _flag, _TORCHS),
     Option("error_on_break", False, "treat each graph break as an error, as fullgraph=True does", "DYNAMO_ERROR_ON_BREAK", _flag),

@@ -1,8 +1,9 @@
 """`flex_attention` in ATen graphs: an operator that computes it and one for its gradient, and the graphs of one score that they use.
 
 `dynamo_regions::flex_attention(query, key, value, number, blocks, captured)` looks up what functions of the program belong to it
-(`Scores`): their graphs, and for the backward the graph of the score's gradient. Called as they stand the operators have all scores in
-memory; a target with a kernel lowers the graphs into it (`inductor/lowering/attention.py`).
+(`Scores`): their graphs, and for the backward the graph of the score's gradient. A third operator has the gradients of tensors whose
+elements the score function reads. Called as they stand the operators have all scores in memory; a target with a kernel lowers the graphs
+into it (`inductor/lowering/attention.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,22 @@ from torch.fx import GraphModule
 
 from dynamo.aot.branches import Branch, Builder, traced
 from dynamo.fake import FakeTensor
-from dynamo.graph.attention import Blocks, Settings, laid_out, spread, strides_of, unfused
+from dynamo.graph.attention import Blocks, Settings, elements, laid_out, parted, spread, strides_of, unfused
 
 Tensor = torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Of a score function that reads elements of tensors which need gradients: `values` are the elements and `keys` their indices, `grads`
+    the gradients of elements, which takes those too. `of`: the number of the tensor of each; `tensors`: those numbers, each once.
+    """
+
+    values: Branch
+    keys: Branch
+    grads: Branch
+    of: tuple[int, ...]
+    tensors: tuple[int, ...]
 
 
 class Scores:
@@ -29,11 +43,12 @@ class Scores:
     gradient of the changed score. `there`: which tensors of a block mask the call has. `read`: how many of those captured `score` reads.
     """
 
-    __slots__ = ("__weakref__", "grad", "mask", "number", "read", "score", "settings", "there")
+    __slots__ = ("__weakref__", "grad", "learned", "mask", "number", "read", "score", "settings", "there")
 
     def __init__(self, score: Branch, mask: Branch, settings: Settings, there: Sequence[bool], read: int) -> None:
         self.score, self.mask, self.settings, self.there, self.read = score, mask, settings, tuple(there), read
         self.grad: Branch | None = None
+        self.learned: Learned | None = None
         self.number = next(_numbers)
         _scores[self.number] = self
 
@@ -80,31 +95,85 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     own = _scores[number]
     assert own.grad is not None
-    of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
-    groups, kind, scale = query.shape[1] // key.shape[1], torch.float32, own.settings[0]
-    q, grad, k, v = query.to(kind), given.to(kind), key.to(kind).repeat_interleave(groups, 1), value.to(kind).repeat_interleave(groups, 1)
-    scores = q @ k.transpose(-2, -1) * scale
-    places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in scores.shape]
-    kept = spread(own.mask.graph, (), len(of_mask))(*places, *of_mask)
-    changed = spread(own.score.graph, (0,), len(of_score))(scores, *places, *of_score)
-    is_left = kept & (sums != float("-inf")).unsqueeze(-1)
-    powers = torch.where(is_left, torch.exp(changed - sums.unsqueeze(-1)), 0.0)
-    behind = powers * (grad @ v.transpose(-2, -1) - delta.unsqueeze(-1))
-    captured_of_grad = [*captured[: own.read], behind, *own.grad.held]
-    at = (None,) * own.read
-    moved = spread(own.grad.graph, (0,), len(captured_of_grad), at + (0,) + (None,) * len(own.grad.held))
-    inner = torch.where(kept, moved(scores, *places, *captured_of_grad), 0.0) * scale
+    made = _Scored(own, given, query, key, value, sums, delta, captured)
+    others = [*captured[: own.read], made.behind, *own.grad.held]
+    inner = made.kept_of(made.over(own.grad, others, own.read)) * own.settings[0]
 
     def of_groups(t: Tensor) -> Tensor:
-        return t.unflatten(1, (-1, groups)).sum(2)
+        return t.unflatten(1, (-1, made.groups)).sum(2)
 
-    found = inner @ k, of_groups(inner.transpose(-2, -1) @ q), of_groups(powers.transpose(-2, -1) @ grad)
+    found = inner @ made.k, of_groups(inner.transpose(-2, -1) @ made.q), of_groups(made.powers.transpose(-2, -1) @ made.grad)
     of_query, of_key, of_value = (torch.empty_like(t).copy_(f) for t, f in zip((query, key, value), found, strict=True))
     return of_query, of_key, of_value
 
 
+class _Scored:
+    """All scores of a call, and what its gradients have in common."""
+
+    def __init__(
+        self, own: Scores, given: Tensor, query: Tensor, key: Tensor, value: Tensor, sums: Tensor, delta: Tensor, captured: list[Tensor]
+    ) -> None:
+        of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
+        self.groups = query.shape[1] // key.shape[1]
+        self.q, self.grad, k, v = (t.float() for t in (query, given, key, value))
+        self.k, v = k.repeat_interleave(self.groups, 1), v.repeat_interleave(self.groups, 1)
+        self.scores = self.q @ self.k.transpose(-2, -1) * own.settings[0]
+        self.places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in self.scores.shape]
+        self.kept = spread(own.mask.graph, (), len(of_mask))(*self.places, *of_mask)
+        changed = spread(own.score.graph, (0,), len(of_score))(self.scores, *self.places, *of_score)
+        is_left = self.kept & (sums != float("-inf")).unsqueeze(-1)
+        self.powers = torch.where(is_left, torch.exp(changed - sums.unsqueeze(-1)), 0.0)
+        self.behind = self.powers * (self.grad @ v.transpose(-2, -1) - delta.unsqueeze(-1))
+
+    def over(self, branch: Branch, others: list[Tensor], read: int, which: int = 0) -> Tensor:
+        """What a graph gives for every score. Of what it is given behind those that it reads all but the held varies."""
+        varying = len(others) - read - len(branch.held)
+        at = (None,) * read + (0,) * varying + (None,) * len(branch.held)
+        return spread(branch.graph, (0,), len(others), at, which)(self.scores, *self.places, *others)
+
+    def kept_of(self, t: Tensor) -> Tensor:
+        return torch.where(self.kept, t, 0.0)
+
+
 def _like_backward(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+def _learned(
+    given: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    sums: Tensor,
+    delta: Tensor,
+    number: int,
+    blocks: list[Tensor],
+    captured: list[Tensor],
+) -> list[Tensor]:
+    own = _scores[number]
+    assert own.learned is not None
+    read, learned = list(captured[: own.read]), own.learned
+    made = _Scored(own, given, query, key, value, sums, delta, captured)
+    values, keys, grads = learned.values, learned.keys, learned.grads
+    each = [made.over(values, [*read, *values.held], own.read, n) for n in range(len(learned.of))]
+    found = {k: torch.zeros(captured[k].shape, dtype=torch.float32, device=query.device) for k in learned.tensors}
+    begin = 0
+    for n, k in enumerate(learned.of):
+        grad = made.kept_of(made.over(grads, [*read, *each, made.behind, *grads.held], own.read, n)).float()
+        at: list[Tensor | None] = [made.over(keys, [*read, *keys.held], own.read, begin + d) for d in range(captured[k].dim())]
+        begin += len(at)
+        if at:
+            found[k].index_put_(at, grad, accumulate=True)
+        else:
+            found[k] += grad.sum()
+    return list(found.values())
+
+
+def _like_learned(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> list[Tensor]:
+    *_, number, _, captured = others
+    learned = _scores[number].learned
+    assert learned is not None
+    return [torch.empty(captured[k].shape, dtype=torch.float32, device="meta") for k in learned.tensors]
 
 
 _library = torch.library.Library("dynamo_regions", "FRAGMENT")
@@ -115,12 +184,19 @@ _library.define(
     "flex_attention_backward(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor sums, Tensor delta, int scores, "
     "Tensor[] blocks, Tensor[] captured) -> (Tensor, Tensor, Tensor)"
 )
+_library.define(
+    "flex_attention_learned(Tensor grad, Tensor query, Tensor key, Tensor value, Tensor sums, Tensor delta, int scores, "
+    "Tensor[] blocks, Tensor[] captured) -> Tensor[]"
+)
 _library.impl("flex_attention", _forward, "CompositeExplicitAutograd")
 _library.impl("flex_attention", _like_forward, "Meta")
 _library.impl("flex_attention_backward", _backward, "CompositeExplicitAutograd")
 _library.impl("flex_attention_backward", _like_backward, "Meta")
+_library.impl("flex_attention_learned", _learned, "CompositeExplicitAutograd")
+_library.impl("flex_attention_learned", _like_learned, "Meta")
 ATTENTION = torch.ops.dynamo_regions.flex_attention.default
 ATTENTION_BACKWARD = torch.ops.dynamo_regions.flex_attention_backward.default
+ATTENTION_LEARNED = torch.ops.dynamo_regions.flex_attention_learned.default
 
 
 # recording them
@@ -134,6 +210,7 @@ class _Site:
     score: GraphModule
     scores: Scores
     blocks: int
+    learned: tuple[int, ...]  # captured tensors that need gradients
 
 
 class _Attention(torch.autograd.Function):
@@ -163,7 +240,26 @@ class _Attention(torch.autograd.Function):
         if of_sums is not None:
             delta = delta - of_sums
         found = ATTENTION_BACKWARD(grad, query, key, value, sums, delta, own.number, blocks, captured)
-        return (None, *found, *(None for _ in others))
+        behind: list[Tensor | None] = [None] * len(captured)
+        if site.learned:
+            own.learned = own.learned or _learned_of(builder, site, query, captured)
+            made = ATTENTION_LEARNED(grad, query, key, value, sums, delta, own.number, blocks, captured)
+            for k, t in zip(own.learned.tensors, made, strict=True):
+                behind[k] = t.to(captured[k].dtype)
+        return (None, *found, *(None for _ in blocks), *behind)
+
+
+def _learned_of(builder: Builder, site: _Site, query: Tensor, captured: Sequence[Tensor]) -> Learned:
+    found = elements(site.score, site.learned)
+    assert found is not None  # else the call is not captured
+    values, keys, changed = parted(site.score, found)
+    numbers = [*_numbers_of_a_place(query, with_score=True), *captured[: site.scores.read]]
+    read, each = traced(builder, values, numbers)
+    at, _ = traced(builder, keys, numbers)
+    wanted = range(len(numbers), len(numbers) + len(each))
+    grads, _ = traced(builder, changed, [*numbers, *each], wanted, (numbers[0],))
+    of = tuple(k for _, k in found)
+    return Learned(read, at, grads, of, tuple(dict.fromkeys(of)))
 
 
 def _numbers_of_a_place(query: Tensor, *, with_score: bool) -> list[FakeTensor]:
@@ -185,11 +281,13 @@ def attention(
     *captured: Tensor,
 ) -> Any:
     """Record a call. Returns fakes, with history where the arguments need gradients."""
+    learned = tuple(k for k in range(read) if torch.is_grad_enabled() and captured[k].requires_grad)
+    captured = tuple(t.contiguous() if k in learned else t for k, t in enumerate(captured))
     scored, _ = traced(builder, score, [*_numbers_of_a_place(query, with_score=True), *captured[:read]])
     kept, _ = traced(builder, mask, [*_numbers_of_a_place(query, with_score=False), *captured[read:]])
     own = Scores(scored, kept, settings, [t is not None for t in blocks], read)
     builder.pairs.append(own)
     there = [t for t in blocks if t is not None]
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value)):
-        return _Attention.apply(_Site(weakref.ref(builder), score, own, len(there)), query, key, value, *there, *captured)
+    if learned or (torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value))):
+        return _Attention.apply(_Site(weakref.ref(builder), score, own, len(there), learned), query, key, value, *there, *captured)
     return tuple(ATTENTION(query, key, value, own.number, there, list(captured)))

@@ -93,9 +93,7 @@ def _crashes() -> list[Fault]:
 
 
 _WRONGS = (
-    Fault(
-        "unsupported", "capture", "unsupported construct", "the tracer can't capture it", {"shape": "dynamo.faults.wrongs:unsupported"}
-    ),
+    Fault("unsupported", "capture", "unsupported construct", "the tracer can't capture it", {"shape": "dynamo.faults.wrongs:unsupported"}),
     Fault(
         "wrong-capture",
         "capture",

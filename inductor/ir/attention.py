@@ -28,7 +28,8 @@ class Formulas:
     """What becomes of one score, over the axes of its place. Loads of `SCORE`, `BEHIND`, `read0` and so on stand for what is given.
 
     `mask` is None where nothing is left out; `grad` is the gradient of the score. `rows`, `columns`: of a block of the mask, 0 without one;
-    `there` are the tensors of the mask that the call has. `owner`: user lines of a value.
+    `there` are the tensors of the mask that the call has. `learned` are elements that `score` reads of tensors which need gradients: the
+    load, the gradient of what it gives, and the number of the result that this is added to. `owner`: user lines of a value.
     """
 
     axes: tuple[Axis, Axis, Axis, Axis]
@@ -40,6 +41,7 @@ class Formulas:
     columns: int
     there: tuple[str, ...]
     owner: Mapping[Expr, tuple[Origin, ...]] = field(default_factory=dict, compare=False)
+    learned: tuple[tuple[Expr, Expr, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,16 @@ class Attention(Extern):
 
     @property
     def results(self) -> tuple[str, ...]:
-        return ("out", "sums") if len(self.outs) == 2 else ("query_grad", "key_grad", "value_grad")
+        assert self.formulas is not None
+        if self.formulas.learned:
+            return tuple(f"learned{k}" for k in range(len(self.outs)))
+        return ("query_grad", "key_grad", "value_grad") if self.formulas.grad is not None else ("out", "sums")
 
     @property
     def roles(self) -> dict[str, View]:
         assert self.formulas is not None
         *tensors, _, blocks, captured = self.args
-        names = ("query", "key", "value") if len(self.outs) == 2 else ("grad", "query", "key", "value", "sums", "delta")
+        names = ("query", "key", "value") if self.results[0] == "out" else ("grad", "query", "key", "value", "sums", "delta")
         found = dict(zip(names, tensors, strict=True)) | dict(zip(self.formulas.there, blocks, strict=True))
         return found | {f"read{k}": view for k, view in enumerate(captured)}
 

@@ -13,7 +13,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo.aot.branches import Branch
-from dynamo.aot.scores import ATTENTION, ATTENTION_BACKWARD, Scores, scores_of
+from dynamo.aot.scores import ATTENTION, ATTENTION_BACKWARD, ATTENTION_LEARNED, Scores, scores_of
 from dynamo.trace import emit
 from dynamo.trace.events import Note
 from inductor.ir import types
@@ -28,7 +28,7 @@ from inductor.lowering.tensor import Tensor
 
 aten = torch.ops.aten
 UNFUSED = "DI023"
-OPERATORS = (ATTENTION, ATTENTION_BACKWARD)
+OPERATORS = (ATTENTION, ATTENTION_BACKWARD, ATTENTION_LEARNED)
 RESTS = frozenset({aten.remainder.Scalar, aten.remainder.Tensor})
 DIVISIONS = RESTS | {aten.floor_divide.default, aten.floor_divide.Scalar, aten.div.Tensor_mode, aten.div.Scalar_mode}
 Lowered = Callable[[GraphModule], Program]
@@ -47,7 +47,7 @@ def attention(ctx: Context, target: Any, args: Sequence[Any], lowered: Lowered) 
     step = ctx.program.steps.pop()
     assert isinstance(step, Extern)
     try:
-        made = formulas(own, step, target is ATTENTION_BACKWARD, lowered)
+        made = formulas(own, step, target, lowered)
     except Unfusable as why:
         emit(Note(UNFUSED, f"flex_attention{at(ctx.origins)} has all scores in memory: {why}", "info"))
         ctx.program.steps.append(step)
@@ -80,8 +80,9 @@ def as_traced(ctx: Context, t: Tensor, meta: torch.Tensor) -> Tensor:
     return t if same else ctx.copy(t, strides)
 
 
-def formulas(own: Scores, step: Extern, is_backward: bool, lowered: Lowered) -> Formulas:
+def formulas(own: Scores, step: Extern, target: Any, lowered: Lowered) -> Formulas:
     """What becomes of one score. Raises Unfusable."""
+    is_backward = target is not ATTENTION
     query, key = (step.args[1], step.args[2]) if is_backward else (step.args[0], step.args[1])
     assert isinstance(query, View) and isinstance(key, View)
     lengths = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
@@ -92,23 +93,38 @@ def formulas(own: Scores, step: Extern, is_backward: bool, lowered: Lowered) -> 
     score, behind = (at_place(name, axes, lengths) for name in (SCORE, BEHIND))
     captured, n = [f"read{k}" for k in range(len(step.args[-1]))], own.read
     owner: dict[Expr, tuple[Origin, ...]] = {}
-    changed = Inside(own.score, [score, *places], captured[:n], [], lowered, owner).run()
-    kept = Inside(own.mask, places, captured[n:], [], lowered, owner).run()
-    grad = None
-    if is_backward:
+    (changed,) = Inside(own.score, [score, *places], captured[:n], [], lowered, owner).run()
+    (kept,) = Inside(own.mask, places, captured[n:], [], lowered, owner).run()
+    grad, learned = None, Formulas.learned
+    if target is ATTENTION_BACKWARD:
         assert own.grad is not None
-        grad = Inside(own.grad, [score, *places], captured[:n], [behind], lowered, owner).run()
+        (grad,) = Inside(own.grad, [score, *places], captured[:n], [behind], lowered, owner).run()
+    if target is ATTENTION_LEARNED:
+        assert own.learned is not None
+        each = [read_of(e) for e in Inside(own.learned.values, [score, *places], captured[:n], [], lowered, owner).run()]
+        behind_each = Inside(own.learned.grads, [score, *places], captured[:n], [*each, behind], lowered, owner).run()
+        numbers = [own.learned.tensors.index(k) for k in own.learned.of]
+        learned = tuple(zip(each, behind_each, numbers, strict=True))
     there = tuple(name for name, is_there in zip(BLOCKS, own.there, strict=False) if is_there)
-    if is_backward and own.settings[1] and "q_num_blocks" not in there:
+    if target is ATTENTION_BACKWARD and own.settings[1] and "q_num_blocks" not in there:
         raise Unfusable("its block mask has no blocks of queries; make it with compute_q_blocks=True")
     mask = kept if const_value(kept) is None else None
     if mask is None and not const_value(kept):
         raise Unfusable("its mask leaves nothing")
-    return Formulas(axes, changed, mask, grad, own.settings[0], own.settings[1], own.settings[2], there, owner)
+    return Formulas(axes, changed, mask, grad, own.settings[0], own.settings[1], own.settings[2], there, owner, learned)
+
+
+def read_of(value: Expr) -> Expr:
+    """The load that an element is, whatever type it is computed in."""
+    while value.op == "cast":
+        value = value.args[0]
+    if value.op != "load":
+        raise Unfusable("an element that a function of it reads is no load")
+    return value
 
 
 class Inside:
-    """One graph of numbers as an expression. `given`, `captured` and `behind` are what its placeholders stand for, in order."""
+    """One graph of numbers as expressions. `given`, `captured` and `behind` are what its placeholders stand for, in order."""
 
     def __init__(
         self,
@@ -128,7 +144,7 @@ class Inside:
         for name, real in [*zip(held, branch.held, strict=True), *self.program.constants.items()]:
             self.values[name] = number(real)
 
-    def run(self) -> Expr:
+    def run(self) -> list[Expr]:
         for step in self.program.steps:
             if isinstance(step, Extern) and (found := self.divided(step)) is not None:
                 self.values[str(step.outs[0])] = found
@@ -142,11 +158,14 @@ class Inside:
             before = set(walk(*self.values.values()))
             self.values[store.buffer] = self.expression(store.value)
             self.owner.update({e: step.origins for e in walk(self.values[store.buffer]) if e not in before and e not in self.owner})
-        (result,) = self.program.outputs
-        found = self.values.get(getattr(result, "buffer", ""))
-        if found is None:
+        return [self.result(getattr(view, "buffer", "")) for view in self.program.outputs]
+
+    def result(self, buffer: str) -> Expr:
+        if buffer in self.captured:
+            return load(self.captured[buffer], self.program.buffers[buffer].type, ZERO)
+        if buffer not in self.values:
             raise Unfusable("a function of it gives what it was given")
-        return found
+        return self.values[buffer]
 
     def divided(self, step: Extern) -> Expr | None:
         """The quotient or rest of a place by a number."""

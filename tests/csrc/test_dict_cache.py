@@ -224,7 +224,8 @@ def test_module_tree() -> None:
             str(i),
             (1, "type", torch.nn.Linear),
             instance("training", (2, "eq", True)),
-            instance("_parameters",
+            instance(
+                "_parameters",
                 *(node("dict_item", n, (3, "tensor", _C.TensorFacts(getattr(model[i], n)))) for n in ("weight", "bias")),
             ),
             instance("_forward_hooks", (4, "len", 0)),

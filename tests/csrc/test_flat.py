@@ -341,7 +341,8 @@ def test_a_counter_among_many_objects() -> None:
             "input",
             0,
             (1, "type", Thing),
-            instance("layers",
+            instance(
+                "layers",
                 *(
                     node(
                         "dict_item",

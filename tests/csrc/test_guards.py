@@ -308,9 +308,7 @@ def test_same_across_subtrees_that_are_remembered() -> None:
 
 def test_explain_gives_the_first_failure_in_the_given_order() -> None:
     guards = tree(
-        node(
-            "input", 0, instance("a", (1, "eq", 1)), node("attr", "kind", (2, "eq", "other")), instance("b", (3, "eq", 1))
-        ),
+        node("input", 0, instance("a", (1, "eq", 1)), node("attr", "kind", (2, "eq", "other")), instance("b", (3, "eq", 1))),
         node("input", 1, (4, "is", None)),
     )
     assert guards.explain((Plain(a=1), None)) == (2, "class attribute")
@@ -368,7 +366,7 @@ BAD_TREES = [
     (node("root", None, node("input", 0, node("call", 3))), TypeError, "a callable"),
     (node("root", None, node("input", 0, node("input", 0))), ValueError, "directly under the root"),
     (node("root", None, node("input", 0, (1, "type", 3))), TypeError, "a class"),
-    (node("root", None, node("input", 0, node("cell", 1))), TypeError, "accessor \"cell\" takes None, not 1"),
+    (node("root", None, node("input", 0, node("cell", 1))), TypeError, 'accessor "cell" takes None, not 1'),
     (node("root", None, node("input", 0, (1, "same", -1))), TypeError, "the number of a group"),
     (node("root", None, node("input", 0, (1, "len", "x"))), TypeError, "an int"),
     (node("root", None, node("input", 0, (1, "dict_keys", ["x"]))), TypeError, "a tuple"),

@@ -180,8 +180,9 @@ class _Call:
     ) -> Value:
         tx = self.tx
         captured = [*score[1], *mask[1]]
-        if torch.is_grad_enabled() and any(n.meta["val"].requires_grad for n in captured):
-            raise _native(tx, "whose functions read tensors that need gradients")
+        learned = [k for k, n in enumerate(score[1]) if torch.is_grad_enabled() and n.meta["val"].requires_grad]
+        if learned and attention.elements(score[0], learned) is None:
+            raise _native(tx, "whose score function reads more than elements of a tensor that needs gradients")
         bodies = [tx.attribute_for(body, None) for body, _ in (score, mask)]
         around = [tx.to_fx(v) for v in self.tensors]
         places = tuple(tx.to_fx(v) for v in blocks)

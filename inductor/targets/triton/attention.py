@@ -2,6 +2,7 @@
 
 A program has a tile of rows (`query`) and walks the tiles of columns that its row of the block mask lists, with the online softmax; of the
 gradients of keys and values it has a tile of columns and walks rows. What becomes of a score is printed by `body.py` as in any kernel.
+Gradients of tensors that the function of a score reads are added up in a kernel more, behind one that fills them with zeros.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ TILES: dict[tuple[str, bool, int], Tile] = {
     ("columns", False, 128): Tile(16, 32, 4, 1),
     ("columns", False, 256): Tile(16, 16, 4, 1),
 }
-PARTS = {"forward": ("out", "sums"), "rows": ("query_grad",), "columns": ("key_grad", "value_grad")}
+PARTS = {"forward": ("out", "sums"), "rows": ("query_grad",), "columns": ("key_grad", "value_grad")}  # and "zeros", "learned"
+FILL = 1024  # zeros of a program
 
 
 @dataclass(kw_only=True)
@@ -73,12 +75,15 @@ class AttentionKernel(TritonKernel):
 
     def how(self) -> list[str]:
         tile = self.tile
+        if self.part == "zeros":
+            return ["attention, zeros"]
         return [f"attention, {self.part}, {tile.rows} x {tile.columns} looped, {tile.stages} stages, {tile.warps} warps"]
 
 
 def attention_kernels(name: str, step: Attention, program: Program) -> list[AttentionKernel]:
     """The kernels of a call, whose results are theirs from now on. Raises Unprintable."""
-    parts = ("forward",) if len(step.outs) == 2 else ("rows", "columns")
+    first = step.results[0]
+    parts = ("forward",) if first == "out" else ("rows", "columns") if first == "query_grad" else ("zeros", "learned")
     kernels = [kernel_of_part(f"{name}{'' if len(parts) == 1 else f'_{part}'}", step, part, program) for part in parts]
     for kernel in kernels:
         Printer(kernel, program).run()  # what has no form is known before results are the kernels'
@@ -89,23 +94,17 @@ def attention_kernels(name: str, step: Attention, program: Program) -> list[Atte
 
 
 def kernel_of_part(name: str, step: Attention, part: str, program: Program) -> AttentionKernel:
-    formulas, roles = step.formulas, step.roles
-    assert formulas is not None
-    used = {"forward": "query key value", "rows": "grad query key value sums delta", "columns": "grad query key value sums delta"}[
-        part
-    ].split()
-    used += [n for n in formulas.there if n.startswith(("q_", "full_q_") if part == "columns" else ("kv_", "full_kv_"))]
-    needed = [e for e in (formulas.score, formulas.mask, formulas.grad if part != "forward" else None) if e is not None]
-    used += sorted({e.attr[0] for e in walk(*needed) if e.op == "load"} - {SCORE, BEHIND}, key=lambda n: int(n.removeprefix("read")))
+    roles = step.roles
     names: dict[str, str] = {}
-    for role in used:
+    for role in used_roles(step, part) if part != "zeros" else []:
         check_reach(role, roles[role], program)
         names.setdefault(roles[role].buffer, role)
     reads, results = tuple(names), dict(zip(step.results, step.outs, strict=True))
-    writes = [results[role] for role in PARTS[part]]
+    made = PARTS.get(part, step.results)
+    writes = [results[role] for role in made]
     if any(b is None for b in writes):
         raise Unprintable("a result of it is not there")
-    written = {str(b): role for b, role in zip(writes, PARTS[part], strict=True)}
+    written = {str(b): role for b, role in zip(writes, made, strict=True)}
     tile = tile_of(step, part, program)
     query, key = roles["query"], roles["key"]
     points = number(query.shape[0]) * number(query.shape[1]) * number(query.shape[2]) * number(key.shape[2])
@@ -125,6 +124,18 @@ def kernel_of_part(name: str, step: Attention, part: str, program: Program) -> A
     )
 
 
+def used_roles(step: Attention, part: str) -> list[str]:
+    """What a kernel reads."""
+    formulas = step.formulas
+    assert formulas is not None
+    used = ("query key value" if part == "forward" else "grad query key value sums delta").split()
+    used += [n for n in formulas.there if n.startswith(("q_", "full_q_") if part == "columns" else ("kv_", "full_kv_"))]
+    needed = [e for e in (formulas.score, formulas.mask, formulas.grad) if e is not None]
+    loads = walk(*needed, *(grad for _, grad, _ in formulas.learned), *(e for read, _, _ in formulas.learned for e in read.args))
+    read = {e.attr[0] for e in loads if e.op == "load"} - {SCORE, BEHIND}
+    return used + sorted(read, key=lambda n: int(n.removeprefix("read")))
+
+
 def check_reach(role: str, view: View, program: Program) -> None:
     """Positions in a matrix of one head, and in a tensor that a function reads, are computed in 32 bits."""
     reach = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
@@ -140,7 +151,7 @@ def tile_of(step: Attention, part: str, program: Program) -> Tile:
     width = max(64, power(query.shape[3]), power(value.shape[3]))
     if width > WIDEST:
         raise Unprintable(f"heads of more than {WIDEST} elements")
-    tile = TILES[part, is_half(program.buffers[query.buffer].type), width]
+    tile = TILES["rows" if part in ("zeros", "learned") else part, is_half(program.buffers[query.buffer].type), width]
     rows = min(tile.rows, max(power(query.shape[2]), LEAST))
     columns = min(tile.columns, max(power(key.shape[2]), LEAST))
     while formulas.rows and formulas.rows % rows:
@@ -174,13 +185,14 @@ class Printer:
         self.walked = self.q if self.part == "columns" else self.kv
         self.places = {self.q: self.place(self.q, self.tile.rows), self.kv: self.place(self.kv, self.tile.columns)}
         self.score = at_place(SCORE, formulas.axes, self.lengths)
-        needed = [e for e in (formulas.score, formulas.grad) if e is not None]
+        needed = [e for e in (formulas.score, formulas.grad, *(grad for _, grad, _ in formulas.learned)) if e is not None]
         exact = frozenset(walk(formulas.mask)) if formulas.mask is not None else frozenset()
         fast = frozenset(walk(*needed)) - exact if is_half(self.type) else frozenset()
         pointers = {role: self.pointer(role) for role in self.roles if role.startswith("read") and self.roles[role].buffer in kernel.names}
         self.body = Body(Space(None, (), [], [], owner=formulas.owner), 2, self.places, pointers, fast)
         self.head = Lines()
         self.grid = 0
+        self.sizes = {b: program.buffers[b].size for b in kernel.writes}
 
     def place(self, axis: Axis, block: int) -> Place:
         """Of the axis that is walked a whole block of the mask may lie behind the end."""
@@ -192,13 +204,15 @@ class Printer:
         return self.lengths[2 if axis is self.q else 3]
 
     def run(self) -> list[str]:
-        lines = {"forward": self.forward, "rows": self.rows, "columns": self.columns}[self.part]()
+        printers = {"forward": self.forward, "rows": self.rows, "columns": self.columns, "zeros": self.zeros, "learned": self.learned}
+        lines = printers[self.part]()
         parameters = [*self.kernel.names.values(), *(["bad"] if self.body.uses_bad else [])]
         return [f"def {self.function}({', '.join(parameters)}):", *(f"    {line}" for line in lines)]
 
     @property
     def function(self) -> str:
-        return {"forward": "flex_attention", "rows": "flex_attention_query_grad", "columns": "flex_attention_key_value_grads"}[self.part]
+        ends = {"forward": "", "rows": "_query_grad", "columns": "_key_value_grads", "zeros": "_zeros", "learned": "_learned_grads"}
+        return f"flex_attention{ends[self.part]}"
 
     # words
 
@@ -316,13 +330,17 @@ class Printer:
         shape = f"[{columns}, {rows}]" if self.walked is self.q else f"[{rows}, {columns}]"
         return text if is_whole else f"tl.broadcast_to({text}, {shape})"
 
-    def behind(self, inner: Lines, kept: str) -> None:
-        """The gradient of scores, of what comes from their powers."""
+    def powers(self, inner: Lines) -> None:
+        """The powers of scores, and the gradient of what they are the powers of."""
         at = inner.lines
         at.append("p = tl.exp2(changed - top)")
         at.append(f"behind = p * ({self.dot('v', 'tl.trans(g)') if self.walked is self.q else self.dot('g', 'v')} - less)")
+
+    def behind(self, inner: Lines, kept: str) -> None:
+        """The gradient of scores."""
+        self.powers(inner)
         assert self.formulas.grad is not None
-        text = self.whole(self.formulas.grad)
+        at, text = inner.lines, self.whole(self.formulas.grad)
         at.append(f"moved = tl.where({kept}, {text}, 0.0)" if kept else f"moved = {text}")
 
     # walks
@@ -404,11 +422,15 @@ class Printer:
         kept = " & ".join([*inside, '(top != float("-inf"))'])
         return [*lines, f'top = tl.where({kept}, top, float("inf"))']  # nothing is left of such rows
 
-    def rows(self) -> list[str]:
-        tile, head = self.tile, f"h // {self.groups}" if self.groups > 1 else "h"
-        lines = [*self.own(self.q, self.lengths[1]), *self.positions(self.q, f"tile * {tile.rows}")]
+    def before_rows(self) -> list[str]:
+        """What comes before the walk of a tile of rows in the backward."""
+        head = f"h // {self.groups}" if self.groups > 1 else "h"
+        lines = [*self.own(self.q, self.lengths[1]), *self.positions(self.q, f"tile * {self.tile.rows}")]
         lines += [*self.lanes("d", "d_down", "e", "e_down"), self.base("query"), self.base("key", head), self.base("value", head)]
-        lines += [self.base("grad"), self.base("sums"), self.base("delta"), *self.of_row()]
+        return [*lines, self.base("grad"), self.base("sums"), self.base("delta"), *self.of_row()]
+
+    def rows(self) -> list[str]:
+        tile, lines = self.tile, self.before_rows()
         lines.append(f"acc = tl.full([{tile.rows}, {self.block_of('d')}], 0.0, tl.float32)")
         loops = []
         for each in self.walks():
@@ -420,6 +442,49 @@ class Printer:
             loops += self.loop(each, inner.lines)
         lines += [*self.head.lines, *loops, self.base("query_grad")]
         return [*lines, self.store("query_grad", "q_idx", "d", f"(acc * {float_text(self.formulas.scale)})")]
+
+    def zeros(self) -> list[str]:
+        buffers = [(self.kernel.names[str(b)], number(self.sizes[str(b)])) for b in self.kernel.writes]
+        self.grid = max(-(-size // FILL) for _, size in buffers)
+        lines = [f"at = tl.program_id(0) * {FILL} + tl.arange(0, {FILL})"]
+        return lines + [f"tl.store({name} + at, tl.full([{FILL}], 0.0, tl.float32), at < {size})" for name, size in buffers]
+
+    def learned(self) -> list[str]:
+        """An addition for every score at most; for every row or program where it is to one element."""
+        lines, loops = self.before_rows(), []
+        ends: list[str] = []
+        added = [(n, *each) for n, each in enumerate(self.formulas.learned)]
+        for n, read, _, _ in added:
+            if self.kv not in read.axes:
+                lines.append(f"acc{n} = tl.full([{self.tile.rows}, 1], 0.0, tl.float32)")
+        for each in self.walks():
+            inner = self.begin(self.kv)
+            inner.lines += self.positions(self.kv, "start")
+            inner.lines += [f"k = {self.matrix('key', 'kv_idx', 'd_down')}", f"v = {self.matrix('value', 'kv_idx', 'e_down')}"]
+            kept = " & ".join(filter(None, [self.changed(inner, is_masked=each[3]), *["q_idx_in"] * self.places[self.q].is_padded]))
+            self.powers(inner)
+            ends = []
+            for n, read, grad, result in added:
+                text = self.whole(grad)
+                text = f"tl.where({kept}, {text}, 0.0)" if kept else text
+                if self.kv not in read.axes:
+                    inner.lines.append(f"acc{n} += tl.reduce({text}, 1, {self.body.use('add')}, keep_dims=True)")
+                    ends += self.add_to(result, read, f"acc{n}", "q_idx_in" if self.places[self.q].is_padded else "")
+                elif self.q not in read.axes:
+                    down = f"tl.reduce({text}, 0, {self.body.use('add')}, keep_dims=True)"
+                    inner.lines += self.add_to(result, read, down, "kv_idx_in" if self.places[self.kv].is_padded else "")
+                else:
+                    inner.lines += self.add_to(result, read, text, kept)
+            loops += self.loop(each, inner.lines)
+        return [*lines, *self.head.lines, *loops, *ends]
+
+    def add_to(self, result: int, read: Expr, value: str, kept: str) -> list[str]:
+        """Add to the element that is read, whose place varies as `value` does, but for what is the same in all of a program."""
+        where = self.body.index(read.attr[1], [self.body.value(e) for e in read.args])
+        if not {self.q, self.kv} & read.axes:
+            value, kept = f"tl.reduce({value}, 0, {self.body.use('add')}, keep_dims=True)", ""
+            where = f"{where} + tl.full([1, 1], 0, tl.int32)"
+        return [f'tl.atomic_add(learned{result} + ({where}), {value}{f", {kept}" if kept else ""}, sem="relaxed")']
 
     def columns(self) -> list[str]:
         tile, heads = self.tile, self.lengths[1] // self.groups

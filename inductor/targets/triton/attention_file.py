@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inductor.ir.attention import BEHIND, SCORE, place
 from inductor.ir.dims import numel
-from inductor.ir.expr import Expr
+from inductor.ir.expr import Expr, load
 from inductor.ir.nest import Nest, Program, Store
 from inductor.ir.types import TYPES
 from inductor.targets.triton.aten import NestText
@@ -62,6 +62,8 @@ def heading(kernel: AttentionKernel, program: Program) -> str:
 def reference(printer: Printer) -> list[str]:
     """The same as ATen calls over flat tensors."""
     formulas, part = printer.formulas, printer.part
+    if part == "zeros":
+        return [f"{name}.zero_()" for name in printer.kernel.names.values()]
     first = next(iter(printer.kernel.names.values()))
     group = f".repeat_interleave({printer.groups}, 1)" if printer.groups > 1 else ""
     lines = [f"device = {first}.device"]
@@ -83,6 +85,8 @@ def reference(printer: Printer) -> list[str]:
     lines += [f"grad = {matrix(printer, 'grad')}.float()", f"sums = {matrix(printer, 'sums')}.unsqueeze(-1)"]
     lines.append('p = torch.where(sums == float("-inf"), 0.0, torch.exp(changed - sums))')
     lines.append(f"behind = (p * (grad @ v.transpose(-2, -1) - {matrix(printer, 'delta')}.unsqueeze(-1))).reshape(-1)")
+    if part == "learned":
+        return lines + [line for each in formulas.learned for line in added(printer, *each)]
     assert formulas.grad is not None
     lines += per_score(printer, "moved", "torch.float32", formulas.grad)
     if formulas.mask is not None:
@@ -93,6 +97,17 @@ def reference(printer: Printer) -> list[str]:
     of_groups = f".unflatten(1, (-1, {printer.groups})).sum(2)" if printer.groups > 1 else ""
     lines.append(f"{matrix(printer, 'key_grad')}.copy_((moved.transpose(-2, -1) @ q){of_groups})")
     return [*lines, f"{matrix(printer, 'value_grad')}.copy_((p.transpose(-2, -1) @ grad){of_groups})"]
+
+
+def added(printer: Printer, read: Expr, grad: Expr, result: int) -> list[str]:
+    """Add the gradients of an element to what is at its place."""
+    lines = per_score(printer, "moved", "torch.float32", grad)
+    if printer.formulas.mask is not None:
+        lines.append("moved = torch.where(kept, moved, 0.0)")
+    _, index = read.attr
+    lines.append(f"places = torch.arange(learned{result}.numel(), device=device)")
+    lines += per_score(printer, "at", "torch.int64", load("places", "i64", index, read.args))
+    return [*lines, f"learned{result}.index_add_(0, at, moved)"]
 
 
 def matrix(printer: Printer, role: str) -> str:
@@ -108,7 +123,7 @@ def flat(printer: Printer, role: str) -> str:
 def per_score(printer: Printer, name: str, dtype: str, value: Expr) -> list[str]:
     """What an expression is for every score, as a flat tensor."""
     axes = printer.formulas.axes
-    names = {SCORE: "score", BEHIND: "behind", name: name}
+    names = {SCORE: "score", BEHIND: "behind", "places": "places", name: name}
     names |= {
         role: flat(printer, role)
         for role in printer.roles

@@ -214,16 +214,116 @@ def test_what_is_no_expression_runs_as_it_is_and_is_noted() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_functions_that_read_what_needs_gradients_are_left_to_eager() -> None:
+# tensors that a score function reads and that need gradients
+
+
+class Reading:
+    """Score functions by name, and the tensors that they read."""
+
+    def __init__(self, dtype: torch.dtype = torch.float32) -> None:
+        generator = torch.Generator().manual_seed(4)
+
+        def made(*shape: int) -> torch.Tensor:
+            return torch.randn(shape, generator=generator).to(dtype).requires_grad_()
+
+        self.relative, self.slopes, self.factor, self.table, self.columns = made(4, 300), made(4), made(), made(15, 4), made(200)
+        self.turned = made(200, 4).detach().t().requires_grad_()
+
+    def by_distance(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s + self.relative[h, q - kv + 140]
+
+    def by_head(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s + self.slopes[h] * (kv - q) * 0.1
+
+    def by_number(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s * self.factor
+
+    def by_table(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s + self.table[IDS[q % 100], h].tanh() * self.turned[h, kv]
+
+    def by_all(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        s = s * self.factor + self.relative[h, q - kv + 140] * self.slopes[h] - self.relative[h, kv]
+        return s + self.table[IDS[q % 100], h] * torch.sin(s) + self.columns[kv] * SLOPES[h]
+
+    def tensors(self, name: str) -> list[torch.Tensor]:
+        used = {
+            "by_distance": [self.relative],
+            "by_head": [self.slopes],
+            "by_number": [self.factor],
+            "by_table": [self.table, self.turned],
+            "by_all": [self.factor, self.relative, self.slopes, self.table, self.columns],
+        }
+        return used[name]
+
+
+def dense(score: Score, mask: Any, given: list[torch.Tensor]) -> torch.Tensor:
+    """Attention with all scores at once: eager's has no gradients of some of these tensors."""
+    q, k, v = given
+    k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], 1) for t in (k, v))
+    scores = q.float() @ k.float().transpose(-2, -1) / q.shape[-1] ** 0.5
+    at = [torch.arange(n).view([-1 if i == k else 1 for k in range(4)]) for i, n in enumerate(scores.shape)]
+    scores = score(scores, *at)
+    if mask is not None:
+        scores = scores.masked_fill(~mask(*at), float("-inf"))
+    return scores.softmax(-1).to(q.dtype) @ v
+
+
+LEARNED: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "a bias for each distance": ("by_distance", {}, None),
+    "a bias for each distance under a mask": ("by_distance", {}, causal),
+    "slopes": ("by_head", {"rows": 77, "columns": 131}, causal),
+    "a number": ("by_number", {"kv_heads": 2}, None),
+    "tables by computed indices": ("by_table", {"rows": 77, "columns": 131}, None),
+    "all of them": ("by_all", {"kv_heads": 1}, window),
+}
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+@pytest.mark.parametrize("name", LEARNED)
+def test_gradients_of_what_a_score_function_reads(name: str, backend: str) -> None:
+    function, shapes, masked = LEARNED[name]
+    reading, given = Reading(), inputs(**shapes)
+    score, leaves = getattr(reading, function), [*given, *reading.tensors(function)]
+    options = {"score_mod": score, "enable_gqa": "kv_heads" in shapes}
+    if masked is not None:
+        options["block_mask"] = mask_of(masked, given[0].shape[2], given[1].shape[2])
+
+    def values(fn: Callable[..., torch.Tensor]) -> list[torch.Tensor]:
+        out = fn(*given)
+        return [out, *torch.autograd.grad((out * torch.linspace(-1, 1, out.numel()).view(out.shape)).sum(), leaves)]
+
+    expected = values(lambda *t: dense(score, masked, list(t)))
+    with interpreted(), session() as store:
+        found = values(dynamo.compile(lambda *t: flex_attention(*t, **options), fullgraph=True, backend=backend))
+    assert len(kernel_texts(store)) == (5 if backend == "inductor" else 0)
+    assert [n.message for n in store.of(Note)] == []
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_halves_that_a_score_function_reads_alone() -> None:
+    reading, given = Reading(torch.bfloat16), [t.detach().bfloat16() for t in inputs()]
+    run = dynamo.compile(lambda *t: flex_attention(*t, score_mod=reading.by_distance), fullgraph=True)
+    out = dense(reading.by_distance, None, given)
+    (expected,) = torch.autograd.grad(out.float().square().sum(), reading.relative)
+    with interpreted(), session() as store:
+        (found,) = torch.autograd.grad(run(*given).float().square().sum(), reading.relative)
+    assert len(kernel_texts(store)) == 5
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected.float(), rtol=5e-2, atol=5e-2)
+
+
+def test_functions_that_read_more_than_elements_of_what_needs_gradients_are_left_to_eager() -> None:
     q, k, v = (t.detach() for t in inputs())
     slopes = SLOPES.clone().requires_grad_()
 
     def fn(q: torch.Tensor) -> torch.Tensor:
-        return flex_attention(q * 2, k, v, score_mod=lambda s, b, h, i, j: s + slopes[h] * j)
+        return flex_attention(q * 2, k, v, score_mod=lambda s, b, h, i, j: s + (slopes * 2)[h] * j)
 
     with interpreted(), session() as store:
         found = dynamo.compile(fn)(q)
-    assert any("need gradients" in e.reason for e in store.of(GraphBroke))
+    assert any("more than elements" in e.reason for e in store.of(GraphBroke))
     torch.testing.assert_close(found, fn(q))
 
 
@@ -276,7 +376,13 @@ def test_the_file_of_each_kernel_equals_its_calls() -> None:
     given = inputs(**shapes)
     with interpreted(), session() as store:
         results(dynamo.compile(attend(options()), fullgraph=True), given)
-    for text in kernel_texts(store):
+    texts = kernel_texts(store)
+    reading, mask = Reading(), mask_of(causal)
+    with interpreted(), session() as store:
+        run = dynamo.compile(lambda *t: flex_attention(*t, score_mod=reading.by_all, block_mask=mask), fullgraph=True)
+        torch.autograd.grad(run(*given).sum(), reading.tensors("by_all"))
+    assert len(texts) == 3 and len(kernel_texts(store)) == 5
+    for text in [*texts, *kernel_texts(store)]:
         module = module_of(text, interpreted=True)
         torch.manual_seed(0)
         tensors = module.samples("cpu")
