@@ -21,6 +21,7 @@ from torch.fx import GraphModule
 from dynamo.aot.branches import Branch, Builder, traced
 from dynamo.fake import FakeTensor
 from dynamo.graph.attention import Blocks, Settings, elements, laid_out, parted, spread, strides_of, unfused
+from dynamo.surroundings.modes import without_autocast
 
 Tensor = torch.Tensor
 
@@ -283,8 +284,9 @@ def attention(
     """Record a call. Returns fakes, with history where the arguments need gradients."""
     learned = tuple(k for k in range(read) if torch.is_grad_enabled() and captured[k].requires_grad)
     captured = tuple(t.contiguous() if k in learned else t for k, t in enumerate(captured))
-    scored, _ = traced(builder, score, [*_numbers_of_a_place(query, with_score=True), *captured[:read]])
-    kept, _ = traced(builder, mask, [*_numbers_of_a_place(query, with_score=False), *captured[read:]])
+    with without_autocast():
+        scored, _ = traced(builder, score, [*_numbers_of_a_place(query, with_score=True), *captured[:read]])
+        kept, _ = traced(builder, mask, [*_numbers_of_a_place(query, with_score=False), *captured[read:]])
     own = Scores(scored, kept, settings, [t is not None for t in blocks], read)
     builder.pairs.append(own)
     there = [t for t in blocks if t is not None]

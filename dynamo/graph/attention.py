@@ -12,6 +12,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from dynamo.fake import FakeTensor
+from dynamo.surroundings.modes import without_autocast
 
 Tensor = torch.Tensor
 Settings = tuple[float, int, int]  # what scores are multiplied by, rows and columns of a block of the mask
@@ -32,7 +33,8 @@ def flex_attention(
     """The result, and the logarithm of each row's sum of powers. `score` reads the first `read` of `captured`, `mask` the others."""
     if isinstance(query, FakeTensor):
         return like_attention(query, key, value, captured[:read])
-    out, sums = unfused(score, mask, settings[0], query, key, value, captured[:read], captured[read:])
+    with without_autocast():
+        out, sums = unfused(score, mask, settings[0], query, key, value, captured[:read], captured[read:])
     return laid_out(out, query), sums
 
 

@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo.fake import FakeTensor
 from dynamo.graph import attention
+from dynamo.surroundings.modes import without_autocast
 from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import getattr_, tx_call
 from dynamo.symbolic.torch.regions import region, without_effects
@@ -32,6 +33,9 @@ TYPES = (torch.float32, torch.bfloat16, torch.float16)
 BLOCKS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
 TRANSPOSED = ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
 TUNING = frozenset("BLOCK_M BLOCK_N BLOCK_M1 BLOCK_N1 BLOCK_M2 BLOCK_N2 num_warps num_stages".split())  # noqa: SIM905  # a list of words
+DEPRECATED = (
+    "return_lse is deprecated and will be removed in v2.10. Please use return_aux=AuxRequest(lse=True) instead."  # as torch says it, once
+)
 ONE_BLOCK = 1 << 30  # as torch writes a mask that leaves out nothing
 
 
@@ -63,9 +67,22 @@ class _Call:
         self.tx, self.given, self.tensors = tx, given, tensors
         assert fn.obj is not None
         self.names = fn.obj.__globals__
-        self.query, self.key, self.value = (v.fake for v in tensors)
+
+    @property
+    def query(self) -> FakeTensor:
+        return self.tensors[0].fake
+
+    @property
+    def key(self) -> FakeTensor:
+        return self.tensors[1].fake
+
+    @property
+    def value(self) -> FakeTensor:
+        return self.tensors[2].fake
 
     def run(self) -> Value:
+        if torch.is_autocast_enabled(self.query.device.type):
+            self.cast()
         self.check_tensors()
         scale = self.plain("scale")
         if scale is None:
@@ -78,6 +95,20 @@ class _Call:
         scored = self.traced(FunctionValue(attention.unchanged) if self.is_none(score) else score, with_score=True)  # type: ignore[arg-type]  # a plain function
         kept = self.traced(FunctionValue(attention.everything) if mask is None else mask, with_score=False)  # type: ignore[arg-type]  # the same
         return self.emitted(scored, kept, (float(scale), rows, columns), blocks, wants_sums)
+
+    def cast(self) -> None:
+        """As eager does under autocast, whose scores and functions then know nothing of it."""
+        device = self.query.device.type
+        key = torch._C.DispatchKey.AutocastCUDA if device == "cuda" else torch._C.DispatchKey.AutocastCPU
+        if key not in getattr(self.names.get("flex_attention_hop"), "py_kernels", ()):
+            raise _native(self.tx, "under autocast, which this torch leaves to the operators inside")
+        dtype, cast = torch.get_autocast_dtype(device), []
+        for v in self.tensors:
+            is_cast = v.fake.is_floating_point() and v.fake.device.type == device and v.fake.dtype not in (torch.float64, dtype)
+            found = tx_call(self.tx, getattr_(self.tx, v, "to"), [Const(dtype)], {}) if is_cast else v
+            assert isinstance(found, TensorValue)
+            cast.append(found)
+        self.tensors = cast
 
     # arguments
 
@@ -99,8 +130,6 @@ class _Call:
         fits = k.shape[:3] == v.shape[:3] and q.shape[0] == k.shape[0] and q.shape[3] == k.shape[3]
         if not fits or q.shape[1] % k.shape[1] or (not groups and q.shape[1] != k.shape[1]):
             raise _native(self.tx, "of shapes that don't fit")
-        if torch.is_autocast_enabled(q.device.type):
-            raise _native(self.tx, "under autocast")
         if any(scope.is_rehearsal or scope.is_elementwise for scope in self.tx.builder.scopes):
             raise _native(self.tx, "in a function that the graph calls")
         options = self.plain("kernel_options")
@@ -108,10 +137,14 @@ class _Call:
             raise _native(self.tx, "with options of torch's kernels")
 
     def results(self) -> str:
-        """Which form the result has: '' for the tensor alone, 'lse' and 'aux' for pairs, 'nothing' for a pair of which one is empty."""
+        """Which form the result has: '' for the tensor alone, 'lse' for a pair of tensors, 'aux' for one with an AuxOutput, 'nothing' if
+        that is empty."""
         aux = self.plain("return_aux")
         if self.plain("return_lse"):
-            raise _native(self.tx, "with return_lse, which warns")
+            if aux is not None:
+                raise _native(self.tx, "with both return_lse and return_aux")
+            self.names["_warn_once"]("deprecated_return_lse", DEPRECATED, category=FutureWarning)
+            return "lse"
         if aux is None:
             return ""
         if aux.max_scores:
@@ -150,7 +183,7 @@ class _Call:
         ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
         was_grad = torch.is_grad_enabled()
         try:
-            with region(tx) as scope, without_effects(tx, f"{fn.describe()} under flex_attention"):
+            with without_autocast(), region(tx) as scope, without_effects(tx, f"{fn.describe()} under flex_attention"):
                 scope.is_elementwise = True
                 places = [_place(scope, "score", torch.float32, device)] if with_score else []
                 places += [_place(scope, name, torch.int32, device) for name in ("b", "h", "q_idx", "kv_idx")]
@@ -194,6 +227,8 @@ class _Call:
         result, sums = tx.items(found.items)
         if not form:
             return result
+        if form == "lse":
+            return tx.make_tuple([result, sums])
         aux = TupleValue([sums if form == "aux" else NONE, NONE], self.names["AuxOutput"])
         return tx.make_tuple([result, aux])
 

@@ -327,6 +327,44 @@ def test_functions_that_read_more_than_elements_of_what_needs_gradients_are_left
     torch.testing.assert_close(found, fn(q))
 
 
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_autocast(dtype: torch.dtype, backend: str) -> None:
+    given = [inputs()[0].to(dtype).detach().requires_grad_(), *inputs()[1:]]
+
+    def fn(*t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out, aux = flex_attention(*t, score_mod=alibi, return_aux=AuxRequest(lse=True))
+        return out, aux.lse
+
+    expected = results(fn, given)
+    with interpreted(), session() as store:
+        found = results(dynamo.compile(fn, fullgraph=True, backend=backend), given)
+    assert len(kernel_texts(store)) == (3 if backend == "inductor" else 0)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a.float(), b.float(), rtol=2e-2, atol=2e-2)
+
+
+def test_the_older_form_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, str, type[Warning]]] = []
+
+    def warn_once(warning_id: str, message: str, category: type[Warning] = UserWarning) -> None:
+        said.append((warning_id, message, category))
+
+    def fn(*t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return flex_attention(*t, score_mod=alibi, return_lse=True)
+
+    monkeypatch.setattr(flex, "_warn_once", warn_once)
+    given = inputs()
+    with interpreted():
+        found = results(dynamo.compile(fn, fullgraph=True), given)
+    for a, b in zip(found, results(fn, given), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+    ours, eager = (row for row in said if row[0] == "deprecated_return_lse")
+    assert ours == eager
+
+
 def test_processors_have_it_from_eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "DEVICES", {"cuda"})
     q, k, v = (t.detach() for t in inputs())
