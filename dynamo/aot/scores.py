@@ -20,7 +20,7 @@ from torch.fx import GraphModule
 
 from dynamo.aot.branches import Branch, Builder, traced
 from dynamo.fake import FakeTensor
-from dynamo.graph.attention import Blocks, Settings, elements, laid_out, parted, spread, strides_of, unfused
+from dynamo.graph.attention import Blocks, Settings, computed_in, elements, laid_out, parted, spread, strides_of, unfused
 from dynamo.surroundings.modes import without_autocast
 
 Tensor = torch.Tensor
@@ -80,7 +80,7 @@ def _forward(query: Tensor, key: Tensor, value: Tensor, number: int, blocks: lis
 def _like_forward(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     shape = (*query.shape[:-1], value.shape[-1])
     out = torch.empty_strided(shape, strides_of(query, shape), dtype=query.dtype, device="meta")
-    return out, torch.empty(query.shape[:-1], dtype=torch.float32, device="meta")
+    return out, torch.empty(query.shape[:-1], dtype=computed_in(query), device="meta")
 
 
 def _backward(
@@ -116,7 +116,7 @@ class _Scored:
     ) -> None:
         of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
         self.groups = query.shape[1] // key.shape[1]
-        self.q, self.grad, k, v = (t.float() for t in (query, given, key, value))
+        self.q, self.grad, k, v = (t.to(computed_in(query)) for t in (query, given, key, value))
         self.k, v = k.repeat_interleave(self.groups, 1), v.repeat_interleave(self.groups, 1)
         self.scores = self.q @ self.k.transpose(-2, -1) * own.settings[0]
         self.places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in self.scores.shape]
@@ -157,10 +157,10 @@ def _learned(
     made = _Scored(own, given, query, key, value, sums, delta, captured)
     values, keys, grads = learned.values, learned.keys, learned.grads
     each = [made.over(values, [*read, *values.held], own.read, n) for n in range(len(learned.of))]
-    found = {k: torch.zeros(captured[k].shape, dtype=torch.float32, device=query.device) for k in learned.tensors}
+    found = {k: torch.zeros(captured[k].shape, dtype=computed_in(query), device=query.device) for k in learned.tensors}
     begin = 0
     for n, k in enumerate(learned.of):
-        grad = made.kept_of(made.over(grads, [*read, *each, made.behind, *grads.held], own.read, n)).float()
+        grad = made.kept_of(made.over(grads, [*read, *each, made.behind, *grads.held], own.read, n)).to(computed_in(query))
         at: list[Tensor | None] = [made.over(keys, [*read, *keys.held], own.read, begin + d) for d in range(captured[k].dim())]
         begin += len(at)
         if at:
@@ -174,7 +174,7 @@ def _like_learned(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *oth
     *_, number, _, captured = others
     learned = _scores[number].learned
     assert learned is not None
-    return [torch.empty(captured[k].shape, dtype=torch.float32, device="meta") for k in learned.tensors]
+    return [torch.empty(captured[k].shape, dtype=computed_in(query), device="meta") for k in learned.tensors]
 
 
 _library = torch.library.Library("dynamo_regions", "FRAGMENT")
@@ -237,7 +237,7 @@ class _Attention(torch.autograd.Function):
             own.grad, _ = traced(builder, site.score, numbers, (0,), (numbers[0],))
         if grad is None:
             grad = torch.zeros_like(out)
-        delta = (grad.float() * out.float()).sum(-1)
+        delta = (grad.to(sums.dtype) * out.to(sums.dtype)).sum(-1)
         if of_sums is not None:
             delta = delta - of_sums
         found = ATTENTION_BACKWARD(grad, query, key, value, sums, delta, own.number, blocks, captured)
@@ -265,7 +265,7 @@ def _learned_of(builder: Builder, site: _Site, query: Tensor, captured: Sequence
 
 def _numbers_of_a_place(query: Tensor, *, with_score: bool) -> list[FakeTensor]:
     """A score and its place."""
-    types = [torch.float32] * with_score + [torch.int32] * 4
+    types = [computed_in(query)] * with_score + [torch.int32] * 4
     return [FakeTensor(torch.empty((), dtype=dtype, device="meta"), query.device) for dtype in types]
 
 

@@ -19,6 +19,11 @@ Settings = tuple[float, int, int]  # what scores are multiplied by, rows and col
 Blocks = Sequence[Tensor | None]  # of a block mask: `kv_num_blocks`, `kv_indices`, the same of full blocks; the four of queries
 
 
+def computed_in(query: Tensor) -> torch.dtype:
+    """The type of scores."""
+    return torch.float64 if query.dtype == torch.float64 else torch.float32
+
+
 def flex_attention(
     score: Callable[..., Sequence[Tensor]],
     mask: Callable[..., Sequence[Tensor]],
@@ -51,7 +56,8 @@ def unfused(
     """Eager's computation. Rows of which nothing is left are zeros, and the logarithms of their sums -inf."""
     groups = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
-    scores = query.float() @ key.float().transpose(-2, -1) * scale
+    kind = computed_in(query)
+    scores = query.to(kind) @ key.to(kind).transpose(-2, -1) * scale
     places = [torch.arange(n, dtype=torch.int32, device=query.device) for n in scores.shape]
     kept = spread(mask, (), len(of_mask))(*places, *of_mask)
     changed = spread(score, (0,), len(of_score))(scores, *places, *of_score)
@@ -168,8 +174,9 @@ def laid_out(out: Tensor, query: Tensor) -> Tensor:
 
 def like_attention(query: Tensor, key: Tensor, value: Tensor, read: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Fakes that look like the results and have a history where the real ones have."""
-    sums = query.float().sum(-1) + key.float().sum() + value.float().sum()
+    kind = computed_in(query)
+    sums = query.to(kind).sum(-1) + key.to(kind).sum() + value.to(kind).sum()
     for t in read:
-        sums = sums + t.sum() if t.requires_grad else sums
+        sums = sums + t.to(kind).sum() if t.requires_grad else sums
     shape = (*query.shape[:-1], value.shape[-1])
     return laid_out((sums.unsqueeze(-1).expand(shape)).to(query.dtype), query), sums

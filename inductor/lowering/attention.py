@@ -88,6 +88,8 @@ def formulas(own: Scores, step: Extern, target: Any, lowered: Lowered) -> Formul
     lengths = (query.shape[0], query.shape[1], query.shape[2], key.shape[2])
     if not all(is_known(n) for n in (*query.shape, *key.shape)):
         raise Unfusable("its sizes are known only when it runs")
+    if step.dtype == torch.float64:
+        raise Unfusable("its scores are of float64")
     axes = axes_of(*lengths)
     places = [cast(index_value(of_atom(a)), "i32") for a in axes]
     score, behind = (at_place(name, axes, lengths) for name in (SCORE, BEHIND))

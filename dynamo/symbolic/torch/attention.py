@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DEVICES = {"cuda"}  # that have a kernel for it
 HOME = "torch.nn.attention.flex_attention"
-TYPES = (torch.float32, torch.bfloat16, torch.float16)
+TYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 BLOCKS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
 TRANSPOSED = ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
 TUNING = frozenset("BLOCK_M BLOCK_N BLOCK_M1 BLOCK_N1 BLOCK_M2 BLOCK_N2 num_warps num_stages".split())  # noqa: SIM905  # a list of words
@@ -179,16 +179,16 @@ class _Call:
 
     def traced(self, fn: Value, *, with_score: bool) -> tuple[GraphModule, list[Node]]:
         """The graph of a function over one score, and the outer tensors that it reads."""
-        tx, device = self.tx, self.query.device
+        tx, device, kind = self.tx, self.query.device, attention.computed_in(self.query)
         ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
         was_grad = torch.is_grad_enabled()
         try:
             with without_autocast(), region(tx) as scope, without_effects(tx, f"{fn.describe()} under flex_attention"):
                 scope.is_elementwise = True
-                places = [_place(scope, "score", torch.float32, device)] if with_score else []
+                places = [_place(scope, "score", kind, device)] if with_score else []
                 places += [_place(scope, name, torch.int32, device) for name in ("b", "h", "q_idx", "kv_idx")]
                 result = tx_call(tx, fn, list(places), {})
-                wanted = torch.float32 if with_score else torch.bool
+                wanted = kind if with_score else torch.bool
                 if not isinstance(result, TensorValue) or result.fake.dim() or result.fake.dtype != wanted:
                     raise _native(tx, f"whose {'score' if with_score else 'mask'} function gives no {wanted} without dimensions")
                 scope.graph.output((tx.builder.node_here(result.node),))

@@ -346,6 +346,26 @@ def test_autocast(dtype: torch.dtype, backend: str) -> None:
         torch.testing.assert_close(a.float(), b.float(), rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+def test_float64_has_all_scores_in_memory(backend: str) -> None:
+    given = [t.detach().double().requires_grad_() for t in inputs(kv_heads=2)]
+    slopes = SLOPES.double().requires_grad_()
+
+    def fn(*t: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        score = lambda s, b, h, q, kv: s + slopes[h] * (kv - q)  # noqa: E731
+        out, aux = flex_attention(*t, score_mod=score, enable_gqa=True, return_aux=AuxRequest(lse=True))
+        return out, aux.lse
+
+    expected = results(fn, given)
+    with interpreted(), session() as store:
+        found = results(dynamo.compile(fn, fullgraph=True, backend=backend), given)
+    assert kernel_texts(store) == []
+    assert {n.id for n in store.of(Note)} == ({"DI023"} if backend == "inductor" else set())
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype == torch.float64
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10)
+
+
 def test_the_older_form_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[str, str, type[Warning]]] = []
 
