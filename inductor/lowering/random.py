@@ -70,6 +70,6 @@ def _native_dropout(ctx: Context, x: Tensor, p: float, train: bool | None) -> tu
     mask = ctx.make(x.shape, torch.bool, keep, view.strides)
 
     def body(where: tuple[Index, ...]) -> Expr:
-        return call("mul", call("mul", x.load(where), cast(mask.load(where), kind)), constant(scale, kind))
+        return call("mul", x.load(where), call("where", mask.load(where), constant(scale, kind), constant(0, kind)))  # as by 1 or 0 first
 
     return ctx.make(x.shape, x.dtype, body, view.strides), mask

@@ -34,7 +34,7 @@ def plan_of(row: Row) -> tuple[Plan, list[str]]:
         gm = make_fx(row.fn)(*row.make())
     target = TritonTarget()
     with compiling("shapes", "shapes.fw"):
-        program, _ = lower_graph(rewrite(gm), str(device_of(gm)))
+        program, _ = lower_graph(rewrite(gm), str(device_of(gm)), draws=True)
         plan = schedule(program, target)
     return plan, parted(target.source(plan))
 

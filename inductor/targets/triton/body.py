@@ -177,20 +177,26 @@ class Body:
         return axis if node.args[3].attr.substitute({axis: last}) is Index(3) else None
 
     def four_at_once(self, node: Expr, axis: Axis, lines: Lines) -> str:
-        """The words of numbers of which one drawing makes four."""
+        """The words of numbers of which one drawing makes four. What depends on the tile's number alone is computed once for it."""
         key = (node, "words")
         if key in lines.known:
             return lines.known[key]
         start, block, suffix = self.starts[axis], self.places[axis].block, "[None, :]" if self.rank == 2 else ""
-        quarter = Axis(self.fresh("q"), axis.extent)
-        lines.lines.append(f"{quarter.name} = {f'{start} // 4 + ' if start else ''}tl.arange(0, {block // 4}){suffix}")
+        assert isinstance(block, int)
+        tile, quarter = Axis(self.fresh("p"), axis.extent), Axis(self.fresh("q"), axis.extent)
+        at, before = of_atom(quarter) * 4, f"{start} // 4 + " if start else ""
+        if start.endswith(f" * {block}"):
+            quarter, before = Axis(quarter.name, block // 4), ""
+            at = of_atom(tile) * block + of_atom(quarter) * 4
+            lines.lines.append(f"{tile.name} = {start.removesuffix(f' * {block}')}")
+        lines.lines.append(f"{quarter.name} = {before}tl.arange(0, {block // 4}){suffix}")
 
         def of_quarter(part: Expr) -> str:
             if axis not in part.axes:
                 return self.value(part)
             if part.op == "add":
                 return f"({' + '.join(map(of_quarter, part.args))})"
-            return f"({index_text(part.attr.substitute({axis: of_atom(quarter) * 4}), lambda a: a.name)})"
+            return f"({index_text(part.attr.substitute({axis: at}), lambda a: a.name)})"
 
         four = f"{self.use('four_words')}({', '.join(map(of_quarter, node.args[:3]))})"
         shape = [self.row_block if self.space.rows in node.axes else 1, block] if self.rank == 2 else [block]
