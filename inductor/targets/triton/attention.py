@@ -303,16 +303,18 @@ class Printer:
 
     @property
     def is_plain(self) -> bool:
-        return self.formulas.score is self.score
+        """Whether scores stay as they are and nothing else is computed of them, so that they can be logarithms to the base of two."""
+        grads = [e for e in (self.formulas.grad, *(grad for _, grad, _ in self.formulas.learned)) if e is not None]
+        return self.formulas.score is self.score and self.score not in set(walk(*grads))
 
     def changed(self, inner: Lines, *, is_masked: bool) -> str:
         """Score a tile. Gives the condition under which scores count, if there is one; `changed` are logarithms to the base of two."""
         at, formulas = inner.lines, self.formulas
-        factor = formulas.scale * LOG2_E if self.is_plain and self.part == "forward" else formulas.scale
+        factor = formulas.scale * LOG2_E if self.is_plain else formulas.scale
         product = self.dot("k", "tl.trans(q)") if self.walked is self.q else self.dot("q", "k")
         at.append(f"score = {product} * {float_text(factor)}")
         if self.is_plain:
-            at.append("changed = score" if self.part == "forward" else f"changed = score * {float_text(LOG2_E)}")
+            at.append("changed = score")
         else:
             at.append(f"changed = {self.whole(formulas.score)} * {float_text(LOG2_E)}")
         parts = [self.body.tensor(formulas.mask)] if formulas.mask is not None and is_masked else []
