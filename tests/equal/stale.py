@@ -557,6 +557,38 @@ def enum_and_dataclass(compile):
     return seen
 
 
+@program("", "objects that the function reaches by itself first are other ones at the next call")
+def met_as_constants_first(compile):
+    import enum
+
+    class Op(enum.Flag):
+        NEG = enum.auto()
+        SQUARE = enum.auto()
+
+    class Level(enum.Enum):
+        LOW = 1
+        HIGH = 2
+
+    @compile
+    def flags(x, op):
+        if Op.NEG in op:
+            x = -x
+        return x * x if op & Op.SQUARE else x
+
+    @compile
+    def table(x, level):
+        return x * {Level.LOW: 2, Level.HIGH: 3}[level], level is Level.LOW
+
+    @compile
+    def default(x, level=None, *, known=Level):
+        low = known.LOW
+        return x + (1 if level == low else 10)
+
+    x = torch.arange(3.0)
+    every = [flags(x, op) for op in (Op.NEG, Op.NEG | Op.SQUARE, Op.SQUARE, Op(0), Op.NEG)]
+    return every, [(table(x, level), default(x, level)) for level in (Level.LOW, Level.HIGH, Level.LOW)]
+
+
 @program("", "functions of the standard library replaced")
 def replaced_stdlib(compile):
     import math

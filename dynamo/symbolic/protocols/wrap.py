@@ -90,7 +90,9 @@ def wrap(tx: Tracer, obj: object, source: Source | None) -> Value:
         return _scalar(tx, obj, source)
     known = tx.identities.by_id.get(id(obj))
     if known is not None:
-        if source is not None and known.source is not None and known.source is not source:
+        if source is not None and known.source is None:
+            _identity_guard(tx, obj, source)
+        elif source is not None and known.source is not source:
             tx.guard(source, "same", known.source)
         return known
     kind = type(obj)  # not isinstance: it asks the object for its __class__
