@@ -24,6 +24,7 @@ from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
 from dynamo.ops.facts import ONE_HOT, facts_of
+from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
 
 aten = torch.ops.aten
@@ -568,7 +569,8 @@ def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: 
     the program itself raises.
     """
     # anomaly mode asks for values of gradients, which fakes do not have; it watches the compiled backward when that runs
-    with torch.autograd.set_detect_anomaly(False):
+    # what operators warn about while they are asked, the entry gives
+    with torch.autograd.set_detect_anomaly(False), Kept():
         return _trace_joint(gm, example_inputs, decompositions)
 
 

@@ -27,7 +27,7 @@ from dynamo import _C
 from dynamo.inspection import is_library
 from dynamo.source import Source
 from dynamo.symbolic.attempt.tracer import Tracer
-from dynamo.symbolic.python.warning_rows import give
+from dynamo.symbolic.attempt.warned import give
 from dynamo.symbolic.values.errors import CannotRebuild
 from dynamo.symbolic.values.keys import object_key
 from dynamo.symbolic.values.kinds import (

@@ -30,6 +30,7 @@ from dynamo.graph.invariant import watched
 from dynamo.graph.lazy import lazy_module
 from dynamo.graph.rescue import KEEPS_INPUTS, Generators, Rescue, can_fail, can_start_over, draws, undoing
 from dynamo.ops.facts import ONE_HOT, writes
+from dynamo.surroundings.kernel_warnings import without
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotAssume
@@ -50,6 +51,7 @@ class Finished:
     restore: Callable[[tuple[int, ...] | None], None] | None = None
     failing: Failing | None = None
     watch: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    said: frozenset[tuple[str, type[Warning]]] = frozenset()  # warnings that the entry gives in place of the graph
 
     def make(self, graph_fn: Callable[..., Any] | None) -> tuple[Callable[..., Any], str]:
         call = None
@@ -57,6 +59,8 @@ class Finished:
         if self.gm is not None and graph_fn is not None:
             if failing is not None:
                 graph_fn = failing.undone(graph_fn)
+            if self.said:
+                graph_fn = without(graph_fn, self.said)
             if self.restore is not None:
                 graph_fn = restoring_modes(graph_fn, self.restore)
             if self.watch is not None:
@@ -151,7 +155,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
         raise CannotAssume
     restore = captured.restore if tx.effects.on_exit else None
     watch = _watching(captured, compile_id) if config.check_surroundings else None
-    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, restore, failing, watch)
+    return Finished(gm, examples, writer, result, direct, f"entry_{name}", texts, restore, failing, watch, frozenset(tx.effects.said))
 
 
 def _watching(captured: Captured, compile_id: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

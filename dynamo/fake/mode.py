@@ -16,6 +16,7 @@ from dynamo.fake.convert import Converter
 from dynamo.fake.errors import DataDependent, FakeError, NoMeta
 from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import Rule, rule_of
+from dynamo.fake.said import saying
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
 from dynamo.ops.facts import facts_of, is_composite, unwritten_form
@@ -297,7 +298,9 @@ def _make_plan(func: Any) -> Plan:
     if special is None and _arrives_whole(func):
         special = _decompose
     names = {a.name for a in func._schema.arguments}
-    return Plan(special, rule_of(func), facts.writes, "device" in names, "generator" in names, facts.mixes_devices, check_of(func))
+    return Plan(
+        special, rule_of(func), facts.writes, "device" in names, "generator" in names, facts.mixes_devices, saying(func, check_of(func))
+    )
 
 
 def _arrives_whole(func: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Effects:
 
     def __init__(self) -> None:
         self.warned: list[Warned] = []  # warnings that the entry gives
+        self.said: set[tuple[str, type[Warning]]] = set()  # those of them that an operator of the graph gives as well
         self.warning_scopes: list[WarningScope] = []  # entered now, innermost last
         self.mutated: dict[int, Value] = {}  # by id
         self.grads_dropped: set[int] = set()  # tensors (by id of their value) whose gradient was dropped before the first op
@@ -55,6 +57,15 @@ class Effects:
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
         self.changes = 0  # made so far, those of one object again included
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes when the attempt ends, last first
+
+    def filters(self) -> tuple[Filter, ...]:
+        """Those that the program has set where it is now, outermost first."""
+        return tuple(f for scope in self.warning_scopes for f in scope.filters)
+
+    def raises_warnings(self) -> bool:
+        """Whether a warning may be an error here."""
+        own = (args[0] for _, args, _ in self.filters() if args)
+        return "error" in own or any(f[0] == "error" for f in warnings.filters)
 
     def touch(self, v: Value) -> None:
         """See `Tracer.touch`."""

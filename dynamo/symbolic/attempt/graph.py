@@ -12,6 +12,7 @@ from torch.utils._device import DeviceContext
 
 from dynamo import fake
 from dynamo.faults import through
+from dynamo.surroundings.kernel_warnings import Kept, Said, each_time
 from dynamo.symbolic.values.errors import BreakError
 from dynamo.symbolic.values.kinds import TensorValue
 
@@ -62,6 +63,7 @@ class GraphBuilder:
         self.attributes: dict[str, Any] = {}  # get_attr name -> tensor or other attribute of the GraphModule
         self.placeholders: list[tuple[Node, TensorValue]] = []
         self.has_ops = False
+        self.said: list[Said] = []  # what the operator that ran last on fakes warns about
         self._names: set[str] = set()
         self._next_name: dict[str, int] = {}  # where the search for a free name begins
 
@@ -110,16 +112,26 @@ class GraphBuilder:
         if torch._C._len_torch_function_stack():
             self._refuse_function_modes()
         try:
-            with self.mode:
-                if op == "call_method" and isinstance(target, str):
-                    return getattr(f_args[0], target)(*f_args[1:], **f_kwargs)
-                return target(*f_args, **f_kwargs)
+            with Kept() as kept, self.mode:
+                self.said = kept.said
+                return self._run(op, target, f_args, f_kwargs)
         except fake.DataDependent as e:
             raise BreakError("DD003", name, cause=e) from e
         except (fake.NoMeta, fake.Unsupported) as e:
             raise BreakError("DD008", f"{name}: {e}", cause=e) from e
         except _RAISED as e:
             raise BreakError("DD009", f"{name}: {type(e).__name__}: {e}", cause=e) from e
+
+    def _run(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if op == "call_method" and isinstance(target, str):
+            return getattr(args[0], target)(*args[1:], **kwargs)
+        return target(*args, **kwargs)
+
+    def said_each_time(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Said], list[Said]]:
+        """See `each_time`. The operator that said it runs again, so it must not be one that writes."""
+        f_args, f_kwargs = torch.fx.node.map_arg((args, kwargs), lambda n: n.meta["val"])
+        with self.mode:
+            return each_time(self.said, lambda: self._run(op, target, f_args, f_kwargs))
 
     def _refuse_function_modes(self) -> None:
         """A torch function mode of the program must see the calls that the program makes, and no others."""

@@ -18,11 +18,13 @@ from dynamo import fake
 from dynamo.guards.kinds import GuardRecord
 from dynamo.ops.facts import facts_of
 from dynamo.source import Source
-from dynamo.symbolic.attempt.effects import Effects
+from dynamo.surroundings.kernel_warnings import Said
+from dynamo.symbolic.attempt.effects import Effects, Warned
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.graph import GraphBuilder, target_name
 from dynamo.symbolic.attempt.guards import GuardSet
 from dynamo.symbolic.attempt.identity import Identities
+from dynamo.symbolic.attempt.warned import ALERT, FILTERS, give, no_errors, place_of
 from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.values.keys import object_key
 from dynamo.symbolic.values.kinds import (
@@ -216,6 +218,8 @@ class Tracer:
         chosen = {f.untyped_storage()._cdata for f in self.chosen}
         self.chosen = outer
         out = self.builder.propagate(op, target, fx_args, fx_kwargs)
+        if self.builder.said:
+            self._warned(op, target, fx_args, fx_kwargs)
         if chosen and (_writes(op, target) or any(t.untyped_storage()._cdata in chosen for t in _tensors(out))):
             raise self.restart_plainly()
         if target_name(target).partition(".")[0] in _READS_OFFSET:
@@ -234,6 +238,26 @@ class Tracer:
             return self.wrap_output(node, out)
         self.builder.now_at(written, node)
         return written
+
+    def _warned(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """The entry gives what an operator warns about. Where a warning is an error it is raised where it stands, and what writes warns
+        there: the kernel says what it found before it wrote."""
+        name = target_name(target)
+        if "out" in kwargs or _writes(op, target) or self.effects.raises_warnings() or any(ALERT in s.text for s in self.builder.said):
+            raise self.break_("DD004", f"a warning of {name}")
+        self.guard(FILTERS, "pred", no_errors)
+        each_time, now = self.builder.said_each_time(op, target, args, kwargs)
+        filters = self.effects.filters()
+        for said in now:
+            give(said.text, said.category, place_of(said, self.frames), filters)
+        for said in each_time:
+            self.says(said)
+
+    def says(self, said: Said) -> None:
+        """An operator that is about to become a node warns at every call."""
+        place, early = place_of(said, self.frames), not self.builder.has_ops
+        self.effects.warned.append(Warned(self.wrap(said.text, None), said.category, place, self.effects.filters(), early))
+        self.effects.said.add((said.text, said.category))
 
     def _guard_offset(self, v: Value) -> None:
         """Where a tensor begins in its storage is no fact of inputs otherwise: few programs can see it."""

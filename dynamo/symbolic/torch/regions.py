@@ -345,6 +345,9 @@ def _emit(tx: Tracer, body: GraphModule, options: dict[str, Any], given: int, ou
     region_body = tx.attribute_for(body, None)
     args = (region_body, options, given, *outer)
     out = tx.builder.propagate("call_function", graph_helpers.checkpoint, args, {})
+    for said in tx.builder.said:
+        if said.file == torch.utils.checkpoint.__file__:  # the operators inside have said theirs
+            tx.says(said)
     node = tx.add_node("call_function", graph_helpers.checkpoint, args, {}, out)
     node.meta["checkpoint"] = dict(options)
     outputs = tx.wrap_output(node, out)

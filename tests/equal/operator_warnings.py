@@ -1,0 +1,99 @@
+"""Warnings that operators give at every call: as often, from the same lines and under the same filters as in eager."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+import torch.nn.functional as F
+
+from repro_corpus.program import program
+
+
+@program("", "results written into tensors of another shape, inputs and others, once and twice")
+def resized_results(compile):
+    @compile
+    def given(a, o):
+        return torch.add(a, a, out=o) * 2
+
+    @compile
+    def own(a):
+        o, p = torch.ones(5), torch.ones(4)
+        return torch.mul(a, a, out=o), torch.sin(a, out=p)
+
+    @compile
+    def pair(m, values, indices):
+        return torch.max(m, 0, out=(values, indices))
+
+    out = [given(torch.ones(3), torch.ones(n)) for n in (2, 3, 0, 2)]
+    indices = torch.ones(4, dtype=torch.int64)
+    return out, [own(torch.ones(3)) for _ in range(2)], pair(torch.eye(3), torch.ones(2), indices)
+
+
+@program("", "losses of shapes that differ, a softmax without dim, deprecated names")
+def of_functions(compile):
+    @compile
+    def f(x, y):
+        z = x + 1
+        first = F.mse_loss(z, y) + F.l1_loss(z, y)
+        warnings.warn("between", stacklevel=1)
+        return first, F.softmax(x), F.kl_div(z, z), F.upsample(x[None, None], scale_factor=2)
+
+    return [f(torch.ones(3), torch.ones(3, 1)) for _ in range(3)]
+
+
+@program("", "kernels that warn and say nothing to tensors without data")
+def of_kernels(compile):
+    @compile
+    def f(x):
+        return x.std(), x.var(0), torch.var_mean(x, correction=3), x.std(correction=0)
+
+    return [f(torch.ones(1)) for _ in range(3)], f(torch.ones(2)), f(torch.ones(1, dtype=torch.complex64))
+
+
+@program("", "filters of the program around an operator that warns")
+def under_filters(compile):
+    @compile
+    def raised(x, o):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return torch.add(x, x, out=o)
+            except UserWarning as e:
+                return x * 3, str(e)[:40]
+
+    @compile
+    def ignored(x, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            loss = F.mse_loss(x, y)
+        return loss, F.mse_loss(x, y)
+
+    @compile
+    def recorded(x):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            y = F.softmax(x)
+        return y, [(str(w.message)[:40], w.category) for w in caught]
+
+    out = [(raised(torch.ones(3), torch.ones(2)), ignored(torch.ones(3), torch.ones(3, 1)), recorded(torch.ones(3))) for _ in range(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            try:
+                out.append(ignored(torch.ones(3), torch.ones(3, 1)))
+            except UserWarning as e:
+                out.append(str(e)[:40])
+    return out
+
+
+@program("", "nothing to differentiate in a reentrant checkpoint")
+def in_a_checkpoint(compile):
+    def body(x):
+        return F.softmax(x) * F.mse_loss(x, x[:, None])
+
+    @compile
+    def f(x):
+        return torch.utils.checkpoint.checkpoint(body, x, use_reentrant=True)
+
+    return [f(torch.ones(3)) for _ in range(2)]
