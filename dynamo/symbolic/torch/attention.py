@@ -143,7 +143,10 @@ class _Call:
         if self.plain("return_lse"):
             if aux is not None:
                 raise _native(self.tx, "with both return_lse and return_aux")
-            self.names["_warn_once"]("deprecated_return_lse", DEPRECATED, category=FutureWarning)
+            warn_once = self.names.get("_warn_once")
+            if warn_once is None:
+                raise _native(self.tx, "with return_lse")
+            warn_once("deprecated_return_lse", DEPRECATED, category=FutureWarning)
             return "lse"
         if aux is None:
             return ""

@@ -337,10 +337,12 @@ def test_autocast(dtype: torch.dtype, backend: str) -> None:
             out, aux = flex_attention(*t, score_mod=alibi, return_aux=AuxRequest(lse=True))
         return out, aux.lse
 
+    has_a_rule = torch._C.DispatchKey.AutocastCPU in flex.flex_attention_hop.py_kernels  # else its operators are cast one by one
     expected = results(fn, given)
     with interpreted(), session() as store:
-        found = results(dynamo.compile(fn, fullgraph=True, backend=backend), given)
-    assert len(kernel_texts(store)) == (3 if backend == "inductor" else 0)
+        found = results(dynamo.compile(fn, fullgraph=has_a_rule, backend=backend), given)
+    assert len(kernel_texts(store)) == (3 if backend == "inductor" and has_a_rule else 0)
+    assert has_a_rule or store.of(GraphBroke)
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
         torch.testing.assert_close(a.float(), b.float(), rtol=2e-2, atol=2e-2)
@@ -382,7 +384,7 @@ def test_the_older_form_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     for a, b in zip(found, results(fn, given), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
     ours, eager = (row for row in said if row[0] == "deprecated_return_lse")
-    assert ours == eager
+    assert ours[2] is eager[2] and "return_aux=AuxRequest(lse=True)" in ours[1] and "return_aux=AuxRequest(lse=True)" in eager[1]
 
 
 def test_processors_have_it_from_eager(monkeypatch: pytest.MonkeyPatch) -> None:
