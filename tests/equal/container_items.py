@@ -195,3 +195,74 @@ def keys_with_their_own_equality(compile):
         return [*results, f(torch.ones(2))]
 
     return of(Named), of(Crowded)
+
+
+@program("", "objects with an equality of their own, given and made inside, alone and in tuples, as keys")
+def compared_keys(compile):
+    import dataclasses
+    import typing
+
+    @dataclasses.dataclass(frozen=True)
+    class K:
+        a: int
+        b: str = "x"
+
+    class Pair(typing.NamedTuple):
+        k: K
+        n: int
+
+    table = {K(1): 2.0, (K(2), 3): 4.0, Pair(K(1, "y"), 1): 5.0, frozenset([K(4)]): 6.0}
+    members = {K(1), K(2), (K(3),)}
+
+    @compile
+    def given(x, k):
+        return x * table.get(k, -1.0), k in table, k in members, (k, 3) in table, frozenset([k]) in table
+
+    @compile
+    def made(x, n):
+        y = x * table[K(n)] if K(n) in table else x * table.get((K(n), 3), -1.0)
+        table[Pair(K(n), 9)] = n
+        return y, table[Pair(K(1, "y"), 1)], (K(n),) in members, hash(K(n)) == hash((n, "x")), hash((K(n), "z")) == hash((K(n), "z"))
+
+    @compile
+    def sets(x, n):
+        own = {K(n), K(2), (K(3),)}
+        same = own == members, own <= members, members - own, own & members, own ^ members, len(own | members), own.isdisjoint(members)
+        own.discard(K(2))
+        own.add(K(n))
+        return x + len(own), same, {K(1): 1, K(2): 2} == {K(2): 2, K(n): 1}, {K(n): 0}.keys() & members
+
+    x = torch.ones(2)
+    first = [given(x, k) for k in (K(1), K(2), K(1), K(4), K(3))]
+    return first, [made(x, n) for n in (1, 2, 3, 1)], sorted(map(repr, table)), [_plain(sets(x, n)) for n in (1, 2, 7)]
+
+
+def _plain(value):
+    if isinstance(value, tuple):
+        return tuple(_plain(v) for v in value)
+    return sorted(map(repr, value)) if isinstance(value, set) else value
+
+
+@program("", "two given objects of one hash: __eq__ of the program runs as often and reads what the next call changes")
+def keys_of_one_hash(compile):
+    class Key:
+        def __init__(self, name):
+            self.name = name
+
+        def __hash__(self):
+            return 7
+
+        def __eq__(self, other):
+            return isinstance(other, Key) and self.name == other.name
+
+    table = {Key("a"): 1.0, Key("b"): 2.0}
+
+    @compile
+    def f(x, k):
+        return x * table.get(k, -1.0), k in table, k in {Key("a"), Key("c")}
+
+    given = [Key(n) for n in ("a", "b", "c")]
+    out = [f(torch.ones(2), k) for k in given]
+    for key, name in zip(given, ("b", "z", "a"), strict=True):
+        key.name = name
+    return out, [f(torch.ones(2), k) for k in given]

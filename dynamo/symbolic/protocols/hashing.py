@@ -13,7 +13,7 @@ import torch
 from dynamo.symbolic.protocols.choices import ChoiceValue
 from dynamo.symbolic.protocols.operators import equal, special
 from dynamo.symbolic.protocols.tables import ComparedKey, hash_key
-from dynamo.symbolic.values.keys import METHOD, Identity, object_key
+from dynamo.symbolic.values.keys import METHOD, Identity, Own, compares_itself, object_key
 from dynamo.symbolic.values.kinds import (
     ArrayValue,
     BuiltinValue,
@@ -75,7 +75,9 @@ def hash_(tx: Tracer, v: Value) -> Const:
     return Const(_as_hash(known[0]))
 
 
-class _Hashed:
+class Hashed:
+    """Stands for an object with this hash: a number itself would be hashed again, which changes large ones."""
+
     def __init__(self, h: int) -> None:
         self.h = h
 
@@ -85,45 +87,46 @@ class _Hashed:
 
 def _as_hash(h: int) -> int:
     """What hash() makes of the result of `__hash__`."""
-    return hash(_Hashed(h))
+    return hash(Hashed(h))
 
 
 # ---- keys: a row per kind ---------------------------------------------------------------------------------
 
 
-class _UserKey(ComparedKey):
-    """Key for an object the trace made whose class defines its own hash and equality.
-
-    A lookup of Python's own would call `__eq__` of a real object in the table with this key, which no program knows.
-    """
+class _Compared(ComparedKey):
+    """Key for a value whose class says in Python which others are equal to it, or for a container of one."""
 
     __slots__ = ("hash", "tx", "v")
 
-    def __init__(self, tx: Tracer, v: ObjectValue) -> None:
-        self.tx = tx
-        self.v = v
-        self.hash: int = hash_(tx, v).value
+    def __init__(self, tx: Tracer, v: Value, hashed: int) -> None:
+        self.tx, self.v, self.hash = tx, v, hashed
 
     def __hash__(self) -> int:
         return self.hash
 
-    def __eq__(self, other: object) -> bool:
-        return equal(self.tx, self.v, other.v if isinstance(other, _UserKey) else self.tx.wrap(other, None))
-
     def found_in(self, table: dict[Any, Any]) -> Any:
+        obj = getattr(self.v, "obj", None)
+        if self in table or (obj is not None and Own(obj) in table):
+            return self if self in table else Own(obj)
         for stored, entry in table.items():
-            other = entry[0] if isinstance(entry, tuple) else entry
-            if stored is self or (hash(stored) == self.hash and equal(self.tx, other, self.v)):
+            if hash(stored) == self.hash and equal(self.tx, entry[0] if isinstance(entry, tuple) else entry, self.v):
                 return stored
         return self
 
 
+def _is_compared(key: object) -> bool:
+    return isinstance(key, ComparedKey | Own)
+
+
 def _tuple(tx: Tracer, v: TupleValue) -> Any:
-    return tuple(hash_key(tx, x) for x in tx.items(v.items))
+    keys = tuple(hash_key(tx, x) for x in tx.items(v.items))
+    return _Compared(tx, v, hash(tuple(Hashed(hash(k)) for k in keys))) if any(map(_is_compared, keys)) else keys
 
 
 def _set(tx: Tracer, v: SetValue) -> Any:
-    return frozenset(v.table) if v.cls is frozenset else _object(tx, v)
+    if v.cls is not frozenset:
+        return _object(tx, v)
+    return _Compared(tx, v, hash_(tx, v).value) if any(map(_is_compared, v.table)) else frozenset(v.table)
 
 
 def _tensor(tx: Tracer, v: TensorValue) -> Any:
@@ -142,12 +145,12 @@ def _object(tx: Tracer, v: ObjectValue) -> Any:
         raise tx.throw(TypeError, f"unhashable type: '{v.cls.__name__}'")
     if h is object.__hash__ or isinstance(v.obj, torch.nn.Module):
         return Identity(v.obj if v.obj is not None else v)
+    if compares_itself(v.cls):
+        return _Compared(tx, v, hash_(tx, v).value)
     known = tx.try_python(v)
     if known is not None:
         return known[0]
-    if v.obj is not None:
-        return v.obj
-    return _UserKey(tx, v)
+    return v.obj if v.obj is not None else _Compared(tx, v, hash_(tx, v).value)
 
 
 def _slice(tx: Tracer, v: SliceValue) -> Any:

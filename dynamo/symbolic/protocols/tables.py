@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.inspection import is_a
+from dynamo.symbolic.values.keys import Own
 from dynamo.symbolic.values.kinds import Const, DictValue, FunctionValue, Lazy, MethodValue, ObjectValue, TensorValue, Value
 from dynamo.symbolic.values.slots import slots
 
@@ -42,6 +43,18 @@ def key_in(tx: Tracer, v: Value, table: dict[Any, Any]) -> Any:
             elif isinstance(other, ObjectValue | FunctionValue):
                 tx.rely_on_apart(v, other)
     return k
+
+
+def aligned(tx: Tracer, table: dict[Any, Value], other: dict[Any, Value]) -> dict[Any, Value]:
+    """The items of another set, those that are in this one under its keys."""
+    if not any(isinstance(k, ComparedKey | Own) for k in other):
+        return other
+    out = {}
+    for k, v in other.items():
+        key = hash_key(tx, v)
+        found = key.found_in(table) if isinstance(key, ComparedKey) else key
+        out[k if found is key else found] = v
+    return out
 
 
 def guard_keys(tx: Tracer, d: DictValue) -> None:

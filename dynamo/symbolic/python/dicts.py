@@ -14,7 +14,7 @@ from dynamo.symbolic.protocols.containers import bool_, mapping_items, pairs_of,
 from dynamo.symbolic.protocols.operators import binary, contains, equal, iter_, setitem, truth, unpack_iterable
 from dynamo.symbolic.protocols.registry import FUNCTIONS, getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
-from dynamo.symbolic.protocols.tables import dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, key_in
+from dynamo.symbolic.protocols.tables import aligned, dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
 from dynamo.symbolic.python.sets import compare_tables
 from dynamo.symbolic.values.kinds import (
@@ -325,8 +325,10 @@ def _same(tx: Tracer, a: DictValue, b: DictValue) -> bool:
     guard_keys(tx, b)
     if len(a.table) != len(b.table):
         return False
-    if issubclass(a.cls, OrderedDict) and issubclass(b.cls, OrderedDict) and list(a.table) != list(b.table):
-        return False
+    if issubclass(a.cls, OrderedDict) and issubclass(b.cls, OrderedDict):
+        theirs = aligned(tx, dict(zip(a.table, dict_keys(tx, a), strict=True)), dict(zip(b.table, dict_keys(tx, b), strict=True)))
+        if list(a.table) != list(theirs):
+            return False
     for k, x in dict_items(tx, a):
         y = dict_get(tx, b, k)
         if y is None or not equal(tx, x, y):
@@ -452,7 +454,8 @@ def _set_operator(name: str, combine: Callable[[dict[Any, Value], dict[Any, Valu
         for x in unpack_iterable(tx, value):
             set_add(tx, other, x)
         out = SetValue()
-        out.table = combine(view_set(tx, self).table, other.table)
+        own = view_set(tx, self).table
+        out.table = combine(own, aligned(tx, own, other.table))
         return out
 
 
@@ -481,7 +484,7 @@ def _view_comparison(name: str, symbol: str) -> None:
             same = n == len(self.base.table) and all(contains(tx, self, x) for x in unpack_iterable(tx, value))
             return bool_(same is (symbol == "=="))
         other = view_set(tx, value) if isinstance(value, DictViewValue) else value
-        return bool_(compare_tables(symbol, view_set(tx, self).table, other.table))
+        return bool_(compare_tables(tx, symbol, view_set(tx, self).table, other.table))
 
 
 for _method, _symbol in COMPARISONS.items():

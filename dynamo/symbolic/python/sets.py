@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.containers import bool_, ordered, set_add
-from dynamo.symbolic.protocols.hashing import hash_
+from dynamo.symbolic.protocols.hashing import Hashed, hash_
 from dynamo.symbolic.protocols.operators import unpack_iterable
 from dynamo.symbolic.protocols.rows import on_class, on_method
-from dynamo.symbolic.protocols.tables import key_in
+from dynamo.symbolic.protocols.tables import aligned, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
 from dynamo.symbolic.values.kinds import NONE, NOT_IMPLEMENTED, Const, DictValue, DictViewValue, IterValue, SetValue, Value
 
@@ -30,8 +30,8 @@ def table_of(tx: Tracer, v: Value) -> Items:
     return s.table
 
 
-def compare_tables(symbol: str, a: Items, b: Items) -> bool:
-    x, y = set(a), set(b)
+def compare_tables(tx: Tracer, symbol: str, a: Items, b: Items) -> bool:
+    x, y = set(a), set(aligned(tx, a, b))
     return {"<": x < y, "<=": x <= y, "==": x == y, "!=": x != y, ">": x > y, ">=": x >= y}[symbol]
 
 
@@ -185,7 +185,7 @@ def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
     def result(tx: Tracer, self: SetValue, others: list[Value]) -> Items:
         table = self.table
         for other in others:
-            table = combine(table, table_of(tx, other))
+            table = combine(table, aligned(tx, table, table_of(tx, other)))
         return dict(table)
 
     @on_method(SETS, named, params, SetValue)
@@ -201,18 +201,18 @@ def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
 
     @on_method(SETS, operator, "value", SetValue)
     def _operator(tx: Tracer, self: SetValue, value: Value) -> Value:
-        return _new(combine(self.table, value.table), self) if isinstance(value, SetValue) else NOT_IMPLEMENTED
+        return _new(combine(self.table, aligned(tx, self.table, value.table)), self) if isinstance(value, SetValue) else NOT_IMPLEMENTED
 
     @on_method(SETS, reflected, "value", SetValue)
     def _reflected(tx: Tracer, self: SetValue, value: Value) -> Value:
-        return _new(combine(value.table, self.table), value) if isinstance(value, SetValue) else NOT_IMPLEMENTED
+        return _new(combine(value.table, aligned(tx, value.table, self.table)), value) if isinstance(value, SetValue) else NOT_IMPLEMENTED
 
     @on_method(set, inplace, "value", SetValue)
     def _inplace(tx: Tracer, self: SetValue, value: Value) -> Value:
         # dict views count as sets for the operators that update.
         if not isinstance(value, SetValue | DictViewValue):
             return NOT_IMPLEMENTED
-        table = combine(self.table, table_of(tx, value))
+        table = combine(self.table, aligned(tx, self.table, table_of(tx, value)))
         tx.touch(self)
         self.table = table
         return self
@@ -229,7 +229,7 @@ def _comparison(name: str, symbol: str) -> None:
     @on_method(SETS, name, "value", SetValue)
     def _row(tx: Tracer, self: SetValue, value: Value) -> Value:
         if isinstance(value, SetValue):
-            return bool_(compare_tables(symbol, self.table, value.table))
+            return bool_(compare_tables(tx, symbol, self.table, value.table))
         return NOT_IMPLEMENTED
 
 
@@ -239,22 +239,22 @@ for _method, _symbol in COMPARISONS.items():
 
 @on_method(SETS, "issubset", "other", SetValue)
 def _issubset(tx: Tracer, self: SetValue, other: Value) -> Value:
-    return bool_(compare_tables("<=", self.table, table_of(tx, other)))
+    return bool_(compare_tables(tx, "<=", self.table, table_of(tx, other)))
 
 
 @on_method(SETS, "issuperset", "other", SetValue)
 def _issuperset(tx: Tracer, self: SetValue, other: Value) -> Value:
-    return bool_(compare_tables(">=", self.table, table_of(tx, other)))
+    return bool_(compare_tables(tx, ">=", self.table, table_of(tx, other)))
 
 
 @on_method(SETS, "isdisjoint", "other", SetValue)
 def _isdisjoint(tx: Tracer, self: SetValue, other: Value) -> Value:
-    return bool_(not set(self.table) & set(table_of(tx, other)))
+    return bool_(not set(self.table) & set(aligned(tx, self.table, table_of(tx, other))))
 
 
 @on_method(frozenset, "__hash__", "", SetValue)
 def _hash(tx: Tracer, self: SetValue) -> Value:
-    return Const(hash(frozenset(hash_(tx, x).value for x in self.table.values())))
+    return Const(hash(frozenset(Hashed(hash_(tx, x).value) for x in self.table.values())))
 
 
 __all__ = ["DictValue", "compare_tables", "table_of"]

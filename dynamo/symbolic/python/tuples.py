@@ -10,7 +10,7 @@ import torch
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import fold
 from dynamo.symbolic.protocols.containers import as_slice, bool_, index_of, position, slice_of
-from dynamo.symbolic.protocols.hashing import hash_
+from dynamo.symbolic.protocols.hashing import Hashed, hash_
 from dynamo.symbolic.protocols.operators import equal, sequence_iter, unpack_iterable
 from dynamo.symbolic.protocols.registry import getset, pure
 from dynamo.symbolic.protocols.rows import on_class, on_method
@@ -137,7 +137,7 @@ for _method, _symbol in COMPARISONS.items():
 
 @on_method(tuple, "__hash__", "", TupleValue)
 def _hash(tx: Tracer, self: TupleValue) -> Value:
-    return Const(hash(tuple(hash_(tx, x).value for x in tx.items(self.items))))
+    return Const(hash(tuple(Hashed(hash_(tx, x).value) for x in tx.items(self.items))))
 
 
 # ---- slice and range --------------------------------------------------------------------------------------

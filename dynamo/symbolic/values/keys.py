@@ -5,6 +5,7 @@ A key is a Python object whose == and hash agree with the program's: constants b
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -29,17 +30,42 @@ class Identity:
         return isinstance(other, Identity) and other.what is self.what
 
 
+class Own(Identity):
+    """Key for a real object whose class says in Python which others are equal to it, or that holds one.
+
+    The tables keep apart what is not the same object; what is equal is looked for as the program compares: see `ComparedKey`.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(self.what)
+
+    __eq__ = Identity.__eq__
+
+
+_BY_IDENTITY = ("typing", "uuid")  # what these modules make is guarded by identity
+
+
+def compares_itself(cls: type) -> bool:
+    """Whether code of the program finds out if an object of this class is in a dict."""
+    return type(cls.__hash__) is types.FunctionType and not issubclass(cls, enum.Enum) and cls.__module__ not in _BY_IDENTITY
+
+
 def object_key(obj: object) -> Any:
-    """The key that `hash_key` gives for the value of this real object."""
+    """The key that `hash_key` gives for the value of this real object, but for those that are looked for by comparing."""
     if issubclass(type(obj), torch.Tensor | torch.nn.Module):
         return Identity(obj)
     if type(obj) is types.MethodType:
         return (METHOD, Identity(obj.__self__), object_key(obj.__func__))
     if issubclass(type(obj), tuple):
-        return tuple(object_key(x) for x in _members(obj))
+        key = tuple(object_key(x) for x in _members(obj))
+        return Own(obj) if any(type(x) is Own for x in key) else key
+    if type(obj) is frozenset:
+        return Own(obj) if any(type(object_key(x)) is Own for x in obj) else obj
     if type(obj).__hash__ is object.__hash__ and not issubclass(type(obj), type):
         return Identity(obj)
-    return obj
+    return Own(obj) if compares_itself(type(obj)) else obj
 
 
 def _members(obj: Any) -> Iterator[object]:
