@@ -35,6 +35,7 @@ STAGE_OF_SCRIPT = "script"  # the whole script fails, and no graph of it does al
 STAGE_OF_COMMAND = "oracle"
 # Backends that stop short of code generation: a script that fails under one of them fails at that stage.
 SHORTER = (("aot", "aot_eager"),)
+STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
 MORE = 3  # runs of a compiled script that failed once: of failures that come three times in ten, one in 120 passes for a steady one
 KEYS = (
     "status",
@@ -273,7 +274,7 @@ def _reduced_under(wish: Wish, found: Found, plan: Plan, ladder: Ladder, warmed:
     with ThreadPoolExecutor(1, thread_name_prefix="culprit") as pool:  # it is named while the repro is certified
         named = pool.submit(culprits.of_graph, *asked) if wish.engine == "torch" else None
         culprit = str if named is None else named.result
-        return _handed_over(wish, report, result, write, setting.to_json(), culprit=culprit, warmed=warmed)
+        return _handed_over(wish, report, result, write, setting.to_json(), culprit=culprit, warmed=warmed, needs=plan.needs)
 
 
 def _warmed(transport: Transport, signature: Signature | None, lines: list[str]) -> Warmed | None:
@@ -342,7 +343,7 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
         pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="culprit"))
         named = pool.submit(culprits.of_script, result.state.text, setting, transport) if wish.engine == "torch" else None
         culprit = str if named is None else named.result
-        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed)
+        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed, needs=needs)
 
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
@@ -403,11 +404,13 @@ def _handed_over(
     measure: Callable[[Path], Rate] | None = None,
     culprit: Callable[[], str] = str,
     warmed: Warmed | None = None,
+    needs: float = 0.0,
 ) -> Report:
-    """Certify the repro, and say what was seen. `culprit`, `warmed`: see `Draft`."""
+    """Certify the repro, and say what was seen. `culprit`, `warmed`: see `Draft`; `needs`: see `Plan`."""
     signature = result.signature or Signature(Kind.PREDICATE)
     limits = wish.plan.limits or Limits()
-    bounds = bounds_for(signature, limits.memory, min(limits.timeout, HANGING) if signature.kind is Kind.HANG else None)
+    watched = min(limits.timeout, max(STARTING + 10 * needs, WATCHED) if needs else HANGING)
+    bounds = bounds_for(signature, limits.memory, watched if signature.kind is Kind.HANG else None)
     seen = result.hits / result.runs if result.runs else 1.0
     draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed)
     done = deliver(draft, wish.folder, wish.pytest)

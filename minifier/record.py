@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minifier import stands
+from minifier.isolation.standing import tell_parent_when_asked
 
 if TYPE_CHECKING:
     from minifier.recorder import Recorder
@@ -25,6 +26,7 @@ END = "end"  # the file that says how the script ended
 
 
 def main() -> None:
+    tell_parent_when_asked()
     folder, engine, after, wanted, script = sys.argv[1:6]
     made: list[Recorder] = []
 

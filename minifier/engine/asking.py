@@ -16,6 +16,8 @@ from minifier.engine.signature import Kind, Rule, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
 from minifier.engine.walk import Node
 
+EARLIEST = 0.5  # seconds after which a run may be looked at that is to be one that never ends
+SLOWER = 2.0  # times the longest run that ended, it is looked at
 MISSED = 5e-4  # how likely a candidate that does fail may be rejected
 
 
@@ -91,6 +93,8 @@ class Asker(Generic[S]):
         self._guesses: dict[tuple[object, ...], bool] = {}
         self._streak: dict[int, bool] = {}
         self.slowest = 0.0
+        self.is_patient = False
+        self._ended = 0.0  # seconds of the longest run that did
 
     def outcomes(self, candidate: Candidate, count: int) -> list[Outcome]:
         """That many runs of one candidate, none of them from the journal. Raises OutOfBudget."""
@@ -102,6 +106,21 @@ class Asker(Generic[S]):
             finished, running = self._wait(running)
             done += [run.result() for run in finished]
         return done
+
+    def look_early(self) -> None:
+        """Where the failure is to stand in a known place for good: take runs for it that stand there, before their time is up."""
+        if self.is_patient or self.wanted is None or self.wanted.kind is not Kind.HANG:
+            return
+        self.transport.looks(max(EARLIEST, SLOWER * (self._ended or self.slowest)) if self.wanted.frame else 0.0, self.wanted.frame)
+
+    def start_over(self) -> None:
+        """Forget every answer, and give every run all its time."""
+        self.is_patient = True
+        self.transport.looks(0.0)
+        self.stop()
+        self._known.clear()
+        for verdict in Verdict:
+            self.journal.forget(verdict)
 
     def decide(self, node: Node[S]) -> Answer:
         """The answer for a candidate of the way. Meanwhile other jobs run what comes next if guesses hold. Raises OutOfBudget."""
@@ -236,8 +255,10 @@ class Asker(Generic[S]):
     def _learn_time(self, outcome: Outcome) -> None:
         """Of something that never ends, the start can't tell how long a run takes. Runs that end do: the limit comes from the longest."""
         if self.wanted is not None and self.wanted.kind is Kind.HANG and outcome.verdict is Verdict.BORING:
+            self._ended = max(self._ended, outcome.seconds)
             self.slowest = max(self.slowest, outcome.seconds)
             self.transport.calibrated(self.slowest)
+            self.look_early()
 
     def verdict(self, outcome: Outcome) -> Verdict:
         """The verdict of a run in the light of the failure that is wanted: another failure is another failure."""

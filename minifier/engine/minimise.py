@@ -62,6 +62,8 @@ def minimise(problem: Problem[S], start: S, transport: Transport, options: Optio
             reduction.refuse_undiscerning(candidate_of(problem, trivial, options.oracle))
         if reduction.status is None:
             reduction.reduce()
+            if not reduction.is_sure():
+                reduction.reduce()
             reduction.look_beside()
     except OutOfBudget:
         reduction.status = reduction.status or Status.BEST_SO_FAR
@@ -148,6 +150,7 @@ class _Reduction(Generic[S]):
         self.asker.repeats = Repeats.for_rate(rates.hits, rates.runs, self.options.confirm)
         is_hang = rates.wanted is not None and rates.wanted.kind is Kind.HANG
         self.asker.transport.calibrated(self.options.needs if is_hang and self.options.needs else rates.median)
+        self.asker.look_early()
         self.options.listener(Calibrated(rates.runs, rates.hits, self.asker.repeats.tries, rates.median, rates.wanted))
 
     def refuse_undiscerning(self, trivial: Candidate) -> None:
@@ -191,6 +194,18 @@ class _Reduction(Generic[S]):
         """See the state fail again, if that has not been seen since it was accepted."""
         if self.unsure and self.asker.fails_again(self.unsure[-1]):
             self.sure, self.unsure = self.state, []
+
+    def is_sure(self) -> bool:
+        """Whether what was taken early for a run that never ends is one. If not, the reduction is to begin again, with more patience."""
+        wanted = self.asker.wanted
+        if self.asker.is_patient or wanted is None or wanted.kind is not Kind.HANG or not wanted.frame:
+            return True
+        last = replace(candidate_of(self.problem, self.state, self.options.oracle), is_patient=True)
+        if self.asker.verdict(self.asker.outcomes(last, 1)[0]) is Verdict.INTERESTING:
+            return True
+        self.asker.start_over()
+        self.state, self.sure, self.unsure, self.certificate = self.start, self.start, [], None
+        return False
 
     def look_beside(self) -> None:
         """One more run, of the start without the culprit: a second failure that the way never met is filed as one."""

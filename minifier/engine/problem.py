@@ -83,10 +83,11 @@ class Pass(ABC, Generic[S]):
 
 @dataclass(frozen=True)
 class Candidate:
-    """What goes to an oracle: `key` stands for it in the journal, `payload` is what it is."""
+    """What goes to an oracle: `key` stands for it in the journal, `payload` is what it is. See `Transport.looks` for `is_patient`."""
 
     key: str
     payload: bytes
+    is_patient: bool = False
 
 
 def candidate_of(problem: Problem[S], state: S, oracle: str) -> Candidate:

@@ -48,6 +48,10 @@ class Transport(ABC):
     def calibrated(self, seconds: float) -> None:  # noqa: B027  # most transports have no limit to set
         """How long a run takes, from which a limit may be derived: the median of the start, or what longer runs say later."""
 
+    def looks(self, seconds: float, frame: str = "") -> None:  # noqa: B027  # most see nothing of a run but its end
+        """A run may be taken for one that never ends if it stands still after so many seconds, in a `frame` if one is known; 0: it may not.
+        Candidates that are `is_patient` get all their time."""
+
     def close(self) -> None:  # noqa: B027  # nor anything to free
         """End every run and free everything. May be called twice."""
 

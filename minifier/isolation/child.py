@@ -13,7 +13,6 @@ import json
 import os
 import random
 import resource
-import signal
 import sys
 import tempfile
 import traceback
@@ -23,6 +22,7 @@ from typing import Any, NoReturn
 from minifier.engine.signature import Kind, Signature, chain_of, exception_names, frame_name, normalised
 from minifier.engine.transport import Outcome, Verdict
 from minifier.isolation.linux import data_bytes
+from minifier.isolation.standing import tell_when_asked
 from minifier.isolation.wire import Request, plain, request_of
 
 _answers = -1
@@ -82,7 +82,7 @@ def run(request: Request, answers: int, faults: int) -> NoReturn:
     global _answers
     _answers = answers
     faulthandler.enable(faults, all_threads=False)
-    faulthandler.register(signal.SIGUSR1, faults, all_threads=False)
+    tell_when_asked(faults)
     atexit._clear()  # those of the warmed process are not the candidate's
     _limit_memory(request)
     renew_threads()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -13,10 +14,12 @@ from typing import Any, NoReturn
 
 from minifier.isolation import child
 from minifier.isolation.linux import become_subreaper, below, end_all_below, resident, seconds_queued
+from minifier.isolation.standing import Standing, ask
 from minifier.isolation.wire import Report, Request, plain, receive, request_of, send
 
 KEPT = 64 * 1024  # bytes of each stream
-GRACE = 0.3  # seconds a process that is out of time gets to say where it stands
+GRACE = 0.3  # seconds a process gets to say where it stands
+SILENCE = 0.03  # seconds after which it has said it
 LOOK = 0.2  # seconds between looks at the memory in use
 
 
@@ -72,6 +75,7 @@ def _watch(request: Request, sock: socket.socket) -> Report:
         os.close(pipe.write)
     exited = os.pidfd_open(pid)
     ended, queued = "", 0.0
+    standing = Standing(pid, request.look or math.inf, lambda: _stack(pid, faults), request.frame)
     while not ended:
         left = began + request.timeout + queued - time.monotonic()
         waiting: list[Any] = [exited, sock, *(pipe.read for pipe in pipes if pipe.is_open)]
@@ -87,18 +91,31 @@ def _watch(request: Request, sock: socket.socket) -> Report:
             before, queued = queued, seconds_queued(below(os.getpid()))
             if queued < before + LOOK:
                 ended = "timeout"
+                _stack(pid, faults)
+        elif standing.is_still(time.monotonic() - began - seconds_queued([pid])):
+            ended = "timeout"
         elif request.memory is not None and not ready and resident(below(os.getpid())) - shared > request.memory:
             ended = "memory"
-    seconds = time.monotonic() - began
-    if ended == "timeout":
-        os.kill(pid, signal.SIGUSR1)  # faulthandler says where it stands
-        select.select([exited], [], [], GRACE)
+    seconds = time.monotonic() - began - seconds_queued([pid])
     signal.pidfd_send_signal(exited, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     end_all_below()
     for pipe in pipes:
         pipe.take()
     return Report(status, ended, seconds, _lines(said), faults.text(), output.text(), errors.text())
+
+
+def _stack(pid: int, faults: _Pipe) -> str:
+    """Where the child stands: what it now says replaces what it has said."""
+    faults.take()
+    if not ask(pid):
+        return ""
+    faults.data.clear()
+    wait = GRACE
+    while faults.is_open and select.select([faults.read], [], [], wait)[0]:
+        faults.take()
+        wait = SILENCE
+    return faults.text()
 
 
 def _lines(pipe: _Pipe) -> list[Any]:

@@ -72,6 +72,12 @@ def cpu_seconds(top: int) -> float:
     return ticks / _TICKS
 
 
+def own_cpu_seconds(pid: int) -> float:
+    """CPU time that a process itself has used. Raises OSError where there is none."""
+    stat = Path("/proc", str(pid), "stat").read_text(errors="replace")
+    return sum(map(int, stat.rpartition(")")[2].split()[11:13])) / _TICKS
+
+
 def seconds_queued(pids: list[int]) -> float:
     """The longest time that one of those processes could have run and had no core; 0 where the kernel doesn't count it."""
     longest = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -20,12 +19,12 @@ from minifier.engine.problem import Candidate
 from minifier.engine.signature import Kind, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
 from minifier.isolation.linux import end
+from minifier.isolation.standing import innermost
 from minifier.isolation.wire import Report, Request, plain, receive, send
 
 ATTEMPTS = 3  # at a query whose keeper dies
 INTERESTING, OTHER, INVALID = 0, 101, 125  # exit codes of a command that is an oracle
 _ENDED = {"timeout": Kind.HANG, "memory": Kind.MEMORY}
-_FRAME = re.compile(r'File "([^"]*)", line \d+ in (.+)')
 
 
 class IsolationError(RuntimeError):
@@ -106,6 +105,7 @@ class LocalTransport(Transport):
     ) -> None:
         self.spec, self.jobs, self.limits = spec, jobs, replace(limits or Limits())
         self._longest = self.limits.timeout
+        self._look, self._frame = 0.0, ""
         self.folder = folder.absolute()
         self._queried = self.folder / "queries"
         shutil.rmtree(self._queried, ignore_errors=True)  # of a controller that was killed
@@ -143,6 +143,9 @@ class LocalTransport(Transport):
 
     def calibrated(self, seconds: float) -> None:
         self.limits.timeout = min(self._longest, max(self.limits.shortest, self.limits.times * seconds))
+
+    def looks(self, seconds: float, frame: str = "") -> None:
+        self._look, self._frame = seconds, frame
 
     def close(self) -> None:
         for run in list(self._queries):
@@ -231,6 +234,8 @@ class LocalTransport(Transport):
         limits, spec = self.limits, self.spec
         environment = {"TMPDIR": str(folder / "tmp")}
         request = Request(function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)
+        if function and not self._fresh and not candidate.is_patient:
+            request = replace(request, look=self._look, frame=self._frame)
         try:
             ours, theirs = query.open()
             if query.is_given_up:
@@ -285,8 +290,7 @@ def outcome(report: Report) -> Outcome:
 
 def _death(report: Report, stage: str, answered: bool) -> Signature | None:
     """The signature of an end that no oracle chooses."""
-    frame = _FRAME.search(report.faults)
-    where = f"{Path(frame[1]).name}:{frame[2].strip()}" if frame else ""
+    where = innermost(report.faults)
     if report.ended in _ENDED:
         return Signature(_ENDED[report.ended], frame=where, stage=stage)
     if report.status < 0:

@@ -15,7 +15,8 @@ _LENGTH = struct.Struct("!Q")
 class Request:
     """One query. `oracle` is `module:function`, called with the path of the candidate; or `command` is run with that path as last argument.
 
-    `fresh` starts a new interpreter instead of forking the warmed one. `memory` is in bytes, on top of what the warmed process has.
+    `fresh` starts a new interpreter instead of forking the warmed one. `memory` is in bytes, on top of what the warmed process has. After
+    `look` seconds it is ended as soon as it stands still, in `frame` if there is one; 0: not before its time is up.
     """
 
     oracle: str
@@ -26,6 +27,8 @@ class Request:
     memory: int | None
     fresh: bool
     environment: dict[str, str]
+    look: float = 0.0
+    frame: str = ""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,10 @@ def serve(control: socket.socket) -> None:
     """Fork for every socket that comes, until the controller is gone."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
-        data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        try:
+            data, fds, _, _ = socket.recv_fds(control, 1, 1)
+        except ConnectionResetError:  # it went without having read that this process is ready
+            return
         if not data:
             return
         if not fds:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
 from minifier.graph import edits
 from minifier.graph.ir import Graph, dump
-from minifier.ladder.runs import SOON, Ended, run_in_eager
+from minifier.ladder.runs import SOON, Ended, Limit, run_in_eager, seconds_of_start
 
+SLOWER = 3.0  # times what a run may need, it may be taken for one that never ends where it stands still
+LOOK = 8.0  # seconds after which a run of a graph may be taken for one that never ends where it stands still
 GUESS = 3.0  # seconds that a run of a graph is taken to need while nothing is known of it; ten times as long and its parts are asked
 TIMES = 20.0  # what capture and code around graphs may cost, as a multiple of that run
+STILL = 10.0  # the same, where the run stands still
+
+LONGER = 60.0  # seconds that any run of a script gets that does not stand still
+LEAST = 1.0  # seconds that capture is taken to need, however little the script does
 
 Tell = Callable[[str], None]
 
@@ -43,13 +50,16 @@ def first_run(graph: Graph, transport: Transport, what: str, tell: Tell = silent
         return transport.submit(Candidate("rung", dump(graph))).result()
 
     transport.calibrated(needs or GUESS)
+    transport.looks(SLOWER * needs or LOOK)
     outcome = ask(graph)
     if is_hang(outcome) and not needs:
         tell(f"{what} still runs after {outcome.seconds:.0f} s; parts of it say how long it may")
         needs = _expected_seconds(graph, ask) or GUESS
         transport.calibrated(needs)
         if needs > GUESS:
+            transport.looks(SLOWER * needs)
             outcome = ask(graph)
+    transport.looks(0.0)
     if not is_hang(outcome):
         transport.calibrated(max(needs, GUESS, outcome.seconds))
     return Told(outcome, needs)
@@ -85,18 +95,25 @@ class Patience:
     tell: Tell
     graphs: float = 0.0
     _eager: Ended | None = None
+    _start: float = 0.0
 
     def eager(self) -> Ended:
         """How the script ends without a compiler."""
         if self._eager is None:
-            self._eager = run_in_eager(self.script, self.args, self.engine, self.longest)
+            with ThreadPoolExecutor(1, thread_name_prefix="start") as pool:
+                start = pool.submit(seconds_of_start)
+                self._eager = run_in_eager(self.script, self.args, self.engine, self.longest)
+                self._start = start.result()
         return self._eager
 
     def needed(self) -> float:
-        """Seconds that a run under a compiler may need; 0 where nothing says it."""
-        return 0.0 if self.eager().code else self.eager().seconds + self.graphs
+        """Seconds that a run under a compiler may need once torch is loaded; 0 where nothing says it."""
+        return 0.0 if self.eager().code else max(LEAST, self.eager().seconds - self._start) + self.graphs
 
-    def limit(self) -> float:
-        """The limit of a run that has taken `SOON` seconds."""
+    def limit(self) -> Limit:
+        """The limits of a run that has taken `SOON` seconds."""
         self.tell(f"the script still runs after {SOON:g} s; a run without a compiler says how long it may")
-        return min(self.longest, TIMES * self.needed() or self.longest)
+        if self.eager().code:
+            return Limit(self.longest, self.longest)
+        whole = self.eager().seconds + self.graphs
+        return Limit(min(self.longest, max(LONGER, TIMES * whole)), self._start + STILL * self.needed())

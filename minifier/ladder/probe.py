@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 from minifier.engine import Candidate, Outcome, Transport
@@ -26,13 +27,17 @@ class Posed(Transport):
         self._setting = json.dumps(setting.to_json()).encode()
 
     def submit(self, candidate: Candidate) -> Future[Outcome]:
-        return self.inner.submit(Candidate(candidate.key, b'{"setting": ' + self._setting + b', "graph": ' + candidate.payload + b"}"))
+        posed = b'{"setting": ' + self._setting + b', "graph": ' + candidate.payload + b"}"
+        return self.inner.submit(replace(candidate, payload=posed))
 
     def cancel(self, run: Future[Outcome]) -> None:
         self.inner.cancel(run)
 
     def calibrated(self, seconds: float) -> None:
         self.inner.calibrated(seconds)
+
+    def looks(self, seconds: float, frame: str = "") -> None:
+        self.inner.looks(seconds, frame)
 
 
 def ask(path: Path) -> Outcome:

@@ -12,14 +12,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
+from minifier.isolation.keeper import GRACE
 from minifier.isolation.linux import below, end, seconds_queued
+from minifier.isolation.standing import VARIABLE, Standing, ask
 from minifier.record import END
 from minifier.recordings import Recorded, recorded
 from minifier.verify import environment
 
-SOON = 60.0  # seconds after which somebody asks how long a run may take
+SOON = 12.0  # seconds after which somebody asks how long a run may take
 LOOK = 0.2  # seconds of waiting for a core that are worth another look
+LOADING = 60.0  # seconds that loading torch may take
 KEPT = 4000  # characters of what a script says
 
 
@@ -43,11 +47,19 @@ class Ended:
         return self.code == 0 and not self.internal
 
 
-Limit = Callable[[], float]  # asked of a run that has taken `SOON` seconds: how many it may take
+@dataclass(frozen=True)
+class Limit:
+    """How many seconds a run may take, and after how many it may be ended that stands still."""
+
+    seconds: float
+    still: float
+
+
+Limits = Callable[[], Limit]  # asked of a run that has taken `SOON` seconds
 
 
 def recorded_run(
-    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float, limit: Limit | None = None
+    folder: Path, script: str, args: tuple[str, ...], engine: str, after: str, backend: str, seconds: float, limit: Limits | None = None
 ) -> tuple[Ended, list[Recorded]]:
     """Run the script with its graphs in eager; how that ended and the graphs. Raises GraphError."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +78,12 @@ def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float
     return _run(_whole(script, args, engine, ""), seconds, {"TORCHDYNAMO_DISABLE": "1", "DYNAMO_DISABLE": "1"})
 
 
-def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float, limit: Limit | None = None) -> Ended:
+def seconds_of_start() -> float:
+    """How long a new interpreter takes to load torch."""
+    return _run([sys.executable, "-c", "import torch"], LOADING).seconds
+
+
+def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, seconds: float, limit: Limits | None = None) -> Ended:
     """Run the script as it is, with failures of the compiler's own raised."""
     return _run(_whole(script, args, engine, backend), seconds, limit=limit)
 
@@ -75,19 +92,20 @@ def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> lis
     return [sys.executable, "-m", "minifier.scripts.whole", engine, backend, script, *args]
 
 
-def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limit | None = None) -> Ended:
+def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limits | None = None) -> Ended:
     began = time.monotonic()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as stacks:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**environment(), **(more or {})},
+            env={**environment(), VARIABLE: str(stacks.fileno()), **(more or {})},
+            pass_fds=[stacks.fileno()],
             start_new_session=True,
         )
         try:
-            code, error = _waited(process, seconds, limit), ""
+            code, error = _waited(process, seconds, limit, stacks), ""
         except subprocess.TimeoutExpired as e:
             code, error = 1, f"it does not end within {e.timeout:.3g} s"
         finally:
@@ -96,19 +114,39 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None,
         return Ended(code, _end_of(said.read()), error, timed_out=bool(error), seconds=time.monotonic() - began)
 
 
-def _waited(process: subprocess.Popen[bytes], longest: float, limit: Limit | None) -> int:
+def _waited(process: subprocess.Popen[bytes], longest: float, limit: Limits | None, stacks: IO[bytes]) -> int:
     """The exit code. Time in which it could run and has no core, since others have them, does not count. Raises TimeoutExpired."""
     began, queued, seconds = time.monotonic(), 0.0, longest if limit is None else min(longest, SOON)
+    standing: Standing | None = None
     while True:
+        at = began + queued + (seconds if standing is None else min(seconds, standing.due))
         try:
-            return process.wait(max(0.0, began + seconds + queued - time.monotonic()))
+            return process.wait(max(0.0, at - time.monotonic()))
         except subprocess.TimeoutExpired as e:
             before, queued = queued, seconds_queued([process.pid, *below(process.pid)])
             if queued >= before + LOOK:
                 continue
+            ran = time.monotonic() - began - queued
+            if standing is not None and standing.is_still(ran):
+                raise subprocess.TimeoutExpired(e.cmd, ran) from None
+            if ran < seconds:
+                continue
             if limit is None or seconds >= longest:
                 raise subprocess.TimeoutExpired(e.cmd, seconds) from None
-            seconds, limit = min(longest, max(seconds, limit())), None
+            found, limit = limit(), None
+            seconds = min(longest, max(seconds, found.seconds))
+            standing = Standing(process.pid, found.still, lambda: _stack(process.pid, stacks))
+
+
+def _stack(pid: int, stacks: IO[bytes]) -> str:
+    """Where a script stands; it shares the place in the file with us."""
+    fd = stacks.fileno()
+    os.ftruncate(fd, 0)
+    os.lseek(fd, 0, os.SEEK_SET)
+    if not ask(pid):
+        return ""
+    time.sleep(GRACE)
+    return os.pread(fd, KEPT, 0).decode(errors="replace")
 
 
 def _end_of(said: bytes) -> str:

@@ -9,11 +9,13 @@ import sys
 from pathlib import Path
 
 from minifier import stands
+from minifier.isolation.standing import tell_parent_when_asked
 from minifier.scripts.oracle import run
 from minifier.scripts.setting import ScriptSetting
 
 
 def main() -> None:
+    tell_parent_when_asked()
     engine, backend, script, *args = sys.argv[1:]
     path = Path(script).absolute()
     del sys.path[0]

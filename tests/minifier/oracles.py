@@ -115,6 +115,18 @@ def hangs() -> None:
         time.sleep(1)
 
 
+def rests() -> bool:
+    """Takes its time in one place, as what waits for a compiler does, and ends."""
+    time.sleep(4)
+    return False
+
+
+def waits_for_work() -> bool:
+    """Waits in one place for something that has work to do, and ends."""
+    subprocess.run([sys.executable, "-c", "import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: pass"], check=True)
+    return False
+
+
 def hangs_with_family() -> None:
     """Grandchildren in sessions of their own, one of them a daemon, ignoring what can be ignored."""
     script = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(1000)"

@@ -11,13 +11,14 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minifier.engine import FunctionTransport, Kind, Options, Outcome, Signature, Status, Verdict, minimise
+from minifier.engine import Candidate, FunctionTransport, Kind, Options, Outcome, Signature, Status, Verdict, minimise
 from tests.minifier.toys import NumberList, Numbers, Text, ddmin, shrink
 
 LISTS = st.lists(st.integers(0, 40), max_size=24).map(tuple)
@@ -298,6 +299,34 @@ class Clock(FunctionTransport):
 
     def calibrated(self, seconds: float) -> None:
         self.told.append(seconds)
+
+
+class Hasty(FunctionTransport):
+    """Takes what is large for something that never ends unless it gets all its time; the failure is a 7."""
+
+    def __init__(self) -> None:
+        super().__init__(self.judge)
+        self.looked: list[float] = []
+
+    def submit(self, candidate: Candidate) -> Future[Outcome]:
+        self.is_patient = candidate.is_patient or not (self.looked and self.looked[-1])
+        return super().submit(candidate)
+
+    def looks(self, seconds: float, frame: str = "") -> None:
+        self.looked.append(seconds)
+
+    def judge(self, data: bytes) -> Outcome:
+        numbers = NumberList().restore(data)
+        hangs = 7 in numbers or (not self.is_patient and 9 in numbers)
+        return Outcome(Verdict.INTERESTING if hangs else Verdict.BORING, Signature(Kind.HANG, frame="a.py:f") if hangs else None, 0.1)
+
+
+def test_a_hang_that_was_none_is_found_out_at_the_end_and_all_is_asked_again() -> None:
+    hasty = Hasty()
+    result = minimise(NumberList(lowers=False), (1, 9, 2, 7, 3), hasty)
+
+    assert (result.state, result.status, result.certificate is not None) == ((7,), Status.MINIMAL, True)
+    assert hasty.looked[0] == 0.5 and hasty.looked[-1] == 0.0
 
 
 def test_a_hang_is_timed_by_the_runs_that_end() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -49,7 +50,7 @@ def ask(transport: LocalTransport, behaviour: str) -> Outcome:
         ("aborts", "interesting", Signature(Kind.SIGNAL, frame="oracles.py:aborts", code=6, stage="compiled")),
         ("hangs", "interesting", Signature(Kind.HANG, frame="oracles.py:hangs", stage="compiled")),
         ("hangs_with_family", "interesting", Signature(Kind.HANG, frame="oracles.py:hangs", stage="compiled")),
-        ("ignores_sigterm", "interesting", Signature(Kind.HANG, stage="compiled")),
+        ("ignores_sigterm", "interesting", Signature(Kind.HANG, frame="oracles.py:hangs", stage="compiled")),
         ("takes_memory", "other", Signature(Kind.MEMORY)),
         ("family_takes_memory", "interesting", Signature(Kind.MEMORY, stage="compiled")),
         ("exits_three", "interesting", Signature(Kind.EXIT, code=3, stage="compiled")),
@@ -81,6 +82,48 @@ def processes(transport: LocalTransport) -> list[int]:
             break
         time.sleep(0.01)
     return found
+
+
+@pytest.mark.parametrize(
+    "behaviour, frame, is_patient, verdict, most",
+    [
+        ("hangs", "oracles.py:hangs", False, "interesting", 3.0),
+        ("hangs_with_family", "oracles.py:hangs", False, "interesting", 3.0),
+        ("hangs", "oracles.py:rests", False, "interesting", 30.0),
+        ("rests", "oracles.py:hangs", False, "boring", 30.0),
+        ("rests", "oracles.py:rests", False, "interesting", 3.5),
+        ("rests", "oracles.py:rests", True, "boring", 30.0),
+        ("waits_for_work", "selectors.py:select", False, "boring", 30.0),
+        ("waits_for_work", "", False, "boring", 30.0),
+    ],
+)
+def test_what_stands_still_where_it_hung_before_is_not_waited_for(
+    transport: LocalTransport, behaviour: str, frame: str, is_patient: bool, verdict: str, most: float
+) -> None:
+    """A frame that is another's leaves it all its time; and so does work that is done below it."""
+    before, transport.limits.timeout = transport.limits.timeout, 8.0
+    transport.looks(0.5, frame)
+    try:
+        found = transport.submit(Candidate(behaviour, behaviour.encode(), is_patient)).result(timeout=30)
+    finally:
+        transport.looks(0.0)
+        transport.limits.timeout = before
+
+    assert (found.verdict.value, found.seconds < most) == (verdict, True), found
+    if found.signature is not None:
+        assert found.signature == Signature(Kind.HANG, frame=f"oracles.py:{behaviour.partition('_')[0]}", stage="compiled")
+    assert processes(transport) == []
+
+
+def test_a_controller_that_goes_before_the_warmed_process_is_ready_leaves_no_trace(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    made = LocalTransport(SPEC, tmp_path, limits=Limits(**LIMITS), in_background=True)
+    hello = made._control.recv(1, socket.MSG_PEEK)  # it is ready, and nobody reads that
+    made._control.close()
+    made._zygote.wait(30)
+
+    assert (hello, made._zygote.returncode, capfd.readouterr().err) == (b"\0", 0, "")
 
 
 def test_four_at_a_time_don_t_mix(transport: LocalTransport) -> None:

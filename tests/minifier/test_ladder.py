@@ -240,6 +240,21 @@ def test_a_script_that_takes_long_is_given_what_one_without_a_compiler_needs(
     monkeypatch.setattr(runs, "SOON", soon)
     monkeypatch.setattr(runs, "environment", lambda: {})
     asked = []
-    ended = runs._run([sys.executable, "-S", "-c", f"import time; time.sleep({takes})"], 120.0, limit=lambda: asked.append(1) or limit)
+    command = [sys.executable, "-S", "-c", f"import time; time.sleep({takes})"]
+    ended = runs._run(command, 120.0, limit=lambda: asked.append(1) or runs.Limit(limit, 1000.0))
 
     assert (ended.timed_out, len(asked)) == (not ends, int(soon < 60))
+
+
+@pytest.mark.parametrize("does, ends", [("time.sleep(1000)", False), ("time.sleep(7)", True), ("while True: pass", False)])
+def test_a_script_that_stands_still_is_ended_before_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, ends: bool
+) -> None:
+    monkeypatch.setattr(runs, "SOON", 1.0)
+    (tmp_path / "script.py").write_text(f"import time\n{does}\n")
+    still = 5.0 if ends else 2.0
+    ended, _ = runs.recorded_run(
+        tmp_path / "graphs", str(tmp_path / "script.py"), (), "dynamo", "dynamo", "", 60.0, lambda: runs.Limit(50.0, still)
+    )
+
+    assert (ended.timed_out, ended.seconds < 30) == (not ends, True)
