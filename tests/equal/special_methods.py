@@ -185,3 +185,40 @@ def names_of_frames(compile):
         found = {f.name for f in traceback.extract_tb(e.__traceback__)}
     logger.removeHandler(handler)
     return out, records, "failing" in found, [n for n in found if "resume" in n]
+
+
+@program("", "metaclasses and classes that are subscripted and iterated, with effects")
+def of_classes(compile):
+    log = []
+
+    class Meta(type):
+        def __call__(cls, *args):
+            made = super().__call__(*args)
+            log.append(cls.__name__)
+            return made
+
+        def __getitem__(cls, n):
+            log.append(n)
+            return cls(n)
+
+        def __iter__(cls):
+            log.append("iter")
+            return iter([1, 2])
+
+    class Scale(metaclass=Meta):
+        def __init__(self, n):
+            self.n = n
+
+        def __matmul__(self, x):
+            return x * self.n
+
+    class Named:
+        def __class_getitem__(cls, key):
+            log.append(key)
+            return key + 1
+
+    @compile
+    def f(x):
+        return Scale[3] @ x, Named[2] * x, [n * x for n in Scale], max(Scale)
+
+    return [f(torch.ones(2)) for _ in range(3)], [entry for entry in log if entry != "len"]

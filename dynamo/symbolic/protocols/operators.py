@@ -356,7 +356,12 @@ def _object_getitem(tx: Tracer, owner: Value, key: Value) -> Value:
 
 
 def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
-    """`list[int]`, `MyEnum["name"]`, `Generic[T]`."""
+    """`list[int]`, `MyEnum["name"]`, `Generic[T]`, and what the program says of its own classes."""
+    if _is_of_program(tx.lookup(owner.cls, "__getitem__")):
+        return _object_getitem(tx, owner, key)
+    own = tx.lookup(owner.obj, "__class_getitem__") if tx.lookup(owner.cls, "__getitem__") is MISSING else MISSING
+    if isinstance(own, classmethod) and _is_of_program(own.__func__):
+        return tx_call(tx, getattr_(tx, owner, "__class_getitem__"), [key])
     known = tx.try_python(key)
     if known is None:
         raise tx.break_("DD010", key.describe())
@@ -364,6 +369,11 @@ def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
         return tx.wrap(owner.obj[known[0]], None)  # type: ignore[index]  # a class that is not subscriptable raises the program's error
     except (TypeError, KeyError) as e:
         raise tx.throw(type(e), *e.args) from e
+
+
+def _is_of_program(raw: object) -> bool:
+    """Whether it is Python code that may do anything: to be traced, and not run by the way."""
+    return isinstance(raw, types.FunctionType) and not is_library(str(raw.__globals__.get("__name__", "")))
 
 
 def setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
@@ -464,6 +474,8 @@ def _own_iter(tx: Tracer, v: TracingState) -> Value:
 
 
 def _class_iter(tx: Tracer, v: ClassValue) -> Value:
+    if _is_of_program(tx.lookup(v.cls, "__iter__")):
+        return _object_iter(tx, v)
     return list_iter(tx, _class_members(tx, v))
 
 
