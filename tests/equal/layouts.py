@@ -178,3 +178,18 @@ def network(compile):
     y = run(images())
     y.square().mean().backward()
     return y, y.stride(), [p.grad for p in layers.parameters()]
+
+
+@program("", "sparse tensors made inside, and what is read of them")
+def sparse_inside(compile):
+    @compile
+    def parts(x):
+        s = torch.sparse_coo_tensor(torch.tensor([[0, 1], [1, 0]]), x[0, :2], (2, 2), check_invariants=True)
+        return s.coalesce().values() * 2, s.is_sparse, s.shape
+
+    @compile
+    def through(x):
+        return x.to_sparse().to_dense() + 1, (x.to_sparse() * 2).coalesce().indices()
+
+    x = torch.arange(6.0).view(2, 3)
+    return [(parts(x), through(x)) for _ in range(2)]

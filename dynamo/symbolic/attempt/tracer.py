@@ -231,6 +231,8 @@ class Tracer:
                 self.note_asked(target_name(target))
                 return self.wrap(out, None)
         written = self._written(out, args, kwargs)
+        if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
+            raise self.break_("DD008", f"{target_name(target)} gives a tensor of layout {out.layout}")
         if written is None and _is_new_leaf(out):
             raise self.break_("DD027", f"{target_name(target)} makes a leaf")
         node = self.add_node(op, target, fx_args, fx_kwargs, out)
