@@ -97,3 +97,31 @@ def in_a_checkpoint(compile):
         return torch.utils.checkpoint.checkpoint(body, x, use_reentrant=True)
 
     return [f(torch.ones(3)) for _ in range(2)]
+
+
+@program("", "warnings of the passes of a function of the program's own")
+def of_own_passes(compile):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            warnings.warn("forward", stacklevel=1)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            warnings.warn("backward", stacklevel=1)
+            return grad * 2
+
+    @compile
+    def f(x):
+        y = x + 1
+        return Scaled.apply(y).sum() * 2
+
+    out = []
+    for needs in (True, False, True):
+        x = torch.ones(2, requires_grad=needs)
+        y = f(x)
+        if needs:
+            y.backward()
+        out.append((y, x.grad))
+    return out

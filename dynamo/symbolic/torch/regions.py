@@ -114,6 +114,7 @@ def _rehearse(tx: Tracer, cls: ClassValue, args: Args, kwargs: Kwargs) -> None:
     separate = own.setup_context is not _Function.setup_context
     grad = torch.is_grad_enabled()
     tracked = [TRUE if isinstance(a, TensorValue) and a.fake.requires_grad else FALSE for a in args]
+    warned = len(tx.effects.warned)
     setattr_(tx, ctx, "needs_input_grad", tx.make_tuple(tracked))
     try:
         with region(tx, is_rehearsal=True), without_effects(tx, own.__name__):
@@ -126,6 +127,8 @@ def _rehearse(tx: Tracer, cls: ClassValue, args: Args, kwargs: Kwargs) -> None:
                 _rehearse_backward(tx, own, ctx, args, out)
     finally:
         torch._C._set_grad_enabled(grad)
+    if len(tx.effects.warned) != warned:  # its own code gives them, each pass where it runs
+        raise tx.break_("DD004", f"a warning of {own.__name__}")
 
 
 def _method_of(tx: Tracer, own: Any, name: str) -> Value:
