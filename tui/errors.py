@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ _ROWS = (
     Row("CL005", "unknown id", "`explain --code` takes the id of a graph break or of an error; without a value it lists all."),
     Row("CL006", "unknown graph", "`--graph` takes the id of a captured graph as the report shows it, for example 0/0."),
     Row("CL007", "the record cannot be opened or written", "the folder is not a record, or the place for a new one is taken."),
-    Row("CL008", "nothing to do", "the command needs a SCRIPT or the folder of a record."),
+    Row("CL008", "nothing to do, or too much", "the command needs a SCRIPT, or the folder of a record and nothing else."),
     Row("CL009", "the run could not start", "the child process ended before the script began.", Exit.TOOL),
     Row("CL010", "unknown engine", "`--engine` is `dynamo` (this project's compiler) or `torch` (torch.compile itself)."),
     Row("CL011", "unknown export format", "`export --to` takes `chrome`, `dot` or `tree`."),
@@ -107,7 +108,7 @@ def check_script(script: str) -> None:
     if path.is_dir():
         way_out = f"open it with `dynamo-debug tui {script}`" if is_record(path) else "name a Python file in it; it has no __main__.py"
         raise CliError("CL002", f"{script}: is a {'record' if is_record(path) else 'folder'}; {way_out}")
-    if not path.exists():
+    if not path.exists() or script.endswith(os.sep):  # a path drops the slash that makes a folder of it
         parent = path.parent
         around = [str(parent / p.name) if str(parent) != "." else p.name for p in parent.glob("*.py")] if parent.is_dir() else []
         raise CliError("CL001", f"{script}: no such file{nearest(script, around)}")

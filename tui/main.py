@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -68,7 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     command = _command(arguments)
     if command is not None and _needs_no_parser(command, arguments[1:]):
         sys.exit(_end(command.run, script=arguments[1], args=arguments[2:]))
-    build(arguments[0] if arguments else "")(args=_arranged(_with_code_value(arguments)), prog_name=PROGRAM)
+    app = build(arguments[0] if arguments else "")
+    try:
+        arranged = _arranged(_with_code_value(arguments), app)
+    except CliError as e:
+        sys.exit(_said(e))
+    app(args=arranged, prog_name=PROGRAM)
     sys.exit(Exit.OK)
 
 
@@ -141,11 +147,15 @@ def _end(run: Callable[..., int], **given: Any) -> int:
     try:
         return int(run(**given))
     except CliError as e:
-        print(e.line(), file=sys.stderr, flush=True)
-        return int(e.row.exit)
+        return _said(e)
     except KeyboardInterrupt:
         say(f"interrupted (exit code {Exit.INTERRUPTED.value})")
         return int(Exit.INTERRUPTED)
+
+
+def _said(error: CliError) -> int:
+    print(error.line(), file=sys.stderr, flush=True)
+    return int(error.row.exit)
 
 
 def _command(arguments: Sequence[str]) -> Command | None:
@@ -157,25 +167,33 @@ def _needs_no_parser(command: Command, behind: Sequence[str]) -> bool:
     return command.context is SCRIPT_LAST and bool(behind) and not behind[0].startswith("-") and not is_record(Path(behind[0]))
 
 
-def _arranged(arguments: list[str]) -> list[str]:
+def _arranged(arguments: list[str], app: typer.Typer) -> list[str]:
     """What option parsers do not know: `-m`, `-c` and `-` stand for SCRIPT as under Python itself, and what stands behind a record is ours,
     as it takes no arguments."""
     command = _command(arguments)
     if command is None or command.context is not SCRIPT_LAST:
         return arguments
+    valued = _valued(app, command)
     for position, argument in enumerate(arguments[1:], 1):
         if argument in ("-m", "-c", "-"):
             return [*arguments[:position], "--", *arguments[position:]]
-        if argument.startswith("-") or arguments[position - 1] in _VALUED:
+        if argument.startswith("-") or arguments[position - 1] in valued:
             continue
         if is_record(Path(argument)):
-            return [*arguments[:position], *arguments[position + 1 :], argument]
+            behind = arguments[position + 1 :]
+            extra = [word for before, word in pairwise([argument, *behind]) if not word.startswith("-") and before not in valued]
+            if extra:
+                raise CliError("CL008", f"{extra[0]}: a record takes no arguments; leave it out, or name it alone to run it")
+            return [*arguments[:position], *behind, argument]
         break
     return arguments
 
 
-# Options of these commands whose value is the next argument.
-_VALUED = ("-o", "--output", "--graph", "--stage", "--engine", "--backend", "--code")
+def _valued(app: typer.Typer, command: Command) -> set[str]:
+    """Options of the command whose value is the next argument."""
+    group: Any = typer.main.get_command(app)
+    options = [p for p in group.commands[command.name].params if p.param_type_name == "option" and not p.is_flag]
+    return {name for option in options for name in option.opts}
 
 
 def _with_code_value(arguments: list[str]) -> list[str]:

@@ -28,12 +28,13 @@ def left_behind(folder: Path) -> list[str]:
     [
         (lambda p: None, "scrip.py", "error[CL001]: scrip.py: no such file; did you mean script.py?"),
         (lambda p: None, "a/b/c.py", "error[CL001]: a/b/c.py: no such file"),
+        (lambda p: None, "script.py/", "error[CL001]: script.py/: no such file; did you mean script.py?"),
         (lambda p: (p / "script.py").unlink() or (p / "script.py").mkdir(), "script.py", "error[CL002]: script.py: is a folder"),
         (lambda p: write(p, "x = 1\ny = (\n"), "script.py", "error[CL004]: script.py:2: '(' was never closed"),
         (lambda p: (p / "script.py").write_bytes(b"# coding: utf-8\nx = '\xff'\n"), "script.py", "error[CL004]: script.py"),
         (lambda p: (p / "script.py").write_bytes(b"\x00"), "script.py", "error[CL00"),
     ],
-    ids=["missing", "far", "folder", "syntax", "encoding", "binary"],
+    ids=["missing", "far", "slash", "folder", "syntax", "encoding", "binary"],
 )
 def test_scripts_that_cannot_run(tmp_path: Path, command: list[str], prepare: object, script: str, line: str) -> None:
     write(tmp_path, "pass\n")
@@ -45,6 +46,18 @@ def test_scripts_that_cannot_run(tmp_path: Path, command: list[str], prepare: ob
     assert done.stderr.startswith(f"dynamo-debug: {line}")
     assert "Traceback" not in done.stderr
     assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("behind", [["other.py"], ["--full", "other.py"], ["--graph", "0/0", "other.py", "--json"]])
+def test_nothing_is_run_that_stands_behind_a_record(behind: list[str], tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    (tmp_path / "other.py").write_text("print('was run')\n")
+    assert run("trace", "script.py", "-o", "rec", cwd=tmp_path).returncode == 0
+    done = run("explain", "rec", *behind, cwd=tmp_path)
+
+    line = "dynamo-debug: error[CL008]: other.py: a record takes no arguments; leave it out, or name it alone to run it\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+    assert run("explain", "rec", "--graph", "0/0", cwd=tmp_path).returncode == 0
 
 
 def test_a_script_that_raises_shows_its_own_traceback(tmp_path: Path) -> None:
