@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 PRELUDE = """
 import builtins
+import enum
 from types import SimpleNamespace
 
 import torch
@@ -58,6 +59,25 @@ def checked(x):
     if not is_low(x):
         raise ValueError("high")
     return x * 2
+
+class Side(enum.Flag):
+    LEFT = enum.auto()
+    RIGHT = enum.auto()
+
+class Key:
+    def __init__(self, n):
+        self.n = n
+
+    def __eq__(self, other):
+        return isinstance(other, Key) and self.n == other.n
+
+    def __hash__(self):
+        return hash((self.n, "key"))
+
+    def __repr__(self):
+        return f"Key({self.n})"
+
+sides = {Side.LEFT: 2.0, Key(2): 3.0, (Key(3), 1): 4.0}
 
 ready = []
 
@@ -145,6 +165,8 @@ POINTWISE = (
     "F.relu({a})",
     "torch.where({a} > 0, {a}, {b})",
     "{a} / 3",
+    "F.softmax({a})",
+    "F.mse_loss({a}, {b}[0:1], reduction='none')",
 )
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
 KEPT = ("SimpleNamespace(kept={a}).kept", "[{a}, {b}][-1]")
@@ -157,6 +179,9 @@ PATCHED = (
     "layer.scaled({a})",
     "{a} * layer.bound",
     "{a} * pow(n, 3)",
+    "{a} * sides.get(flag, 0.5)",
+    "{a} * (5 if (flag, 1) in sides else sides.get(Key(n), 0.25))",
+    "{a} * (3 if flag is Side.LEFT else 2)",
     "F.relu({a})",
     "torch.cos({a} / 64)",  # of large arguments a cosine tells how they were rounded
     "({a} / 64).cos()",
@@ -240,6 +265,9 @@ CHANGES = (
     "pass",
     "n = 3",
     "flag = not flag",
+    "flag = Side.LEFT if n > 2 else Side.RIGHT",
+    "flag = Side.LEFT",
+    "flag = Key(n)",
     "replaced(Middle, 'step', lambda self, x: x * 5)",
     "replaced(Middle, 'twice', staticmethod(lambda x: x * 9))",
     "replaced(Middle, 'scaled', classmethod(lambda cls, x: x - 4))",
