@@ -69,10 +69,11 @@ ROWS: dict[Any, Row] = {
     **{getattr(aten, name).correction: _spread(name) for name in ("std", "var", "std_mean", "var_mean")},
     aten.searchsorted.Tensor: _searched,
     aten.bucketize.Tensor: lambda x, sorted_, **_: _searched(sorted_, x),
-    aten.cholesky.default: _cholesky,
     aten.put.default: _put,
     aten.put_.default: _put,
 }
+if hasattr(aten, "cholesky"):  # not in torch 2.15
+    ROWS[aten.cholesky.default] = _cholesky
 
 
 def saying(op: Any, check: Row | None) -> Row | None:
