@@ -29,8 +29,9 @@ def _to_copy(x: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> None:
         _cast(x, dtype)
 
 
-def _copy(x: Tensor, source: Tensor, *_: Any) -> None:
-    _cast(source, x.dtype)
+def _copy(x: Tensor, source: Any, *_: Any) -> None:
+    if isinstance(source, Tensor):  # not a number
+        _cast(source, x.dtype)
 
 
 def _where(condition: Tensor, *_: Any) -> None:

@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
+
+import dynamo
 
 SCRIPT = """
 import json, sys, warnings
@@ -86,3 +90,25 @@ def test_as_in_eager_also_from_the_cache(script, action):
     for backend in ("eager", "aot_eager", "inductor"):
         for process in ("first", "second"):
             assert seen(script, backend, action) == expected, (backend, process)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_what_warns_and_writes_is_in_one_graph(backend):
+    def f(x):
+        return torch.sum(x, 0, out=torch.zeros(x.shape)) * 2, x[:2].copy_(3) + 1
+
+    def alerts(x, i):
+        return torch.zeros(4).put_(i, x) + x.sum()
+
+    x = torch.arange(6.0).reshape(3, 2)
+    fast, faster = dynamo.compile(f, backend=backend, fullgraph=True), dynamo.compile(alerts, backend=backend, fullgraph=True)
+    for _ in range(2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert all(map(torch.equal, fast(x.clone()), f(x.clone())))
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            try:
+                args = torch.ones(2), torch.tensor([1, 3])
+                assert torch.equal(faster(*args), alerts(*args))
+            finally:
+                torch.use_deterministic_algorithms(False)

@@ -32,7 +32,6 @@ from tui.views.verdict import verdict
 _WIDTH = 100
 
 
-
 def _ids(incomplete: str) -> list[str]:
     return [name for name in _known_ids() if name.startswith(incomplete)]
 
