@@ -41,7 +41,7 @@ def _unwritten(ctx: Context, *args: Any, **options: Any) -> Tensor:
     return constant(ctx, math.nan if dtype.is_floating_point else True if dtype is torch.bool else torch.iinfo(dtype).max)
 
 
-add("zeros zeros_like new_zeros", partial(_fill, 0), "native", "factory")
+add("zeros zeros_like new_zeros _efficientzerotensor", partial(_fill, 0), "native", "factory")
 # memory nobody wrote; a constant is folded into what reads it, so this costs nothing where the values are not the result
 add("empty.memory_format empty_like empty_strided empty_permuted new_empty new_empty_strided", _unwritten, "native", "factory")
 add("ones ones_like new_ones", partial(_fill, 1), "native", "factory")

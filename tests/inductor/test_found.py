@@ -308,3 +308,8 @@ def test_powers_are_roots_only_where_eager_takes_one(dtype, exponent):
 
 def test_rows_of_two_nearly_equal_values_are_normalised():
     check({"a": "make((130, 2, 2, 2), torch.bfloat16)"}, "v0 = F.layer_norm(a, a.shape[-1:])", "v0")
+
+
+@pytest.mark.parametrize("body", ["v1 = a.amax((0, 1))", "v0 = a.reshape([-1])\nv1 = v0[1:]", "v1 = a.t().exp()", "v1 = a.expand(2, 3, 2)"])
+def test_zeros_without_memory_as_gradients(body):
+    check({"a": "make((3, 2), torch.float32)"}, f"{body}\nv2 = torch.sgn(v1) * 2\nv3 = v1.round() + v1.to(torch.bool)", "v2 v3", "a")
