@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
+import triton
 from torch import nn
 from triton._C import libtriton
 
@@ -152,10 +155,15 @@ MADE_WITH_NANOBIND = type(libtriton.ir.builder).__module__ == "nanobind"  # Trit
         (FINALIZER, "collected gone"),
         (GENERATOR, "collected gone"),
         (FILE, "collected gone"),
-        ("import triton._C.libtriton", "collected" if MADE_WITH_NANOBIND else "frozen"),
+        (
+            f"sys.path.append({str(Path(triton.__file__).parents[1])!r})\nimport triton._C.libtriton",
+            "collected" if MADE_WITH_NANOBIND else "frozen",
+        ),
     ],
     ids=["nothing waits", "finalizer", "generator", "file", "nanobind"],
 )
 def test_the_end_collects_only_where_something_waits_for_it(rest: str, printed: str) -> None:
-    done = subprocess.run([sys.executable, "-c", ENDS + rest], capture_output=True, text=True, timeout=60)
+    """Without `site`: the .pth files of an environment may leave objects with finalizers in every process."""
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    done = subprocess.run([sys.executable, "-S", "-c", ENDS + rest], env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, printed.split(), "")
