@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from minifier.beside import modules_beside
 from minifier.bundle import MANIFEST, Manifest, pack
 from minifier.engine import Kind, Signature
 from minifier.issue import issue_text
@@ -100,8 +101,9 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
         title = str(draft.signature).replace("\\", "/").replace('"', "'")
         (folder / TEST).write_text(_TEST.format(name=REPRO, title=title, word="repro", seconds=draft.bounds.seconds))
     inputs = sorted(f"inputs/{p.name}" for p in (folder / "inputs").glob("*.safetensors") if p.name in text)
-    module = f"{str((draft.setting or {}).get('backend', '')).partition(':')[0]}.py"  # of the script's own backend
-    files = (REPRO, ISSUE, *([TEST] if wants_test else []), *([module] if (folder / module).is_file() else []), *inputs)
+    backend, is_own, _ = str((draft.setting or {}).get("backend", "")).partition(":")
+    modules = modules_beside(f"{text}\nimport {backend}\n" if is_own else text, folder)
+    files = (REPRO, ISSUE, *([TEST] if wants_test else []), *modules, *inputs)
     (folder / MANIFEST).write_text(replace(manifest, files=files).text())
     pack(folder, folder / BUNDLE)
     return Delivered(rate, str(folder / REPRO), str(folder / BUNDLE))

@@ -21,6 +21,7 @@ from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import first_lines, write_repro
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
+from minifier.programs import program
 from minifier.recordings import VALUES, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
@@ -71,8 +72,9 @@ class Undiscerning(ValueError):
 class Wish:
     """What the user asks for.
 
-    `after` is `auto` (the ladder), `capture`, `dynamo` or `aot`; `engine` `dynamo` (this project's compiler) or `torch`. `backend` '' keeps
-    the script's; `graph` picks one by its id, `3/1` or `3/1.bw`. `oracle` is a command that judges scripts. Files go below `folder`.
+    `script` is a file, or `-m` with the name of a module as first of `args`. `after` is `auto` (the ladder), `capture`, `dynamo` or `aot`;
+    `engine` `dynamo` (this project's compiler) or `torch`. `backend` '' keeps the script's; `graph` picks one by its id, `3/1` or `3/1.bw`.
+    `oracle` is a command that judges scripts. Files go below `folder`. Raises NoSuchModule.
     """
 
     script: str
@@ -86,6 +88,9 @@ class Wish:
     engine: str = "dynamo"
     oracle: tuple[str, ...] = ()
     pytest: bool = False
+
+    def __post_init__(self) -> None:
+        self.program = program(self.script, self.args)
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
 
 def _likely_backend(wish: Wish) -> str:
     """What the graphs of a script will be compiled with; '' where only a run of the script can tell."""
-    return wish.backend or ("" if b"backend" in Path(wish.script).read_bytes() else "inductor")
+    return wish.backend or ("" if b"backend" in wish.program.path.read_bytes() else "inductor")
 
 
 def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listener: Listener) -> Report:
@@ -183,7 +188,7 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
     """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
     setting = _setting(wish, "eager")
     with contextlib.closing(_asking(wish, setting)) as transport:
-        whole = Candidate("script", Path(wish.script).read_bytes())
+        whole = Candidate("script", wish.program.text().encode())
         if ended.timed_out or transport.submit(whole).result().verdict is not Verdict.INTERESTING:  # that includes a run in eager
             eager = patience.eager()
             if eager.code:
@@ -196,7 +201,8 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
 
 
 def _setting(wish: Wish, backend: str) -> ScriptSetting:
-    return ScriptSetting(wish.script, str(Path(wish.script).absolute().parent), wish.args, wish.engine, backend)
+    found = wish.program
+    return ScriptSetting(str(found.path), str(found.folder), found.args, wish.engine, backend)
 
 
 def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
@@ -327,7 +333,7 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
     plan = replace(wish.plan, folder=wish.folder / "source", needs=needs)
     if needs:
         transport.calibrated(needs)
-    result = reduce_source(Path(wish.script).read_text(), setting, plan, listener, transport)
+    result = reduce_source(wish.program.text(), setting, plan, listener, transport)
     report = _counted(Report(NOT_REPRODUCED, stage), result)
     if result.signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
         return replace(report, tried=(f"the script {result.runs} times, in eager and compiled: no failure to follow",))
@@ -348,9 +354,8 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
     """A command says what is interesting; what is reduced is the script."""
-    path = Path(wish.script).absolute()
     plan = replace(wish.plan, folder=wish.folder / "source")
-    result = reduce_under_command(path.read_text(), wish.oracle, plan, listener)
+    result = reduce_under_command(wish.program.text(), wish.oracle, plan, listener)
     report = _counted(Report(NOT_REPRODUCED, STAGE_OF_COMMAND), result)
     if result.status is Status.UNDISCERNING:
         raise Undiscerning("the command calls an empty script interesting too, so every script would end at nothing")

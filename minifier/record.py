@@ -1,6 +1,6 @@
 """Running a script in eager and keeping every graph that it would compile, with the values it is called with first.
 
-    python -m minifier.record FOLDER dynamo|torch dynamo|aot BACKEND SCRIPT [ARGS]...
+    python -m minifier.record FOLDER dynamo|torch dynamo|aot BACKEND SCRIPT|-m NAME [ARGS]...
 
 The first word says whose compiler, the second which graphs. Nothing is compiled, so no fault of a compiler of graphs can end the script
 before all graphs are there. BACKEND '' is what the script asks for.
@@ -9,8 +9,6 @@ before all graphs are there. BACKEND '' is what the script asks for.
 from __future__ import annotations
 
 import json
-import os
-import runpy
 import sys
 import traceback
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from minifier import stands
 from minifier.isolation.standing import tell_parent_when_asked
+from minifier.programs import run_as_main
 
 if TYPE_CHECKING:
     from minifier.recorder import Recorder
@@ -27,7 +26,7 @@ END = "end"  # the file that says how the script ended
 
 def main() -> None:
     tell_parent_when_asked()
-    folder, engine, after, wanted, script = sys.argv[1:6]
+    folder, engine, after, wanted = sys.argv[1:5]
     made: list[Recorder] = []
 
     def recorder() -> Recorder:
@@ -38,11 +37,9 @@ def main() -> None:
         return made[0]
 
     stands.of(engine).record(recorder, after, wanted)
-    sys.argv[:] = sys.argv[5:]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
     end: dict[str, Any] = {"error": "", "code": 0}
     try:
-        runpy.run_path(script, run_name="__main__")
+        run_as_main(sys.argv[5:])
     except SystemExit as e:
         end["code"] = e.code if isinstance(e.code, int) else int(e.code is not None)
         raise

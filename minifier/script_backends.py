@@ -6,29 +6,34 @@ Their definitions are written to a file of their own.
 from __future__ import annotations
 
 import ast
-import shutil
 import sys
 from pathlib import Path
+
+from minifier.beside import copy_beside
+from minifier.programs import absolute
 
 MODULE = "script_backend"  # what the definitions of a script are called
 
 
 def kept(backend: str, folder: Path) -> str:
     """The name of a backend for processes that find modules in `folder`: `module:function` of a script or of a module in its folder is
-    written there. Other names, and functions that a script makes inside of functions, stay as they are."""
+    written there, with the modules that it imports from that folder. Other names, and functions that a script makes inside of functions,
+    stay as they are."""
     module, _, name = backend.partition(":")
-    found = getattr(sys.modules.get(module), "__file__", None)
+    home = sys.modules.get(module)
+    found = getattr(home, "__file__", None)
     if not name or not found or "." in name:
         return backend
-    source = Path(found).absolute()
-    if module == "__main__":
-        text = definition(source.read_text(encoding="utf-8"), name)
-        if text:
-            (folder / f"{MODULE}.py").write_text(text, encoding="utf-8")
-            return f"{MODULE}:{name}"
-    elif source.suffix == ".py" and source.parent == Path(sys.path[0]).absolute() and module == source.stem:
-        shutil.copyfile(source, folder / source.name)
-    return backend
+    beside = Path(sys.path[0]).absolute()
+    if module != "__main__":
+        copy_beside(f"import {module}", beside, folder)
+        return backend
+    text = definition(absolute(Path(found).read_text(encoding="utf-8"), getattr(home, "__package__", None) or ""), name)
+    if not text:
+        return backend
+    (folder / f"{MODULE}.py").write_text(text, encoding="utf-8")
+    copy_beside(text, beside, folder)
+    return f"{MODULE}:{name}"
 
 
 def definition(text: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def stage_names(incomplete: str) -> list[str]:
 
 
 Script = Annotated[str, typer.Argument(metavar="SCRIPT", help="Python file to run, or the folder of a stored record.", show_default=False)]
+AsModule = Annotated[bool, typer.Option("-m", help="SCRIPT is the name of a module, as for `python -m`.")]
 Args = Annotated[
     list[str] | None,
     typer.Argument(metavar="[ARGS]...", help="Arguments of the script: everything behind SCRIPT."),
@@ -44,6 +46,16 @@ def a_number(value: float) -> float:
     if math.isnan(value):
         raise typer.BadParameter("nan is not a number of seconds")
     return value
+
+
+def words(script: str, args: list[str] | None, is_module: bool) -> tuple[str, tuple[str, ...]]:
+    """Script and arguments as Python is told of them: of a module it is `-m`, and the name is the first argument."""
+    return ("-m", (script, *(args or ()))) if is_module else (script, tuple(args or ()))
+
+
+def shown(script: str, args: Sequence[str]) -> str:
+    """How messages name what is run."""
+    return f"-m {args[0]}" if script == "-m" else script
 
 
 def given(args: list[str] | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Running a script with every graph that it compiles checked where it is called first.
 
-    python -m minifier.bisect.script REQUEST SCRIPT [ARGS]...
+    python -m minifier.bisect.script REQUEST SCRIPT|-m NAME [ARGS]...
 
 REQUEST is JSON: `pipe` (a file descriptor for one report per line), `backend` ('' for what the script asks for), `draws`, `graph`,
 `device` ('': where the script has them).
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
 from typing import Any
 
@@ -21,10 +20,11 @@ from dynamo.backends.registry import Backend, stand_between
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.trace.events import Decided, GraphCaptured, GuardInstalled
 from dynamo.trace.store import Store, session
+from minifier.programs import run_as_main
 
 
 def main() -> None:
-    request, script = json.loads(sys.argv[1]), sys.argv[2]
+    request = json.loads(sys.argv[1])
     pipe = os.fdopen(request["pipe"], "w")
 
     def tell(data: dict[str, Any]) -> None:
@@ -42,11 +42,9 @@ def main() -> None:
 
     stand_between(between)
     install_when_torch_loads()
-    sys.argv[:] = sys.argv[2:]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
     with session() as store:
         try:
-            runpy.run_path(script, run_name="__main__")
+            run_as_main(sys.argv[2:])
         finally:
             if is_watched:
                 tell(facts(store))

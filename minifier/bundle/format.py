@@ -1,7 +1,7 @@
 """Packing and opening bundles.
 
 A bundle is an uncompressed or deflated zip. `repro.json` is its first entry; after it come exactly the files that it names. Names are
-relative, of plain characters, at most two deep. Whatever else a zip can hold (links, absolute names, `..`, the same name twice, encryption,
+relative, of plain characters, at most eight deep. Whatever else a zip can hold (links, absolute names, `..`, a name twice, encryption,
 more bytes than said) makes it no bundle, before a byte of it is written.
 """
 
@@ -15,11 +15,11 @@ import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from minifier.bundle.manifest import LARGEST, MANIFEST, BundleError, Manifest
 
-_NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,99}/)?[A-Za-z0-9_][\w.-]{0,99}", re.ASCII)
+_NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,99}/){0,7}[A-Za-z0-9_][\w.-]{0,99}", re.ASCII)
 MOST_FILES = 10_000
 MOST_BYTES = 64 << 30
 _STEP = 1 << 20
@@ -110,7 +110,7 @@ def _checked(path: Path, opened: zipfile.ZipFile) -> Bundle:
         raise BundleError(f"{path}: its files are not those that {MANIFEST} names")
     if manifest.main not in manifest.files or "/" in manifest.main:
         raise BundleError(f"{path}: {manifest.main!r:.60} is not in it")
-    folders = {name.partition("/")[0] for name in sizes if "/" in name}
+    folders = {parent.as_posix() for name in sizes for parent in PurePosixPath(name).parents}
     if folders & set(sizes):
         raise BundleError(f"{path}: {min(folders & set(sizes))} is a file and a folder")
     return Bundle(path, manifest, sizes)
@@ -118,7 +118,7 @@ def _checked(path: Path, opened: zipfile.ZipFile) -> Bundle:
 
 def _write(opened: zipfile.ZipFile, name: str, size: int, target: Path) -> None:
     """One file. `zipfile` checks its sum; no more than `size` bytes are written whatever the data says."""
-    target.parent.mkdir(exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     left = size
     with opened.open(name) as source, target.open("xb") as out:
         while part := source.read(_STEP):

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from minifier.beside import copy_beside
 from minifier.engine import Kind, Signature
 from minifier.graph.inputs import dense
 from minifier.graph.ir import Graph, Input, Named, Node, Ref, Seq
@@ -181,9 +182,8 @@ def _write(text: str, graph: Graph, setting: Setting, folder: Path, name: str) -
         (folder / "inputs").mkdir(exist_ok=True)
         for i in stored:
             _placed(Path(setting.store, f"{i.recipe.key}.safetensors"), folder / "inputs" / f"{i.recipe.key}.safetensors")
-    module = f"{setting.backend.partition(':')[0]}.py"
-    if setting.store and ":" in setting.backend and Path(setting.store).with_name(module).exists():  # of the script
-        _placed(Path(setting.store).with_name(module), folder / module)
+    if setting.store and ":" in setting.backend:  # it may be of the script
+        copy_beside(f"import {setting.backend.partition(':')[0]}", Path(setting.store).parent, folder)
     partial = folder / f".{name}.partial"
     partial.write_text(text)
     partial.rename(folder / name)

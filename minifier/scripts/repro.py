@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from minifier.beside import copy_beside
 from minifier.engine import Kind, Signature
 from minifier.graph.repro import SHOWS, doc_of
 from minifier.scripts.setting import ScriptSetting
 
-_TEXT = '''{doc}
+_TEXT = """{doc}
 
 {future}import os
 import re
@@ -35,7 +36,7 @@ sys.excepthook = end
 {argv}
 # ---- the script
 
-{program}'''
+{program}"""
 
 _OURS = """import dynamo
 
@@ -79,8 +80,9 @@ def _theirs(backend: str) -> str:
 def write_script(
     program: str, setting: ScriptSetting, signature: Signature, folder: Path, name: str = "repro.py", remark: str = ""
 ) -> Path:
-    """Write the script; it appears complete or not at all."""
+    """Write the script, which appears complete or not at all, and the modules of its folder that it imports."""
     folder.mkdir(parents=True, exist_ok=True)
+    copy_beside(program, Path(setting.folder), folder)
     partial = folder / f".{name}.partial"
     partial.write_text(script_text(program, setting, signature, name, remark))
     partial.rename(folder / name)

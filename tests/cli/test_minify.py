@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -244,3 +245,73 @@ def test_a_run_that_fails_once_hides_no_failing_graph(tmp_path: Path) -> None:
     report = json.loads(done.stdout)
 
     assert [report[k] for k in ("status", "stage", "op_nodes")] == ["reproduced", "backend", 1]
+
+
+PACKAGE = {
+    "__init__": "",
+    "net": """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        y = torch.sin(x)
+        print("between")
+        return y * 2
+""",
+    "ops": "import torch\n\nREFUSED = torch.tanh\n",
+    "captured": """
+import torch
+from .net import Net
+
+torch.compile(Net(), backend="eager", fullgraph=True)(torch.ones(3))
+""",
+    "__main__": """
+import sys
+import torch
+from . import ops
+from .ops import REFUSED
+
+def refuses(gm, inputs):
+    if any(n.target is ops.REFUSED for n in gm.graph.nodes):
+        raise LookupError("no tanh today")
+    return gm.forward
+
+assert (__package__, sys.argv[1:], REFUSED) == ("package", ["--steps", "2"], torch.tanh)
+torch.compile(lambda x: torch.tanh(torch.sin(x)) * 2, backend=refuses)(torch.ones(3))
+""",
+}
+
+
+@pytest.mark.parametrize(
+    "arguments, stage, files",
+    [
+        (("package", "--", "--steps", "2"), "backend", ["package/__init__.py", "package/ops.py", "repro.py", "script_backend.py"]),
+        (("package.captured",), "capture", ["package/__init__.py", "package/net.py", "repro.py"]),
+    ],
+    ids=["graph", "source"],
+)
+def test_module_of_a_package_ends_at_a_repro_that_needs_no_folder(
+    tmp_path: Path, arguments: tuple[str, ...], stage: str, files: list[str]
+) -> None:
+    (tmp_path / "package").mkdir()
+    for name, text in PACKAGE.items():
+        write(tmp_path, text, f"package/{name}.py")
+    done = run("minify", "--json", "-m", *arguments, cwd=tmp_path, timeout=400)
+    report = json.loads(done.stdout)
+
+    assert (done.returncode, report["stage"], report["status"]) == (1, stage, "reproduced"), done.stderr
+    (tmp_path / "elsewhere").mkdir()
+    unpacked = run("run", report["bundle"], "--to", "elsewhere/repro", "--json", cwd=tmp_path, timeout=200)
+    assert json.loads(unpacked.stdout)["status"] == "reproduced"
+    shutil.rmtree(tmp_path / "package")
+    place = tmp_path / "elsewhere" / "repro"
+    assert sorted(p.relative_to(place).as_posix() for p in place.rglob("*.py")) == files
+    assert subprocess.run([sys.executable, str(place / "repro.py")], cwd=place, env=environment(), timeout=200, check=False).returncode == 1
+
+
+def test_modules_that_are_not_there_have_one_line(tmp_path: Path) -> None:
+    for command in ("minify", "bisect", "profile", "record"):
+        done = run(command, "-m", "nowhere.at_all", cwd=tmp_path)
+
+        assert done.returncode == 2
+        assert "error[CL001]: -m nowhere.at_all: no such module" in done.stderr

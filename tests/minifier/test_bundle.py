@@ -19,7 +19,12 @@ from minifier.bundle import MANIFEST, BundleError, Manifest, of_folder, pack, re
 from minifier.engine import Kind, Signature
 
 SIGNATURE = Signature(Kind.EXCEPTION, ("RuntimeError",), "no", "lower")
-FILES = {"repro.py": b"raise SystemExit(1)\n", "issue.md": b"# no\n", "inputs/ab12.safetensors": bytes(range(256)) * 40}
+FILES = {
+    "repro.py": b"raise SystemExit(1)\n",
+    "issue.md": b"# no\n",
+    "inputs/ab12.safetensors": bytes(range(256)) * 40,
+    "own/package/part.py": b"1",
+}
 
 
 def manifest(**changes: object) -> Manifest:
@@ -79,7 +84,19 @@ def test_taken_folder_is_refused(tmp_path: Path) -> None:
         unpack(path, tmp_path / "link")
 
 
-OUTSIDE = ["../evil.py", "/tmp/evil.py", "a/../../evil.py", "C:\\evil.py", "a/b/evil.py", "inputs/", ".hidden", "..", "a//b", "é.py"]
+OUTSIDE = [
+    "../evil.py",
+    "/tmp/evil.py",
+    "a/../../evil.py",
+    "C:\\evil.py",
+    "a/b/../../../evil.py",
+    "1/2/3/4/5/6/7/8/evil.py",
+    "inputs/",
+    ".hidden",
+    "..",
+    "a//b",
+    "é.py",
+]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -105,6 +122,10 @@ def as_link(info: zipfile.ZipInfo) -> None:
         ([(MANIFEST, manifest(files=("repro.py",)).text().encode()), ("repro.py", b""), ("more.py", b"")], "not those that"),
         ([(MANIFEST, manifest(files=("repro.py", "REPRO.py")).text().encode()), ("repro.py", b""), ("REPRO.py", b"")], "in it twice"),
         ([(MANIFEST, manifest(files=("repro.py", "a", "a/b")).text().encode()), ("repro.py", b""), ("a", b""), ("a/b", b"")], "a folder"),
+        (
+            [(MANIFEST, manifest(files=("repro.py", "a/b", "a/b/c")).text().encode()), *((n, b"") for n in ("repro.py", "a/b", "a/b/c"))],
+            "a folder",
+        ),
         ([(MANIFEST, manifest(main="inputs/x", files=("inputs/x",)).text().encode()), ("inputs/x", b"")], "is not in it"),
         ([(MANIFEST, manifest(main="other.py", files=("repro.py",)).text().encode()), ("repro.py", b"")], "'other.py' is not in it"),
         ([(MANIFEST, b"{"), ("repro.py", b"")], "damaged manifest"),

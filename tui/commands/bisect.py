@@ -8,7 +8,7 @@ import typer
 
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_script, nearest
+from tui.errors import CliError, check_backend, check_program, nearest
 from tui.exits import Exit
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
@@ -24,6 +24,7 @@ _EXITS = {"within rounding": Exit.OK, "not reproduced": Exit.NOT_REPRODUCED, "fl
 def bisect(
     script: options.Script,
     args: options.Args = None,
+    module: options.AsModule = False,
     backend: options.Backend = "",
     draws: Draws = 3,
     graph: Graph = "",
@@ -36,16 +37,17 @@ def bisect(
     """
     from minifier.bisect import elsewhere, front, report  # noqa: PLC0415  # loads torch
 
-    check_script(script)
+    script, given = options.words(script, args, module)
+    check_program(script, given)
     if ":" not in backend:
         check_backend(backend)
     known = elsewhere.devices()
     if device and device not in known:
         raise CliError("CL031", f"--device {device}: no such device{nearest(device, known)}; devices are {', '.join(known)}")
     try:
-        found = front.bisect(front.Wish(script, tuple(args or ()), backend, draws, graph, device), say)
+        found = front.bisect(front.Wish(script, given, backend, draws, graph, device), say)
     except front.ScriptFailed as e:
-        raise CliError("CL018", f"{script}: {e}") from e
+        raise CliError("CL018", f"{options.shown(script, given)}: {e}") from e
     if graph and not found.reports and not found.problems:
         graphs = ", ".join(found.others) or "none"
         raise CliError("CL006", f"--graph {graph}: no such graph{nearest(graph, found.others)}; graphs are {graphs}")

@@ -13,7 +13,7 @@ from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Ru
 from minifier.isolation import IsolationError, Limits
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_output, check_script, nearest
+from tui.errors import CliError, check_backend, check_output, check_program, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with the journal o
 def minify(
     script: options.Script,
     args: options.Args = None,
+    module: options.AsModule = False,
     after: After = "auto",
     engine: options.Engine = "dynamo",
     backend: options.Backend = "",
@@ -82,7 +83,8 @@ def minify(
     """
     from minifier import minify as front  # noqa: PLC0415  # loads torch
 
-    check_script(script)
+    script, given = options.words(script, args, module)
+    check_program(script, given)
     _check(after, engine, keep_signature)
     if engine == "dynamo" and ":" not in backend:
         check_backend(backend)
@@ -90,11 +92,11 @@ def minify(
     if resume and not any(output.rglob("journal.sqlite")):
         say(f"--resume: {output} has no journal of an earlier run; this one begins anew")
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), Limits(timeout))
-    wish = front.Wish(script, tuple(args or ()), after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
+    wish = front.Wish(script, given, after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
     try:
         report = front.minify(wish, say, _narrate)
     except front.ScriptFailed as e:
-        raise CliError("CL018", f"{script}: does not run in eager either: {e}") from e
+        raise CliError("CL018", f"{options.shown(script, given)}: does not run in eager either: {e}") from e
     except front.NoSuchGraph as e:
         known = ", ".join(e.names) or "none"
         raise CliError("CL006", f"--graph {graph}: no such graph{nearest(graph, e.names)}; graphs are {known}") from e

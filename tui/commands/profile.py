@@ -21,6 +21,7 @@ from minifier.recompiles.text import as_text
 from tui import options
 from tui.child import Child, Request
 from tui.console import put, put_json, say
+from tui.errors import check_program
 from tui.exits import Exit
 from tui.runs import Keeper, Outcome, check_request, narrate
 
@@ -33,6 +34,7 @@ _PATIENCE = (3.0, 30.0)
 def profile(
     script: options.Script,
     args: options.Args = None,
+    module: options.AsModule = False,
     verify: Verify = False,
     limit: Limit = 64,
     backend: options.Backend = "",
@@ -43,8 +45,10 @@ def profile(
 
     Example: dynamo-debug profile train.py --verify
     """
-    request = Request(script, tuple(args or ()), backend=backend, internals=internals)
+    request = Request(*options.words(script, args, module), backend=backend, internals=internals)
     check_request(request)
+    if module:
+        check_program(request.script, request.args)
     with _options(DYNAMO_GUARD_TIMES="1", DYNAMO_RECOMPILE_LIMIT=str(limit)):
         started = time.monotonic()
         first = _run(request, {}, None, echo=True)

@@ -16,7 +16,7 @@ from tui import options
 from tui.child import Child, Request
 from tui.commands.view import tui as view
 from tui.console import page, put, put_json, put_lines, say
-from tui.errors import CliError, check_output, check_recording, check_script
+from tui.errors import CliError, check_output, check_program, check_recording
 from tui.runs import narrate, run_script
 from tui.views.verdict import lines as verdict_lines
 from tui.views.verdict import verdict
@@ -32,6 +32,7 @@ Show = Annotated[bool, typer.Option("--show", help="Say what is in the file; run
 def record(
     script: options.Script,
     args: options.Args = None,
+    module: options.AsModule = False,
     always: Always = False,
     output: Folder = Path("recorded-frames"),
     backend: options.Backend = "",
@@ -42,11 +43,12 @@ def record(
 
     Example: dynamo-debug record train.py
     """
-    check_script(script)
+    script, given = options.words(script, args, module)
+    check_program(script, given)
     check_output(output)
     with _option("DYNAMO_REPLAY_RECORD_DIR", str(output.absolute())):
         with _option("DYNAMO_REPLAY_RECORD_ALWAYS" if always else "TORCH_COMPILE_REPLAY_RECORD", "1"):
-            outcome = run_script(Request(script, tuple(args or ()), backend=backend, internals=internals))
+            outcome = run_script(Request(script, given, backend=backend, internals=internals))
     narrate(outcome)
     said = [note.message for note in outcome.run.notes if note.id == WRITTEN]
     files = [message.removeprefix(SAID).partition(".rec. ")[0] + ".rec" for message in said]
