@@ -139,7 +139,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "repro_level",
         2,
-        "1: as a script; 2: as a launcher of the minifier; 3: every graph, before it is compiled; 4: those with wrong numbers",
+        "1: as a script; 2: as a launcher of the minifier; 3: every graph, before it is compiled; 4: those that fail or have wrong numbers",
         "TORCHDYNAMO_REPRO_LEVEL",
         _repro_level,
         also=("REPRO_LEVEL",),

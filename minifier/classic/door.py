@@ -5,7 +5,7 @@
 | 1 | the graph that failed, as a script |
 | 2 | a launcher of the minifier for the graph that failed |
 | 3 | such a launcher for every graph, before it is compiled, and again with its real inputs before it first runs |
-| 4 | a launcher for a graph whose results are not eager's, which also ends the program |
+| 4 | a launcher for the graph that failed, or whose results are not eager's, which also ends the program |
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ class _Case:
         return run
 
     def _failed(self, values: Sequence[Any], error: Exception, doing: str) -> None:
-        if self.level in (DUMP, LAUNCH):
+        if self.level != ALWAYS:
             place = self._written(values, failure(error, doing))
             if place is not None:
-                error.add_note(_MESSAGE[self.level].format(path=place))
+                error.add_note(_MESSAGE[DUMP if self.level == DUMP else LAUNCH].format(path=place))
 
     def bisect(self, backend: Run, values: Sequence[Any]) -> None:
         """The verdict of `dynamo-debug bisect` on a captured graph, told with stage, node and decision. Raises AccuracyError."""
@@ -179,10 +179,10 @@ class _Case:
             return None
         setting = replace(self._setting(), backward=self._has_gradients(graph))
         if self.level == DUMP and signature is not None:
-            return self.files.repro(graph, setting, signature)
-        place = self.files.launcher(self.name, graph, setting, keeps=self.level == ALWAYS)
-        if self.level != ALWAYS:
-            self.files.say(_MESSAGE[LAUNCH].format(path=place))
+            place = self.files.repro(graph, setting, signature)
+        else:
+            place = self.files.launcher(self.name, graph, setting, keeps=self.level == ALWAYS)
+        self.files.say(_MESSAGE[LAUNCH if self.level == ACCURACY else self.level].format(path=place, graph=self.name))
         return place
 
     def _graph(self, values: Sequence[Any]) -> Graph | None:
@@ -212,5 +212,6 @@ class _Case:
 
 _MESSAGE = {
     DUMP: "The graph was written to {path}.",
+    ALWAYS: "Graph {graph} written to {path} and kept in checkpoints. Should the program crash in it, run this script.",
     LAUNCH: "Minifier script written to {path}. Run this script to find the smallest traced graph which reproduces this error.",
 }

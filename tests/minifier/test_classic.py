@@ -37,12 +37,13 @@ def scripts(folder: Path) -> list[str]:
 COMPILE = "relu_compile_error_TESTING_ONLY"
 
 
-def test_level_1_writes_the_graph(tmp_path: Path) -> None:
+def test_level_1_writes_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(dynamo.BackendError, match="relu found") as error:
         called(tmp_path, COMPILE, 1)
 
     assert scripts(tmp_path) == ["checkpoints/4.py", "repro.py"]
     assert str(tmp_path / "repro.py") in error.value.cause.__notes__[0]
+    assert f"dynamo: The graph was written to {tmp_path / 'repro.py'}." in capsys.readouterr().err
     text = (tmp_path / "repro.py").read_text()
     assert loaded(text, tmp_path / "repro.py").main() == 1
     assert "relu = torch.relu(" in text
@@ -71,7 +72,7 @@ def test_level_2_writes_a_launcher(tmp_path: Path, capsys: pytest.CaptureFixture
     assert f"Minifier script written to {tmp_path / 'minifier_launcher.py'}. Run this script to find" in capsys.readouterr().err
 
 
-def test_level_3_writes_every_graph_before_it_is_compiled(tmp_path: Path) -> None:
+def test_level_3_writes_every_graph_before_it_is_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def two(x: torch.Tensor) -> torch.Tensor:
         y = torch.sin(x)
         dynamo.graph_break()
@@ -83,6 +84,9 @@ def test_level_3_writes_every_graph_before_it_is_compiled(tmp_path: Path) -> Non
     found = scripts(tmp_path)
     assert [name.rpartition("_")[2] for name in found] == ["nodes.py", "nodes.py", "launcher.py"]
     assert "torch.relu(" in (tmp_path / "minifier_launcher.py").read_text()
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("dynamo: Graph")]
+    assert len({line.split()[2] for line in said}) == len(said) == 2
+    assert "run this script" in said[0]
 
 
 WRONG = "relu_accuracy_error_TESTING_ONLY"
@@ -96,6 +100,15 @@ def test_level_4_ends_at_wrong_numbers(tmp_path: Path, after: str, backend: str,
         called(tmp_path, backend, 4, after)
 
     assert scripts(tmp_path) == ["minifier_launcher.py"]
+
+
+@pytest.mark.parametrize("backend", [COMPILE, "relu_runtime_error_TESTING_ONLY"])
+def test_level_4_writes_a_launcher_for_what_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str], backend: str) -> None:
+    with pytest.raises((dynamo.BackendError, RuntimeError)), config.patch(suppress_errors=False):
+        called(tmp_path, backend, 4)
+
+    assert scripts(tmp_path) == ["minifier_launcher.py"]
+    assert f"Minifier script written to {tmp_path / 'minifier_launcher.py'}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("level", [1, 2, 4])

@@ -104,7 +104,7 @@ def minify(
         raise CliError("CL020", f"--oracle {oracle}: {e}") from e
     except (IsolationError, JournalError) as e:
         raise CliError("CL019", str(e)) from e
-    return _tell(report, as_json)
+    return _tell(report, accuracy or bool(oracle), as_json)
 
 
 def _check(after: str, engine: str, keep_signature: str) -> None:
@@ -128,7 +128,7 @@ def _command(text: str) -> tuple[str, ...]:
     return tuple(str(Path(w).absolute()) if Path(w).exists() else w for w in words)
 
 
-def _tell(report: Report, as_json: bool) -> int:
+def _tell(report: Report, accuracy: bool, as_json: bool) -> int:
     for problem in report.problems:
         say(problem)
     if report.status == "not reproduced":
@@ -144,6 +144,8 @@ def _tell(report: Report, as_json: bool) -> int:
         put(f"{report.repro}: {size}{report.oracle_calls} runs; {certified}; {rate}\n{where}: {report.shown}\n")
     else:
         put(f"{report.status}\n")
+    if report.status == "nothing fails" and not accuracy:
+        say("numbers were not compared; with --accuracy wrong ones are failures too")
     return Exit.INTERRUPTED if report.is_interrupted else _EXITS[report.status]
 
 
