@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import dynamo
+from dynamo.symbolic.torch import policy
 
 Tensor = torch.Tensor
 
@@ -668,6 +671,21 @@ def test_data_is_replaced() -> None:
         return z
 
     same(f, torch.randn(2, 3))
+
+
+# ---- builtin functions ------------------------------------------------------------------------------------
+
+
+def test_builtin_functions_of_tensors_are_known_by_their_names() -> None:
+    found = [getattr(space, name) for space in policy.SPACES for name in dir(space) if not name.startswith("__")]
+    functions = [op for op in found if isinstance(op, types.BuiltinFunctionType)]
+    assert len(functions) > 1000
+    assert [op for op in functions if not policy.is_graph_op(op, op.__name__)] == []
+
+
+@pytest.mark.parametrize("fn", [math.sin, len, torch._C._get_default_device, torch.Tensor.sin])
+def test_other_functions_of_such_a_name_are_not_of_tensors(fn: Any) -> None:
+    assert not policy.is_graph_op(fn, fn.__name__)
 
 
 # ---- what must not happen ---------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
     if found is not None:
         return found
     name = getattr(obj, "__name__", "")
-    if id(obj) in _graph_ops():
+    if is_graph_op(obj, name):
         asked = overriding(tx, (*args, *kwargs.values()))
         if asked:
             return ask_all(tx, obj, asked, args, kwargs)
@@ -431,17 +431,15 @@ _FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 _GETTER = re.compile(r"_{0,2}(cuda_|cpu_)?(is|are|get|has|can|len|dispatch_has|dispatch_get|supports|cuda_isIn|cuda_getDevice)(_|[A-Z])")
 
 
-@functools.cache
-def _graph_ops() -> dict[int, Any]:
-    """Builtin functions that compute tensors, by identity."""
-    spaces = [getattr(torch._C, name, None) for name in ("_VariableFunctions", "_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")]
-    found: dict[int, Any] = {}
-    for space in spaces:
-        for name in dir(space):
-            op = getattr(space, name)
-            if isinstance(op, types.BuiltinFunctionType) and not name.startswith("__"):
-                found[id(op)] = op
-    return found
+_SPACES = ("_VariableFunctions", "_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
+SPACES = tuple(getattr(torch._C, name, None) for name in _SPACES)  # where torch keeps its builtin functions of tensors
+
+
+def is_graph_op(obj: Any, name: str) -> bool:
+    """Whether a builtin function computes tensors. Each is kept under its own name, so the other thousand need not be looked at."""
+    if not isinstance(obj, types.BuiltinFunctionType) or name.startswith("__"):
+        return False
+    return any(getattr(space, name, None) is obj for space in SPACES)
 
 
 def _c_home(obj: Any) -> str:
