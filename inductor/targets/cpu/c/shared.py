@@ -82,6 +82,8 @@ def form_of(kernel: LoopKernel, text: str) -> Form:
 
 def share(kernels: list[tuple[LoopKernel, str]]) -> list[str]:
     """The texts of the kernels of a unit, those that are equal printed once before what calls it."""
+    if len(kernels) < 2:
+        return [text for _, text in kernels]
     forms = [None if isinstance(kernel, BatchKernel) else form_of(kernel, text) for kernel, text in kernels]  # a batch is a table already
     users: dict[str, list[Form]] = {}
     for form in forms:
