@@ -85,10 +85,12 @@ Terms = tuple[tuple[Atom, Dim], ...]
 class Index:
     """`const + sum(coef * atom)`, interned. Terms are sorted by atom key and have non-zero coefficients."""
 
-    __slots__ = ("__weakref__", "_bounds", "_text", "const", "terms")
+    __slots__ = ("__weakref__", "_axes", "_bounds", "_text", "const", "is_affine", "terms")
     _interned: WeakValueDictionary[tuple[Dim, Terms], Index] = WeakValueDictionary()
     const: Dim
     terms: Terms
+    is_affine: bool
+    _axes: frozenset[Axis] | None
     _bounds: tuple[Dim, Dim] | None
     _text: str | None
 
@@ -96,7 +98,8 @@ class Index:
         found = cls._interned.get((const, terms))
         if found is None:
             found = object.__new__(cls)
-            found.const, found.terms, found._bounds, found._text = const, terms, None, None
+            found.const, found.terms, found._axes, found._bounds, found._text = const, terms, None, None, None
+            found.is_affine = all(isinstance(atom, Axis) for atom, _ in terms)
             cls._interned[(const, terms)] = found
         return found
 
@@ -221,10 +224,9 @@ class Index:
     @property
     def axes(self) -> frozenset[Axis]:
         """All axes that occur, also inside divisions."""
-        found: set[Axis] = set()
-        for atom, _ in self.terms:
-            found |= {atom} if isinstance(atom, Axis) else atom.of.axes
-        return frozenset(found)
+        if self._axes is None:
+            self._axes = frozenset().union(*[(atom,) if isinstance(atom, Axis) else atom.of.axes for atom, _ in self.terms])
+        return self._axes
 
     def coef(self, axis: Axis) -> Dim:
         """The coefficient of a plain axis term (0 when absent; occurrences inside Div and Mod do not count)."""
@@ -232,10 +234,6 @@ class Index:
             if atom is axis:
                 return coef
         return 0
-
-    @property
-    def is_affine(self) -> bool:
-        return all(isinstance(atom, Axis) for atom, _ in self.terms)
 
 
 def gcd(a: Dim, b: Dim) -> Dim:

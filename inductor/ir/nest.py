@@ -51,7 +51,7 @@ class Buffer:
     def is_laid_out_as(self, other: Buffer) -> bool:
         return (self.shape, self.strides) == (other.shape, other.strides)
 
-    @property
+    @cached_property
     def size(self) -> Dim:
         """Elements of storage."""
         return span(self.shape, self.strides)
@@ -73,11 +73,14 @@ class Store:
 
     def rewrite(self, change: Change, known: dict[Expr, Expr]) -> Store:
         """The store of what `ir.expr.rewrite` makes of its expressions."""
-        value, *indirect = rewrite(self.roots(), change, known)
-        return Store(self.buffer, self.index, value, self.mode, tuple(indirect))
+        return self._at(self.index, change, known)
 
     def substitute(self, mapping: Mapping[Axis, Index], known: dict[Expr, Expr]) -> Store:
-        return replace(self.rewrite(moved(mapping), known), index=self.index.substitute(mapping))
+        return self._at(self.index.substitute(mapping), moved(mapping), known)
+
+    def _at(self, index: Index, change: Change, known: dict[Expr, Expr]) -> Store:
+        value, *indirect = rewrite(self.roots(), change, known)
+        return Store(self.buffer, index, value, self.mode, tuple(indirect))
 
     def roots(self) -> tuple[Expr, ...]:
         return (self.value, *self.indirect)
@@ -105,8 +108,12 @@ class Nest:
         """Whether an index that the program computes may be refused here."""
         return any(e.op == "check" for e in self.exprs())
 
+    @cached_property
+    def _loads(self) -> tuple[Expr, ...]:
+        return tuple([e for e in self._nodes if e.op == "load"])
+
     def loads(self) -> Iterator[Expr]:
-        return (e for e in self.exprs() if e.op == "load")
+        return iter(self._loads)
 
     @cached_property
     def reduced(self) -> tuple[Axis, ...]:
@@ -132,11 +139,11 @@ class Nest:
     def rewrite(self, change: Change, known: dict[Expr, Expr] | None = None) -> Nest:
         """The nest with what `ir.expr.rewrite` makes of its expressions."""
         known = {} if known is None else known
-        return replace(self, stores=tuple(s.rewrite(change, known) for s in self.stores))
+        return Nest(self.name, self.axes, tuple([s.rewrite(change, known) for s in self.stores]), self.origins)
 
     def substitute(self, mapping: Mapping[Axis, Index], axes: tuple[Axis, ...]) -> Nest:
         known: dict[Expr, Expr] = {}
-        return replace(self, axes=axes, stores=tuple(s.substitute(mapping, known) for s in self.stores))
+        return Nest(self.name, axes, tuple([s.substitute(mapping, known) for s in self.stores]), self.origins)
 
     @cached_property
     def _reads(self) -> frozenset[str]:
@@ -154,7 +161,7 @@ class Nest:
     def writes(self) -> frozenset[str]:
         return self._writes
 
-    @property
+    @cached_property
     def points(self) -> int:
         """How many times the innermost expression is evaluated; a guess where sizes are known only when the kernel runs."""
         return volume(a.extent for a in self.axes + self.reduced)

@@ -19,6 +19,7 @@ class VerifyError(AssertionError):
 class _Checker:
     def __init__(self, stage: str, buffers: dict[str, Buffer], nest: Nest) -> None:
         self.stage, self.buffers, self.nest = stage, buffers, nest
+        self.is_empty = any(is_empty(a.extent) for a in nest.axes + nest.reduced)
 
     def fail(self, what: str) -> None:
         raise VerifyError(f"after {self.stage}: {self.nest.name}: {what}\n{print_nest(self.nest)}")
@@ -36,7 +37,7 @@ class _Checker:
             self.fail(f"{name}[{index}] has an indirect index that is not i64")
 
     def bounds(self, name: str, index: Index, is_masked: bool) -> None:
-        if any(is_empty(a.extent) for a in self.nest.axes + self.nest.reduced) or is_masked:
+        if self.is_empty or is_masked:
             return
         low, high = index.bounds
         if low < 0 or high >= max(self.buffers[name].size, 1):
