@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,8 +20,8 @@ from dynamo.graph import attention
 from dynamo.surroundings.modes import without_autocast
 from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import getattr_, tx_call
-from dynamo.symbolic.torch.regions import region, without_effects
-from dynamo.symbolic.values.errors import BreakError, Raised
+from dynamo.symbolic.torch.regions import pure_region
+from dynamo.symbolic.values.errors import BreakError
 from dynamo.symbolic.values.kinds import NONE, Const, FunctionValue, TensorValue, TupleValue, Value
 
 if TYPE_CHECKING:
@@ -183,27 +183,16 @@ class _Call:
     def traced(self, fn: Value, *, with_score: bool) -> tuple[GraphModule, list[Node]]:
         """The graph of a function over one score, and the outer tensors that it reads."""
         tx, device, kind = self.tx, self.query.device, attention.computed_in(self.query)
-        ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
-        was_grad = torch.is_grad_enabled()
-        try:
-            with without_autocast(), region(tx) as scope, without_effects(tx, f"{fn.describe()} under flex_attention"):
-                scope.is_elementwise = True
-                places = [_place(scope, "score", kind, device)] if with_score else []
-                places += [_place(scope, name, torch.int32, device) for name in ("b", "h", "q_idx", "kv_idx")]
-                result = tx_call(tx, fn, list(places), {})
-                wanted = kind if with_score else torch.bool
-                if not isinstance(result, TensorValue) or result.fake.dim() or result.fake.dtype != wanted:
-                    raise _native(tx, f"whose {'score' if with_score else 'mask'} function gives no {wanted} without dimensions")
-                scope.graph.output((tx.builder.node_here(result.node),))
-            if any(torch.Tag.nondeterministic_seeded in op.tags for op in tx.builder.mode.ran):
-                raise _native(tx, "of random numbers")
-        except Raised as e:
-            raise _native(tx, "whose function raises", e) from e
-        finally:
-            ran.update(tx.builder.mode.ran)
-            tx.builder.mode.ran = ran
-        if torch.is_grad_enabled() != was_grad:
-            raise _native(tx, "whose function leaves a mode changed")
+        under = f"{fn.describe()} under flex_attention"
+        with without_autocast(), pure_region(tx, under, "function", partial(_native, tx)) as scope:
+            scope.is_elementwise = True
+            places = [_place(scope, "score", kind, device)] if with_score else []
+            places += [_place(scope, name, torch.int32, device) for name in ("b", "h", "q_idx", "kv_idx")]
+            result = tx_call(tx, fn, list(places), {})
+            wanted = kind if with_score else torch.bool
+            if not isinstance(result, TensorValue) or result.fake.dim() or result.fake.dtype != wanted:
+                raise _native(tx, f"whose {'score' if with_score else 'mask'} function gives no {wanted} without dimensions")
+            scope.graph.output((tx.builder.node_here(result.node),))
         return _body(tx, scope), list(scope.order)
 
     def emitted(

@@ -7,9 +7,9 @@ results differ), and what this one can't put into a graph, is a break: eager run
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,8 +20,8 @@ from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import tx_call
 from dynamo.symbolic.protocols.registry import function
 from dynamo.symbolic.protocols.tables import dict_set
-from dynamo.symbolic.torch.regions import region, without_effects
-from dynamo.symbolic.values.errors import BreakError, Raised
+from dynamo.symbolic.torch.regions import pure_region
+from dynamo.symbolic.values.errors import BreakError
 from dynamo.symbolic.values.kinds import Const, DictValue, ListValue, TensorValue, TupleValue, Value
 
 if TYPE_CHECKING:
@@ -89,25 +89,13 @@ def _flat(tx: Tracer, v: Value) -> Iterator[Value]:
 
 
 def _traced(tx: Tracer, fn: Value, operands: list[Value]) -> _Branch:
-    ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
-    was_grad = torch.is_grad_enabled()
-    try:
-        with region(tx) as scope, without_effects(tx, f"{fn.describe()} under cond"):
-            result = tx_call(tx, fn, operands, {})
-            leaves = list(_flat(tx, result))
-            if not leaves or not all(isinstance(v, TensorValue) and v.cls is torch.Tensor for v in leaves):
-                raise _native(tx, "whose results are no tensors")
-            tensors = [v for v in leaves if isinstance(v, TensorValue)]
-            scope.graph.output(tuple(tx.builder.node_here(v.node) for v in tensors))
-        if any(torch.Tag.nondeterministic_seeded in op.tags for op in tx.builder.mode.ran):
-            raise _native(tx, "of random numbers")
-    except Raised as e:
-        raise _native(tx, "whose branch raises", e) from e
-    finally:
-        ran.update(tx.builder.mode.ran)
-        tx.builder.mode.ran = ran
-    if torch.is_grad_enabled() != was_grad:
-        raise _native(tx, "whose branch leaves a mode changed")
+    with pure_region(tx, f"{fn.describe()} under cond", "branch", partial(_native, tx)) as scope:
+        result = tx_call(tx, fn, operands, {})
+        leaves = list(_flat(tx, result))
+        if not leaves or not all(isinstance(v, TensorValue) and v.cls is torch.Tensor for v in leaves):
+            raise _native(tx, "whose results are no tensors")
+        tensors = [v for v in leaves if isinstance(v, TensorValue)]
+        scope.graph.output(tuple(tx.builder.node_here(v.node) for v in tensors))
     return _Branch(scope, result, tensors)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import getattr_, hasattr_, setattr_, tx_call
 from dynamo.symbolic.protocols.registry import function
 from dynamo.symbolic.protocols.tables import dict_set
-from dynamo.symbolic.values.errors import BreakError
+from dynamo.symbolic.values.errors import BreakError, Raised
 from dynamo.symbolic.values.kinds import (
     FALSE,
     NONE,
@@ -74,6 +75,25 @@ def without_effects(tx: Tracer, what: str) -> Iterator[None]:
         or any(_contents(v) != before[k] for k, v in changed.items())
     ):
         raise tx.break_("DD022", f"{what} changes a Python object outside of it")
+
+
+@contextmanager
+def pure_region(tx: Tracer, what: str, part: str, refused: Callable[..., BreakError]) -> Iterator[Scope]:
+    """A region whose code changes nothing outside, draws no random numbers, raises nothing and leaves modes as they were; else a break."""
+    ran, tx.builder.mode.ran = tx.builder.mode.ran, Counter()
+    was_grad = torch.is_grad_enabled()
+    try:
+        with region(tx) as scope, without_effects(tx, what):
+            yield scope
+        if any(torch.Tag.nondeterministic_seeded in op.tags for op in tx.builder.mode.ran):
+            raise refused("of random numbers")
+    except Raised as e:
+        raise refused(f"whose {part} raises", e) from e
+    finally:
+        ran.update(tx.builder.mode.ran)
+        tx.builder.mode.ran = ran
+    if torch.is_grad_enabled() != was_grad:
+        raise refused(f"whose {part} leaves a mode changed")
 
 
 def _contents(v: Value) -> Any:
