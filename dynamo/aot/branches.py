@@ -11,7 +11,7 @@ import itertools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 import torch.library
@@ -36,34 +36,48 @@ class Branch:
         self.run: Compiled = lambda flat: graph(*flat)
 
 
-class Pair:
-    """Two branches with the same inputs and results. Whoever holds a graph that calls them holds the pair."""
+class Called:
+    """Graphs that an operator calls, found by its number. Whoever holds a graph with that operator holds them."""
 
-    __slots__ = ("__weakref__", "number", "results", "strides", "when_false", "when_true")
+    __slots__ = ("__weakref__", "number")
 
-    def __init__(self, when_true: Branch, when_false: Branch, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
-        self.when_true, self.when_false = when_true, when_false
-        self.strides = [t.stride() for t in inputs]
-        self.results = [(tuple(t.shape), t.stride(), t.dtype) for t in results]
+    def __init__(self) -> None:
         self.number = next(_numbers)
-        _pairs[self.number] = self
+        _called[self.number] = self
+
+    @classmethod
+    def of(cls, number: int) -> Self:
+        """What a node names."""
+        found = _called[number]
+        assert isinstance(found, cls)
+        return found
 
     def branches(self) -> Iterator[tuple[str, Branch]]:
-        """The graphs, with what reports call them."""
-        return iter((("true", self.when_true), ("false", self.when_false)))
+        """The graphs that are compiled alone, with what reports call them."""
+        return iter(())
 
 
 _numbers = itertools.count()
-_pairs: weakref.WeakValueDictionary[int, Pair] = weakref.WeakValueDictionary()
+_called: weakref.WeakValueDictionary[int, Called] = weakref.WeakValueDictionary()
 
 
-def pair_of(number: int) -> Pair:
-    """The pair that a node names."""
-    return _pairs[number]
+class Pair(Called):
+    """Two branches with the same inputs and results."""
+
+    __slots__ = ("results", "strides", "when_false", "when_true")
+
+    def __init__(self, when_true: Branch, when_false: Branch, inputs: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.when_true, self.when_false = when_true, when_false
+        self.strides = [t.stride() for t in inputs]
+        self.results = [(tuple(t.shape), t.stride(), t.dtype) for t in results]
+
+    def branches(self) -> Iterator[tuple[str, Branch]]:
+        return iter((("true", self.when_true), ("false", self.when_false)))
 
 
 def _run(predicate: Tensor, number: int, inputs: list[Tensor]) -> list[Tensor]:
-    pair = _pairs[number]
+    pair = Pair.of(number)
     branch = pair.when_true if predicate.item() else pair.when_false
     given = [t if t.stride() == strides else _strided(t, strides) for t, strides in zip(inputs, pair.strides, strict=True)]
     return list(branch.run([*given, *branch.held]))
@@ -74,7 +88,7 @@ def _strided(t: Tensor, strides: tuple[int, ...]) -> Tensor:
 
 
 def _like(predicate: Tensor, number: int, inputs: list[Tensor]) -> list[Tensor]:
-    return [torch.empty_strided(shape, strides, dtype=dtype, device="meta") for shape, strides, dtype in _pairs[number].results]
+    return [torch.empty_strided(shape, strides, dtype=dtype, device="meta") for shape, strides, dtype in Pair.of(number).results]
 
 
 _library = torch.library.Library("dynamo_regions", "DEF")
@@ -82,12 +96,6 @@ _library.define("run_branch(Tensor predicate, int pair, Tensor[] inputs) -> Tens
 _library.impl("run_branch", _run, "CompositeExplicitAutograd")
 _library.impl("run_branch", _like, "Meta")
 RUN_BRANCH = torch.ops.dynamo_regions.run_branch.default
-
-
-class Called(Protocol):
-    """Graphs that an operator calls, found by its number. Whoever holds a graph with that operator holds them."""
-
-    def branches(self) -> Iterator[tuple[str, Branch]]: ...
 
 
 class Builder(Protocol):

@@ -8,9 +8,8 @@ into it (`inductor/lowering/attention.py`).
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ import torch
 import torch.library
 from torch.fx import GraphModule
 
-from dynamo.aot.branches import Branch, Builder, traced
+from dynamo.aot.branches import Branch, Builder, Called, traced
 from dynamo.fake import FakeTensor
 from dynamo.graph.attention import Blocks, Settings, computed_in, elements, laid_out, parted, spread, strides_of, unfused
 from dynamo.surroundings.modes import without_autocast
@@ -39,41 +38,31 @@ class Learned:
     tensors: tuple[int, ...]
 
 
-class Scores:
+class Scores(Called):
     """The functions of one call. `score` takes a score, its place (b, h, q, kv) and what it reads; `mask` no score; `grad` also the
     gradient of the changed score. `there`: which tensors of a block mask the call has. `read`: how many of those captured `score` reads.
+    All are parts of a kernel, none is compiled alone.
     """
 
-    __slots__ = ("__weakref__", "grad", "learned", "mask", "number", "read", "score", "settings", "there")
+    __slots__ = ("grad", "learned", "mask", "read", "score", "settings", "there")
 
     def __init__(self, score: Branch, mask: Branch, settings: Settings, there: Sequence[bool], read: int) -> None:
+        super().__init__()
         self.score, self.mask, self.settings, self.there, self.read = score, mask, settings, tuple(there), read
         self.grad: Branch | None = None
         self.learned: Learned | None = None
-        self.number = next(_numbers)
-        _scores[self.number] = self
 
-    def branches(self) -> Iterator[tuple[str, Branch]]:
-        """Graphs that are compiled alone: none, they are parts of a kernel."""
-        return iter(())
-
-
-_numbers = itertools.count()
-_scores: weakref.WeakValueDictionary[int, Scores] = weakref.WeakValueDictionary()
-
-
-def scores_of(number: int) -> Scores:
-    """The functions that a node names."""
-    return _scores[number]
+    def given(self, captured: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """What the score and the mask are given behind a place: of the captured what each reads, and what each holds."""
+        return [*captured[: self.read], *self.score.held], [*captured[self.read :], *self.mask.held]
 
 
 # the operators
 
 
 def _forward(query: Tensor, key: Tensor, value: Tensor, number: int, blocks: list[Tensor], captured: list[Tensor]) -> tuple[Tensor, Tensor]:
-    own = _scores[number]
-    of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
-    out, sums = unfused(own.score.graph, own.mask.graph, own.settings[0], query, key, value, of_score, of_mask)
+    own = Scores.of(number)
+    out, sums = unfused(own.score.graph, own.mask.graph, own.settings[0], query, key, value, *own.given(captured))
     return laid_out(out, query), sums.contiguous()
 
 
@@ -83,38 +72,38 @@ def _like_forward(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> tuple[T
     return out, torch.empty(query.shape[:-1], dtype=computed_in(query), device="meta")
 
 
-def _backward(
-    given: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    sums: Tensor,
-    delta: Tensor,
-    number: int,
-    blocks: list[Tensor],
-    captured: list[Tensor],
-) -> tuple[Tensor, Tensor, Tensor]:
-    own = _scores[number]
+def _backward(*given: Any) -> tuple[Tensor, Tensor, Tensor]:
+    made = _Scored(*given)
+    own = made.own
     assert own.grad is not None
-    made = _Scored(own, given, query, key, value, sums, delta, captured)
-    others = [*captured[: own.read], made.behind, *own.grad.held]
-    inner = made.kept_of(made.over(own.grad, others, own.read)) * own.settings[0]
+    inner = made.kept_of(made.over(own.grad, [made.behind])) * own.settings[0]
 
     def of_groups(t: Tensor) -> Tensor:
         return t.unflatten(1, (-1, made.groups)).sum(2)
 
     found = inner @ made.k, of_groups(inner.transpose(-2, -1) @ made.q), of_groups(made.powers.transpose(-2, -1) @ made.grad)
-    of_query, of_key, of_value = (torch.empty_like(t).copy_(f) for t, f in zip((query, key, value), found, strict=True))
+    of_query, of_key, of_value = (torch.empty_like(t).copy_(f) for t, f in zip(given[1:4], found, strict=True))
     return of_query, of_key, of_value
 
 
 class _Scored:
-    """All scores of a call, and what its gradients have in common."""
+    """All scores of a call, and what its gradients have in common: made from what their operators are given."""
 
     def __init__(
-        self, own: Scores, given: Tensor, query: Tensor, key: Tensor, value: Tensor, sums: Tensor, delta: Tensor, captured: list[Tensor]
+        self,
+        given: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        sums: Tensor,
+        delta: Tensor,
+        number: int,
+        blocks: list[Tensor],
+        captured: list[Tensor],
     ) -> None:
-        of_score, of_mask = [*captured[: own.read], *own.score.held], [*captured[own.read :], *own.mask.held]
+        self.own = own = Scores.of(number)
+        self.captured, self.read = captured, captured[: own.read]
+        of_score, of_mask = own.given(captured)
         self.groups = query.shape[1] // key.shape[1]
         self.q, self.grad, k, v = (t.to(computed_in(query)) for t in (query, given, key, value))
         self.k, v = k.repeat_interleave(self.groups, 1), v.repeat_interleave(self.groups, 1)
@@ -126,10 +115,10 @@ class _Scored:
         self.powers = torch.where(is_left, torch.exp(changed - sums.unsqueeze(-1)), 0.0)
         self.behind = self.powers * (self.grad @ v.transpose(-2, -1) - delta.unsqueeze(-1))
 
-    def over(self, branch: Branch, others: list[Tensor], read: int, which: int = 0) -> Tensor:
-        """What a graph gives for every score. Of what it is given behind those that it reads all but the held varies."""
-        varying = len(others) - read - len(branch.held)
-        at = (None,) * read + (0,) * varying + (None,) * len(branch.held)
+    def over(self, branch: Branch, varying: Sequence[Tensor] = (), which: int = 0) -> Tensor:
+        """What a graph gives for every score. Behind a place it takes what the score reads, what varies with it, and what it holds."""
+        at = (None,) * len(self.read) + (0,) * len(varying) + (None,) * len(branch.held)
+        others = [*self.read, *varying, *branch.held]
         return spread(branch.graph, (0,), len(others), at, which)(self.scores, *self.places, *others)
 
     def kept_of(self, t: Tensor) -> Tensor:
@@ -140,28 +129,16 @@ def _like_backward(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *_:
     return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
 
 
-def _learned(
-    given: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    sums: Tensor,
-    delta: Tensor,
-    number: int,
-    blocks: list[Tensor],
-    captured: list[Tensor],
-) -> list[Tensor]:
-    own = _scores[number]
-    assert own.learned is not None
-    read, learned = list(captured[: own.read]), own.learned
-    made = _Scored(own, given, query, key, value, sums, delta, captured)
-    values, keys, grads = learned.values, learned.keys, learned.grads
-    each = [made.over(values, [*read, *values.held], own.read, n) for n in range(len(learned.of))]
-    found = {k: torch.zeros(captured[k].shape, dtype=computed_in(query), device=query.device) for k in learned.tensors}
+def _learned(*given: Any) -> list[Tensor]:
+    made = _Scored(*given)
+    learned, kind = made.own.learned, made.scores.dtype
+    assert learned is not None
+    each = [made.over(learned.values, which=n) for n in range(len(learned.of))]
+    found = {k: torch.zeros(made.captured[k].shape, dtype=kind, device=made.scores.device) for k in learned.tensors}
     begin = 0
     for n, k in enumerate(learned.of):
-        grad = made.kept_of(made.over(grads, [*read, *each, made.behind, *grads.held], own.read, n)).to(computed_in(query))
-        at: list[Tensor | None] = [made.over(keys, [*read, *keys.held], own.read, begin + d) for d in range(captured[k].dim())]
+        grad = made.kept_of(made.over(learned.grads, [*each, made.behind], n)).to(kind)
+        at: list[Tensor | None] = [made.over(learned.keys, which=begin + d) for d in range(made.captured[k].dim())]
         begin += len(at)
         if at:
             found[k].index_put_(at, grad, accumulate=True)
@@ -172,7 +149,7 @@ def _learned(
 
 def _like_learned(given: Tensor, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> list[Tensor]:
     *_, number, _, captured = others
-    learned = _scores[number].learned
+    learned = Scores.of(number).learned
     assert learned is not None
     return [torch.empty(captured[k].shape, dtype=computed_in(query), device="meta") for k in learned.tensors]
 

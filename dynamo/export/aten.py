@@ -15,7 +15,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from dynamo.aot import AotError
 from dynamo.aot import partition as partitions
-from dynamo.aot.branches import RUN_BRANCH, pair_of
+from dynamo.aot.branches import RUN_BRANCH, Pair
 from dynamo.aot.facts import Output as Placed
 from dynamo.aot.facts import attribute, paths_of
 from dynamo.aot.joint import Joint, Primal, trace_joint
@@ -68,7 +68,7 @@ def _cuts(graph: Graph) -> bool:
 def _bodies(node: Node) -> list[tuple[str, GraphModule]]:
     """The graphs of a conditional, which its node names by a number that only this process knows."""
     number: Any = node.args[1]
-    pair = pair_of(number)
+    pair = Pair.of(number)
     if pair.when_true.held or pair.when_false.held:
         raise AotError("a branch of torch.cond holds a constant tensor")
     return [(f"true_branch_{number}", _plain(pair.when_true.graph)), (f"false_branch_{number}", _plain(pair.when_false.graph))]

@@ -13,7 +13,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo.aot.branches import Branch
-from dynamo.aot.scores import ATTENTION, ATTENTION_BACKWARD, ATTENTION_LEARNED, Scores, scores_of
+from dynamo.aot.scores import ATTENTION, ATTENTION_BACKWARD, ATTENTION_LEARNED, Scores
 from dynamo.trace import emit
 from dynamo.trace.events import Note
 from inductor.ir import types
@@ -41,7 +41,7 @@ class Unfusable(Exception):
 def attention(ctx: Context, target: Any, args: Sequence[Any], lowered: Lowered) -> Any:
     """The call, with what becomes of a score where that is an expression. `lowered` lowers a graph."""
     number = args[-3]
-    own = scores_of(number)
+    own = Scores.of(number)
     captured = [as_traced(ctx, t, meta) for t, meta in zip(args[-1], traced_as(own), strict=True)]
     found = ctx.extern(target, [*args[:-1], captured], {}, ctx.meta)
     step = ctx.program.steps.pop()

@@ -61,7 +61,7 @@ def test_checkpointed_values_are_not_saved() -> None:
 
 
 def test_branches_live_as_long_as_what_may_run_them() -> None:
-    known = set(branches._pairs)
+    known = set(branches._called)
 
     def f(x: Any) -> Any:
         return torch.cond(x.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (x,)) + 1
@@ -72,7 +72,7 @@ def test_branches_live_as_long_as_what_may_run_them() -> None:
         y = compiled(x)
     shown = [e.graph_id.partition(".")[2] for e in record.events if isinstance(e, events.GraphCaptured)]
     assert [name for name in shown if name.startswith("branch")] == ["branch0.true", "branch0.false", "branch1.true", "branch1.false"]
-    assert len(set(branches._pairs) - known) == 2
+    assert len(set(branches._called) - known) == 2
     del compiled
     dynamo.reset()  # code that was compiled lives as long as the code object
     gc.collect()
@@ -81,7 +81,7 @@ def test_branches_live_as_long_as_what_may_run_them() -> None:
         assert torch.equal(x.grad, 2 * x.cos() if x.sum() > 0 else -x.sin())
     del y
     gc.collect()
-    assert not set(branches._pairs) - known
+    assert not set(branches._called) - known
 
 
 def test_min_cut_saves_less_than_save_all() -> None:
