@@ -23,6 +23,7 @@ from dynamo.aot.scores import attention
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
+from dynamo.fake.overlap import overlaps_itself
 from dynamo.ops.facts import ONE_HOT, facts_of
 from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
@@ -426,6 +427,8 @@ class Builder:
                 joint.results.append(self.result_node(self._unshadowed(primal), joint.results))
                 differentiable.append(fake)
             else:
+                if overlaps_itself(fake.shape, fake.stride()):
+                    raise AotError("an input that shows an element twice is written in part")
                 joint.written.append(i)
                 copies.append((primal, primal.track.node))
         changed = {p.node for p, _ in copies}

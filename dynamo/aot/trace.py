@@ -55,7 +55,7 @@ class Track:
     """Where the value of one fake comes from."""
 
     # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
-    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "root", "step", "version", "writes")
+    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "version", "writes")
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
@@ -65,6 +65,7 @@ class Track:
         self.step = step
         self.root: Track = self if parent is None else parent.root
         self.writes = 0  # of a root: how often its storage was written
+        self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
         self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and torch.is_grad_enabled())
 
@@ -144,7 +145,22 @@ class Tracer(FakeMode):
         track: Track | None = getattr(fake, "track", None)
         if track is None:
             raise AotError(f"{fake!r} was made outside of the graph and reaches an op inside")
+        if track.made < track.root.resized:
+            self._look_again(track)
         return track
+
+    def _look_again(self, track: Track) -> None:
+        """What shared memory with a tensor that got another shape keeps its own, and sees the memory as it is now."""
+        root, fake = track.root, track.fake
+        node = self._current(root)
+        shape, strides, offset = list(fake.shape), list(fake.stride()), int(fake.storage_offset())
+        last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        val = node.meta["val"]
+        if val.dtype is not fake.dtype or (fake.numel() and not (val.is_contiguous() and last < val.numel())):
+            raise AotError("a view is used whose memory was resized")
+        step = Step(aten.as_strided.default, (shape, strides, offset if fake.numel() else 0))
+        track.parent, track.step, track.made, track.version = root, step, root.resized, root.writes
+        track.node = self._replay(step, node)
 
     def emit(self, op: Any, *args: Any, **kwargs: Any) -> Any:
         """Record one functional op over nodes (and fakes). Returns its node, or a nested tuple of nodes."""
@@ -491,10 +507,15 @@ class Tracer(FakeMode):
         # what Python gets from a factory is a detached alias of what the factory made
         if root.node.op == "placeholder" or any(not facts_of(step.op).same for step in track.steps()):
             raise AotError("an op resized a tensor that is an input or a view")
-        track.node = root.node = self.emit(
-            aten.empty_strided.default, list(fake.shape), list(fake.stride()), dtype=fake.dtype, device=fake.fake_device
-        )
+        root.node = self.emit(aten.empty_strided.default, list(fake.shape), list(fake.stride()), dtype=fake.dtype, device=fake.fake_device)
         root.writes += 1
+        root.resized = root.made = root.writes
+        if track is not root:
+            old, root.fake = root.fake, val_of(root.node.meta["val"])
+            root.fake.track = root
+            old.track = Track(old, root.node, root)
+            old.track.made = 0
+            track.parent, track.node, track.made = root, root.node, root.writes
         track.version = root.version = root.writes
 
     def _constant(self, func: Any, real: torch.Tensor) -> Any:

@@ -502,7 +502,7 @@ def _nan_to_num(ctx: Context, x: Tensor, nan: float | None = None, posinf: float
 
 @lowers("addcmul")
 def _addcmul(ctx: Context, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
-    return converted(lambda v, p, q: plus(v, times(times(p, q), value) if value != 1 else times(p, q)), ctx, x, a, b)
+    return converted(lambda v, p, q: plus(v, times(times(p, value) if value != 1 else p, q)), ctx, x, a, b)
 
 
 @lowers("addcdiv")

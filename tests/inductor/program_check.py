@@ -60,7 +60,7 @@ class Noise(TorchDispatchMode):
     """Moves the results of inexact operators by up to `units` in the last place.
 
     Eager's element-wise kernels run two loops, of vectors and of single elements (tails, strided memory), which may treat NaN otherwise.
-    Which of them an element meets is noise too: half of these calls are given strided memory. So is the sign of a NaN.
+    Which of them an element meets is noise too: of these calls some are given strided memory, and some dense. So is the sign of a NaN.
     """
 
     def __init__(self, seed: int, units: float) -> None:
@@ -71,11 +71,12 @@ class Noise(TorchDispatchMode):
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = op._schema.name.removeprefix("aten::")
         is_exact = name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags or op.is_view
-        if not is_exact and torch.Tag.pointwise in op.tags and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.5:
-            args = tuple(with_gaps(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
+        if not is_exact and torch.Tag.pointwise in op.tags and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
+            relaid = self.one_of((with_gaps, without_gaps))
+            args = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
         result = op(*args, **(kwargs or {}))
         if name in PRODUCTS and given_is_float(args[0]):
-            result = self.one_of(PRODUCTS[name])(result, *args)
+            result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
             result = computed_in_double(op, result, args, kwargs or {})
         if is_exact:
@@ -166,6 +167,11 @@ def with_gaps(value: torch.Tensor) -> torch.Tensor:
     order = sorted(range(value.dim()), key=lambda k: -value.stride(k))
     wide = value.new_zeros([*(value.shape[k] for k in order), 2])[..., 0]
     return wide.permute([order.index(k) for k in range(value.dim())]).copy_(value)
+
+
+def without_gaps(value: torch.Tensor) -> torch.Tensor:
+    """The same values side by side in memory."""
+    return value.clone()
 
 
 def few_bits(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -313,3 +313,43 @@ def test_rows_of_two_nearly_equal_values_are_normalised():
 @pytest.mark.parametrize("body", ["v1 = a.amax((0, 1))", "v0 = a.reshape([-1])\nv1 = v0[1:]", "v1 = a.t().exp()", "v1 = a.expand(2, 3, 2)"])
 def test_zeros_without_memory_as_gradients(body):
     check({"a": "make((3, 2), torch.float32)"}, f"{body}\nv2 = torch.sgn(v1) * 2\nv3 = v1.round() + v1.to(torch.bool)", "v2 v3", "a")
+
+
+def test_product_with_a_number_is_taken_before_that_with_the_second_tensor():
+    def f(x, a):
+        return torch.addcmul(x, a, a, value=0.5), torch.addcmul(x, a, -a, value=0.25), torch._foreach_addcmul([x], [a], [a], 0.5)[0]
+
+    x, a = torch.tensor([0.0, 1.0, -math.inf] * 11), torch.tensor([2e19, 3e19, 2.2e19] * 11)
+    torch.testing.assert_close(dynamo.compile(f)(x, a), f(x, a))
+
+
+def test_a_part_of_an_input_that_shows_an_element_twice_is_written():
+    def f(x):
+        x[:1].mul_(2)
+        return x + 1
+
+    found, expected = torch.ones(1).expand(7), torch.ones(1).expand(7)
+    with dynamo.config.patch(suppress_errors=False):
+        result = dynamo.compile(f, fullgraph=True)(found)
+    torch.testing.assert_close((result, found), (f(expected), expected))
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_views_of_what_an_out_argument_resizes_keep_their_shapes():
+    def larger(x):
+        y = x[:2].repeat(2)
+        part, rows = y[3:], y.view(2, 2)
+        torch.cat([x, x + 1], out=y)
+        rows.add_(1)
+        return part, part * 2, rows, y
+
+    def smaller(x):
+        y = x.repeat(4)
+        part = y[4:]
+        torch.mul(x[:2], 3, out=y)
+        return part, y
+
+    x = torch.arange(3.0)
+    with dynamo.config.patch(suppress_errors=False):
+        for f in (larger, smaller):
+            torch.testing.assert_close(dynamo.compile(f, fullgraph=True)(x), f(x))

@@ -1,0 +1,69 @@
+"""Tensors that share memory with one that an `out=` gives another shape, or with themselves."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+@program("", "views, aliases and parts of what an `out=` resizes keep their shapes and see the new contents")
+def views_of_what_is_resized(compile):
+    @compile
+    def empty(x):
+        a = torch.empty(0)
+        v = a.view(0)
+        torch.add(x, 1, out=a)
+        return a, v.shape, v
+
+    @compile
+    def grown(x):
+        a = torch.empty(2)
+        v, w, d = a.view(2, 1), a[1:], a.detach()
+        torch.add(x, 1, out=a)
+        v.mul_(2)
+        return a, v, d, w
+
+    @compile
+    def by_an_alias(x):
+        a = x[:0] * 2
+        d = a.detach()
+        torch.add(x, 1, out=d)
+        e = d[1:]
+        e.mul_(3)
+        return a, d, e
+
+    @compile
+    def written_afterwards(x):
+        a = torch.empty(2)
+        v = a.view(2, 1)[1:]
+        torch.add(x, 1, out=a)
+        a.mul_(2)
+        return v * 2, v
+
+    @compile
+    def twice(x):
+        a = torch.empty(0)
+        torch.add(x[:2], 1, out=a)
+        b = a[:1]
+        torch.add(x, 2, out=a)
+        return b * 1, a
+
+    return [f(torch.ones(3)) for f in (empty, grown, by_an_alias, written_afterwards, twice)]
+
+
+@program("", "a part of an expanded input is written: all that shows that element changes")
+def part_of_an_expanded_input(compile):
+    @compile
+    def f(b):
+        last = b.split(2, 0)[-1]
+        last.copy_(last + 1)
+        return b * 2, last * 1
+
+    @compile
+    def g(b):
+        b[:, 1:2][0].mul_(2)
+        return b * 2
+
+    x, y = torch.ones(1).expand(7), torch.ones(1, 3).expand(4, 3)
+    return f(x), g(y), x, y
