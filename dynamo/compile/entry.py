@@ -29,7 +29,7 @@ from dynamo.source import Source
 from dynamo.symbolic.attempt.tracer import Tracer
 from dynamo.symbolic.attempt.warned import give
 from dynamo.symbolic.values.errors import CannotRebuild
-from dynamo.symbolic.values.keys import object_key
+from dynamo.symbolic.values.keys import items_of, object_key
 from dynamo.symbolic.values.kinds import (
     BuiltinValue,
     CellValue,
@@ -314,7 +314,7 @@ class EntryWriter:
 
         Items are set in the order of the program: a key that the real dict has now it may lack at the next call.
         """
-        original = {object_key(k): (k, x) for k, x in dict.items(d.obj)}
+        original = {object_key(k): (k, x) for k, x in items_of(d.obj)}
         removed = [k for h, (k, _) in original.items() if h not in d.table]
         changed: list[tuple[Value, Value]] = []
         for h in dict.fromkeys([*(h for h in d.written if h in d.table), *d.table]):

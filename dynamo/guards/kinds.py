@@ -116,9 +116,7 @@ KINDS: dict[_C.GuardKind, Kind] = {
     "dict_keys": Kind(
         lambda a: f"keys are {_key_names(a)}",
         cost=4,
-        failed=lambda at, a, seen: (
-            f"{at}: expected keys are {_key_names(a)}, got {_key_names(dict.keys(seen))}" if is_a(seen, dict) else None
-        ),
+        failed=lambda at, a, seen: f"{at}: expected keys are {_key_names(a)}, got {_key_names(_keys(seen))}" if is_a(seen, dict) else None,
     ),
     "has_key": Kind(lambda a: f"has key {a!r}", cost=3, key=_itself),
     "no_key": Kind(lambda a: f"has no key {a!r}", cost=3, key=_itself),
@@ -190,6 +188,10 @@ def _defined_text(holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], .
         name = holder.get("__name__", "globals") if kind == "dict" else getattr(holder, "__qualname__", "gone")
         texts.append(f"{name}: {', '.join(dict.fromkeys(fact[0] for fact in facts))}")
     return "; ".join(texts)
+
+
+def _keys(seen: dict[Any, Any]) -> Iterable[object]:
+    return collections.OrderedDict.keys(seen) if is_a(seen, collections.OrderedDict) else dict.keys(seen)
 
 
 def _key_names(keys: Iterable[object]) -> list[object]:

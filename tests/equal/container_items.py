@@ -266,3 +266,35 @@ def keys_of_one_hash(compile):
     for key, name in zip(given, ("b", "z", "a"), strict=True):
         key.name = name
     return out, [f(torch.ones(2), k) for k in given]
+
+
+class Loud(OrderedDict):
+    def items(self):
+        raise AssertionError
+
+    keys = __iter__ = items
+
+
+@program("", "the order of an OrderedDict that was moved before the call, of a subclass, and moved again by the function")
+def moved_items(compile):
+    given, loud = OrderedDict(a=1, b=2, c=3), Loud()
+    for i, name in enumerate("xyz"):
+        OrderedDict.__setitem__(loud, name, i)
+    for d, name in ((given, "c"), (loud, "y")):
+        d.move_to_end(name, last=False)
+
+    @compile
+    def f(x):
+        found = list(given), list(given.items()), dict(given), next(iter(given)), list(reversed(given)), [*given.values()], {**given}
+        return x * next(iter(given.values())), found, OrderedDict.popitem(loud, last=False) if len(loud) else None
+
+    @compile
+    def move(x):
+        given.move_to_end("b")
+        given["d"] = given.pop("a")
+        return x + 1, list(given)
+
+    found = [f(torch.ones(2))]
+    given.move_to_end("a")
+    found += [f(torch.ones(2)), move(torch.ones(2)), f(torch.ones(2)), move.__name__]
+    return found, given, list(OrderedDict.items(loud))

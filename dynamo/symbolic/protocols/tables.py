@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.inspection import is_a
-from dynamo.symbolic.values.keys import Own
+from dynamo.symbolic.values.keys import Own, items_of
 from dynamo.symbolic.values.kinds import Const, DictValue, FunctionValue, Lazy, MethodValue, ObjectValue, TensorValue, Value
 from dynamo.symbolic.values.slots import slots
 
@@ -62,7 +62,7 @@ def guard_keys(tx: Tracer, d: DictValue) -> None:
     if not d.keys_guarded:
         d.keys_guarded = True
         if d.source is not None:
-            tx.guard(d.source, "dict_keys", tuple(d.obj))
+            tx.guard(d.source, "dict_keys", tuple(k for k, _ in items_of(d.obj)))
 
 
 def _guard_membership(tx: Tracer, d: DictValue, key: Value, entry: tuple[Value, Value | Lazy] | None) -> None:

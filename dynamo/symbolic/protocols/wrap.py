@@ -19,7 +19,7 @@ from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
 from dynamo.source import Source, const_source
 from dynamo.symbolic.protocols.changing import KINDS, Changing
 from dynamo.symbolic.protocols.constants import IMMUTABLE_MODULES, is_frozen
-from dynamo.symbolic.values.keys import object_key
+from dynamo.symbolic.values.keys import items_of, object_key
 from dynamo.symbolic.values.kinds import (
     FALSE,
     NONE,
@@ -220,7 +220,7 @@ def _tuple(tx: Tracer, obj: Any, source: Source | None) -> Value:
 
 def fill_dict(tx: Tracer, v: DictValue, obj: Any, source: Source | None) -> None:
     """Enter the items of a real dict, unread."""
-    for k, x in dict.items(obj):
+    for k, x in items_of(obj):
         key = tx.wrap(k, None) if type(k) in SCALARS else _key(tx, k)
         child: Value | Lazy = tx.wrap(x, None) if source is None else Lazy(x, source.step("dict_item", k))
         v.table[object_key(k)] = (key, child)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -50,6 +51,11 @@ _BY_IDENTITY = ("typing", "uuid")  # what these modules make is guarded by ident
 def compares_itself(cls: type) -> bool:
     """Whether code of the program finds out if an object of this class is in a dict."""
     return type(cls.__hash__) is types.FunctionType and not issubclass(cls, enum.Enum) and cls.__module__ not in _BY_IDENTITY
+
+
+def items_of(obj: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """The items of a real dict, by no method of the program's. An OrderedDict keeps its order outside the dict."""
+    return OrderedDict.items(obj) if issubclass(type(obj), OrderedDict) else dict.items(obj)
 
 
 def object_key(obj: object) -> Any:

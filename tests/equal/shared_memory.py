@@ -1,0 +1,207 @@
+"""Programs whose tensors share memory: views of views, writes under grad, `out=`, `.data`, `set_`, `resize_`, `as_strided`."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+@program("", "an image is normalised tile by tile through views of views")
+def tiles(compile):
+    @compile
+    def f(image):
+        tiles = image.unfold(0, 2, 2).unfold(1, 2, 2)
+        for row in range(tiles.shape[0]):
+            tile = tiles[row, row].mT
+            tile.sub_(tile.mean()).clamp_(-1, 1)
+        return tiles.diagonal(dim1=0, dim2=1), image
+
+    return f(torch.arange(36.0).view(6, 6))
+
+
+@program("", "columns of a copy are scaled in place one by one with select")
+def scaled_by_select(compile):
+    @compile
+    def f(x):
+        y = x.clone()
+        for i in range(y.shape[1]):
+            y.select(1, i).mul_(i + 1)
+        y.view(-1)[::3].neg_()
+        return y, y.T[1:]
+
+    x = torch.randn(3, 4, requires_grad=True)
+    y, part = f(x)
+    if y.requires_grad:
+        (y.sum() + (part**2).sum()).backward()
+    return y, part, x.grad, y.grad_fn is None, part.grad_fn is None
+
+
+@program("", "a ring buffer: a slice, a scalar index, a wrap-around and a view handed out before it is written")
+def ring_buffer(compile):
+    class Ring:
+        def __init__(self, size):
+            self.data, self.at = torch.zeros(size, 2), 0
+
+        def push(self, rows):
+            for row in rows:
+                self.data[self.at % len(self.data)] = row
+                self.at += 1
+            return self.data[: self.at]
+
+    ring = Ring(3)
+    push = compile(ring.push)
+    early = ring.data[1:]
+    first = push(torch.ones(2, 2))
+    second = push(torch.full((2, 2), 5.0))
+    return early, first, second, ring.data, ring.at, ring.data._version
+
+
+@program("", "results are written into parts of one preallocated tensor with out=")
+def parts_as_out(compile):
+    @compile
+    def f(a, b, store):
+        torch.mm(a, b, out=store[0])
+        torch.add(store[0], 1, out=store[1])
+        low, high = torch.empty(2), torch.empty(2, dtype=torch.int64)
+        torch.max(store[1], 0, out=(low, high))
+        torch.stack([low, high.float()], out=store[2])
+        return store.sum(0), low, high
+
+    store = torch.zeros(3, 2, 2)
+    return f(torch.arange(4.0).view(2, 2), torch.eye(2) * 2, store), store
+
+
+@program("", "data replaces the memory of a parameter; earlier views look at the old one")
+def data_replaced(compile):
+    weight = torch.nn.Parameter(torch.ones(3))
+    old = weight.data
+
+    @compile
+    def f(x):
+        y = weight * x
+        weight.data = weight.data * 2 + x
+        old.add_(10)
+        return y, weight * x
+
+    results = f(torch.arange(3.0))
+    return results, weight, old, weight._version, weight.is_leaf
+
+
+@program("", "set_ makes two tensors share a storage")
+def storage_shared(compile):
+    @compile
+    def f(x, y):
+        y.set_(x)
+        y[0] = 7
+        z = torch.empty(0).set_(x.untyped_storage(), 1, (2,), (1,))
+        z.add_(1)
+        return x + 0, y, z
+
+    x, y = torch.zeros(4), torch.ones(2)
+    return f(x, y), x, y
+
+
+@program("", "resize_ of a buffer keeps what it had and gives it room")
+def resized(compile):
+    @compile
+    def f(n):
+        x = torch.arange(4.0)
+        tail = x[2:]
+        x.resize_(2, 2)
+        x[1, 0] = -1
+        x.resize_(n)
+        x.fill_(3)
+        return x, tail
+
+    return f(2), f(3)
+
+
+@program("", "overlapping windows by as_strided are read, summed, and added to through index_add")
+def windows(compile):
+    @compile
+    def f(x):
+        seen = x.as_strided((4, 3), (1, 1))
+        means = seen.mean(1)
+        x.as_strided((2,), (3,), 1).mul_(10)
+        x.index_add_(0, torch.tensor([0, 0, 5]), torch.ones(3))
+        return means, seen, seen * 1
+
+    x = torch.arange(6.0)
+    return f(x), x
+
+
+@program("", "two arguments are halves, one tensor twice, and a view with its base")
+def aliased_arguments(compile):
+    @compile
+    def f(a, b):
+        a.add_(1)
+        b.mul_(2)
+        return a + b, a
+
+    x = torch.arange(6.0)
+    y = torch.arange(6.0)
+    z = torch.arange(6.0)
+    return f(x[:3], x[3:]), x, f(y, y), y, f(z, z.view(6)), z, f(z[:4], z[2:]), z
+
+
+@program("", "swap of two rows by tuple assignment, once with copies and once without")
+def swapped_rows(compile):
+    @compile
+    def f(x):
+        x[0], x[1] = x[1].clone(), x[0].clone()
+        x[2], x[3] = x[3], x[2]
+        first, second = x[:2]
+        first, second = second, first
+        first += second
+        return first, x
+
+    return f(torch.arange(8.0).view(4, 2))
+
+
+@program("", "complex numbers through real views: real, imag, view_as_real, conj and a write to each")
+def complex_views(compile):
+    @compile
+    def f(z):
+        z.real.add_(1)
+        z.imag[0] = 5
+        torch.view_as_real(z)[..., 1].neg_()
+        c = z.conj()
+        z.mul_(1j)
+        return c, c.real, c.imag * 1, z.is_conj(), c.is_conj(), c.imag.is_neg()
+
+    z = torch.complex(torch.arange(3.0), torch.ones(3))
+    return f(z), z
+
+
+@program("", "a view made under no_grad and one made of a leaf are written to: eager's errors")
+def refused_writes(compile):
+    @compile
+    def f(x, how):
+        if how == 0:
+            x[0].add_(1)
+        elif how == 1:
+            y = x * 1
+            a, _ = y.unbind(0)
+            a.mul_(2)
+        elif how == 2:
+            y = x * 1
+            with torch.no_grad():
+                v = y[0]
+            v.mul_(2)
+            return v.grad_fn is None, y
+        elif how == 3:
+            y = x.exp()
+            y.add_(1)
+            y.sum().backward()
+        return x * 2
+
+    found = []
+    for how in range(4):
+        x = torch.ones(2, 2, requires_grad=True)
+        try:
+            found.append(f(x, how))
+        except RuntimeError as e:
+            found.append(str(e)[:60])
+        found.append(x)
+    return found
