@@ -277,10 +277,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def flat_base(t: Tensor) -> Tensor:
-    """The whole storage of `t` as one flat tensor of its dtype."""
+    """The whole storage of `t` as one flat tensor of its dtype. It counts writes if `t` does, wherever the call is made."""
     storage = t.untyped_storage()
-    flat = torch.empty(0, dtype=t.dtype, device=t.device)
-    return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
+    with torch.inference_mode(t.is_inference()) if torch.is_inference_mode_enabled() != t.is_inference() else nullcontext():
+        flat = torch.empty(0, dtype=t.dtype, device=t.device)
+        return flat.set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
 
 
 def _resolved(grad: Tensor) -> Tensor:

@@ -472,3 +472,30 @@ def values_of_inference_tensors_kept(compile):
             else:
                 found += [y, *torch.autograd.grad(y.sum(), x)]
     return found
+
+
+@program("", "writes are counted where two arguments of a graph share memory, below inference mode and around it")
+def counted_writes(compile):
+    @compile
+    def f(x):
+        with torch.no_grad():
+            z = x.detach()
+            x.sin().detach().requires_grad_()
+        z.mul_(2)
+        return x.sin(), z
+
+    @compile
+    def g(x, z):
+        z[1:].add_(1)
+        x.mul_(2)
+        return x + z
+
+    found = []
+    for mode in (torch.inference_mode, torch.no_grad):
+        x, y = torch.ones(3), torch.ones(3)
+        results = mode()(f)(x)[1], mode()(g)(y, y.detach())
+        found.append((results, x._version, results[0]._version, y._version))
+    with torch.inference_mode():
+        y = torch.ones(3)
+        found.append((g(y, y.detach()), y))
+    return found, g(y, y.detach()), y

@@ -188,7 +188,7 @@ def _list(tx: Tracer, obj: Any, source: Source | None) -> Value:
         v.items = [tx.wrap(x, None) for x in obj]
     elif isinstance(obj, list):
         length = list.__len__(obj)
-        v.on_read = lambda: tx.guard(source, "len", length)
+        v.given, v.on_read = length, lambda: tx.guard(source, "len", length)
         v._items = [Lazy(x, source.step("list_item", i)) for i, x in enumerate(list.__iter__(obj))]
     else:
         tx.guard(source, "len", collections.deque.__len__(obj))

@@ -128,6 +128,7 @@ class ListValue(ObjectValue):
     def __init__(self, items: list[Value | Lazy], cls: type = list, obj: Any = None, source: Source | None = None) -> None:
         super().__init__(cls, obj, source)
         self._items = items
+        self.given = len(items)  # the real list may have grown since
         self.maxlen: int | None = None
         self.on_read: Callable[[], None] | None = None  # guards the length of a real list when its items are first looked at
 
@@ -148,7 +149,7 @@ class ListValue(ObjectValue):
 
     def added_unread(self) -> list[Value | Lazy] | None:
         """Items added to a real list that nobody has looked at, or None when it was read."""
-        return self._items[len(self.obj) :] if self.on_read is not None else None
+        return self._items[self.given :] if self.on_read is not None else None
 
 
 class TupleValue(ObjectValue):
