@@ -191,7 +191,9 @@ def _defined_text(holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], .
 
 
 def _keys(seen: dict[Any, Any]) -> Iterable[object]:
-    return collections.OrderedDict.keys(seen) if is_a(seen, collections.OrderedDict) else dict.keys(seen)
+    cls: Any = collections.OrderedDict if is_a(seen, collections.OrderedDict) else dict
+    found: Iterable[object] = cls.keys(seen)
+    return found
 
 
 def _key_names(keys: Iterable[object]) -> list[object]:

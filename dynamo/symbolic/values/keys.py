@@ -55,7 +55,9 @@ def compares_itself(cls: type) -> bool:
 
 def items_of(obj: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """The items of a real dict, by no method of the program's. An OrderedDict keeps its order outside the dict."""
-    return OrderedDict.items(obj) if issubclass(type(obj), OrderedDict) else dict.items(obj)
+    cls: Any = OrderedDict if issubclass(type(obj), OrderedDict) else dict
+    found: Iterable[tuple[Any, Any]] = cls.items(obj)
+    return found
 
 
 def object_key(obj: object) -> Any:
