@@ -298,3 +298,33 @@ def moved_items(compile):
     given.move_to_end("a")
     found += [f(torch.ones(2)), move(torch.ones(2)), f(torch.ones(2)), move.__name__]
     return found, given, list(OrderedDict.items(loud))
+
+
+hashed: list[int] = []
+
+
+class Hashed:
+    def __init__(self, n):
+        self.n = n
+
+    def __hash__(self):
+        hashed.append(self.n)
+        return self.n
+
+    def __eq__(self, other):
+        return isinstance(other, Hashed) and other.n == self.n
+
+
+@program("", "a __hash__ that writes to a list: how often it is called is no part of the result")
+def hash_with_an_effect(compile):
+    key = Hashed(1)
+    table = {key: 2.0, Hashed(3): 4.0}
+
+    @compile
+    def f(x, k):
+        made = {k: x}
+        made[Hashed(1)] = x + 1
+        return x * table[key], Hashed(5) in table, made[Hashed(1)], len(made)
+
+    found = [f(torch.ones(2), Hashed(1)), f(torch.ones(2), key)]
+    return found, set(hashed)
