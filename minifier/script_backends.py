@@ -6,6 +6,7 @@ Their definitions are written to a file of their own.
 from __future__ import annotations
 
 import ast
+import symtable
 import sys
 from pathlib import Path
 
@@ -39,34 +40,47 @@ def kept(backend: str, folder: Path) -> str:
 def definition(text: str, name: str) -> str:
     """The statements of a module that define a name and what that needs, in their order; '' where there are none."""
     statements = ast.parse(text).body
+    scopes = [symtable.symtable(ast.unparse(s), "<script>", "exec") for s in statements]
+    bound = [set() if _runs_the_script(s) else _bound(t) | _changed(s) for s, t in zip(statements, scopes, strict=True)]
     chosen: set[int] = set()
     wanted = {name}
     while True:
-        more = {i for i, s in enumerate(statements) if i not in chosen and not wanted.isdisjoint(_bound(s))}
+        more = {i for i, names in enumerate(bound) if i not in chosen and not wanted.isdisjoint(names)}
         if not more:
             break
         chosen |= more
-        wanted |= {n.id for i in more for n in ast.walk(statements[i]) if isinstance(n, ast.Name)}
-    if not any(name in _bound(statements[i]) for i in chosen):
+        wanted |= {n for i in more for n in _read(scopes[i])}
+    if not any(name in _bound(scopes[i]) for i in chosen):
         return ""
     return "\n\n".join(_text(s, text) for i, s in enumerate(statements) if i in chosen or _is_future(s)) + "\n"
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    """Names that a statement of a module binds there."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {statement.name}
-    if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
-        return set()  # what runs the script
+def _runs_the_script(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test)
+
+
+def _bound(scope: symtable.SymbolTable) -> set[str]:
+    """Names that a statement of a module binds there; those of functions and comprehensions in it are their own."""
+    return {s.get_name() for s in scope.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def _changed(statement: ast.stmt) -> set[str]:
+    """Names of the module in which a statement sets an attribute or an item."""
+    if not isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        return set()
     found = set()
-    for node in ast.walk(statement):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(a.asname or a.name).partition(".")[0] for a in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
+    for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        root: ast.expr = target
+        while isinstance(root, (ast.Attribute, ast.Subscript)):
+            root = root.value
+        found |= {root.id} if isinstance(root, ast.Name) else set()
     return found
+
+
+def _read(scope: symtable.SymbolTable, is_module: bool = True) -> set[str]:
+    """Names of the module that a statement reads, at once or when what it defines is called."""
+    found = {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (is_module or s.is_global())}
+    return found.union(*(_read(child, False) for child in scope.get_children()))
 
 
 def _is_future(statement: ast.stmt) -> bool:

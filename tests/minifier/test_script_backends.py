@@ -1,0 +1,74 @@
+"""What a backend of a script takes with it into other processes: what it needs, and nothing that runs the script."""
+
+from __future__ import annotations
+
+import pytest
+
+from minifier.script_backends import definition
+
+SCRIPT = """
+from __future__ import annotations
+import ctypes, os
+import torch
+from torch import nn as layers
+
+LIB = ctypes.CDLL(None)
+LIB.abs.restype = ctypes.c_int
+TABLE = {}
+TABLE["tanh"] = torch.sin
+OTHER = {}
+OTHER["x"] = 1
+LEVEL: int = 3
+
+
+def helper(gm):
+    return any(n.target in TABLE for n in gm.graph.nodes) and LEVEL
+
+
+class Interpreter(torch.fx.Interpreter):
+    level = LIB.abs(-1)
+
+
+@torch.no_grad()
+def backend(gm, x):
+    def run(*args):
+        y = f = helper(gm)
+        return Interpreter(gm).run(*args)
+    return run
+
+
+@torch.compile(backend=backend)
+def f(x):
+    return x
+
+
+for n in range(3):
+    y = f(torch.ones(n))
+x, args = torch.ones(3), 1
+gm = f(x)
+if __name__ == "__main__":
+    TABLE = 1
+"""
+
+
+def test_a_backend_takes_what_it_reads_and_what_is_set_in_that() -> None:
+    taken = definition(SCRIPT, "backend")
+    compile(taken, "<taken>", "exec")
+    for line in ("from __future__ import annotations", "LIB.abs.restype = ctypes.c_int", 'TABLE["tanh"] = torch.sin', "LEVEL: int = 3"):
+        assert line in taken
+    for word in ("layers", "OTHER", "torch.compile", "range(3)", "torch.ones", "gm = f(x)", "__main__"):
+        assert word not in taken
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("a = 1\n", ""),
+        ("def b(gm):\n    return a\n", "def b(gm):\n    return a\n"),
+        ("x = 1\nb = lambda gm: [x for x in gm]\n", "b = lambda gm: [x for x in gm]\n"),
+        ("x = 1\ndef b(gm):\n    global x\n    x = x + 1\n", "x = 1\n\ndef b(gm):\n    global x\n    x = x + 1\n"),
+        ("x = 1\nif x:\n    b = 2\nelse:\n    b = 3\n", "x = 1\n\nif x:\n    b = 2\nelse:\n    b = 3\n"),
+    ],
+)
+def test_only_names_of_the_module_count(text: str, expected: str) -> None:
+    assert definition(text, "b") == expected
