@@ -45,7 +45,7 @@ _ROWS: tuple[Reason, ...] = (
     Reason(
         "DD004",
         "output to the terminal or a log",
-        "`print`, `input`, `breakpoint` and logging act at run time, between graphs.",
+        "`print`, `input` and logging act at run time, between graphs.",
         "print after the compiled function returns, or return what you want to see.",
         "print(x.shape)   # breaks",
     ),
@@ -222,6 +222,13 @@ _ROWS: tuple[Reason, ...] = (
         "a signal handler raised",
         "a handler of the program raised while a call was being compiled, so the call ended there, as it would have in eager.",
         "the next call compiles again; where a limit of time is meant for the work, compile before it begins.",
+    ),
+    Reason(
+        "DD033",
+        "a debugger is entered",
+        "`breakpoint()` hands the frame to whoever steps on from there, so the rest of it runs as plain Python, with all its variables.",
+        "take the call out when done; `dynamo-debug replay FRAME --break LINE` stops in a recorded frame without changing the program.",
+        "breakpoint()   # breaks",
     ),
     Reason(
         "DD090",

@@ -33,7 +33,7 @@ from dynamo.ops.facts import ONE_HOT, writes
 from dynamo.surroundings.kernel_warnings import without
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
-from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotAssume
+from dynamo.symbolic.values.errors import ENTERS_DEBUGGER, PROGRAM_RAISES, BreakError, CannotAssume
 from dynamo.symbolic.values.kinds import CellValue, Null, TensorValue, TupleValue, Value
 
 
@@ -259,6 +259,9 @@ def _tail(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str
     shape = tuple(isinstance(v, Null) for v in frame.stack)
     live = live_slots(program)
     bound = _bound(frame)
+    if captured.reason is not None and captured.reason.id == ENTERS_DEBUGGER and not captured.tx.fullgraph:
+        here = tuple(sorted(bound))
+        return _pending(writer, frame, resume_function(frame.code, frame.globals, first, shape, here), here)
     states = states_after(program, first, last, shape, bound, tested)
     exits: dict[int, Exit] = {}
     needed = live[first] & bound
@@ -268,8 +271,12 @@ def _tail(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: str
         exits[after.index] = Exit(_continuation(ctx, captured, after, slots, compile_id), slots, after.stack_shape)
     here = tuple(sorted(needed))
     native = native_function(frame.code, frame.globals, first, last, shape, here, exits, _C.Tail, tested)
+    return _pending(writer, frame, native, here)
+
+
+def _pending(writer: EntryWriter, frame: Frame, native: types.FunctionType, slots: tuple[int, ...]) -> str:
     parts = [writer.value(v) for v in frame.stack if not isinstance(v, Null)]
-    for slot in here:
+    for slot in slots:
         v = frame.slots[slot]
         assert v is not None
         parts.append(writer.value(v))

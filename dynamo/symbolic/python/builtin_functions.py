@@ -171,6 +171,7 @@ def _dir(tx: Tracer, v: Value | None) -> Value:
 # ---- the outside world ------------------------------------------------------------------------------------
 
 
-breaks("DD004", print, input, open, breakpoint)
+breaks("DD004", print, input, open)
+breaks("DD033", breakpoint)
 breaks("DD005", exec, eval, compile, globals, __import__)
 breaks("DD018", *(getattr(builtins, n) for n in ("aiter", "anext")))

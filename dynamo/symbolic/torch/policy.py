@@ -356,6 +356,7 @@ _inline: Verdict = lambda tx, fn, args, kwargs: None  # noqa: E731  # a row like
 
 # Module that defines the function (the longest matching prefix counts) -> verdict.
 _HOMES: dict[str, Verdict] = {
+    "pdb": _broken_names("DD033", "set_trace"),
     "torch.functional": leaf,
     "torch.nn.functional": leaf,
     "torch.nn.init": leaf,

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Reasons that end in an exception of the program when CPython runs the instruction: only if it does not, was there a break.
 PROGRAM_RAISES = ("DD009", "DD024")
+# The frame is stepped through from there on: what it returns, and what it is followed by, must be the program's own.
+ENTERS_DEBUGGER = "DD033"
 
 
 class BreakError(Exception):
