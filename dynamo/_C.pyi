@@ -127,7 +127,7 @@ class Cache:
 @final
 class Compiled:
     """Vectorcall object. Behaves as a function: __wrapped__, __name__, __doc__, __module__, __qualname__, __dict__, __get__ (binds methods),
-    weakrefs, pickling refused with a clear error, repr. `fn` is a plain Python function.
+    weakrefs, pickling by name, repr, and `__class__`, so that `isinstance(f, types.FunctionType)` holds. `fn` is a plain Python function.
 
     miss(compiled, inputs) -> callable | None: called when no entry fits; the result, if not None, is called with *inputs;
     None means run the original function natively (with the frame hook active for the frames it calls)."""
@@ -138,6 +138,7 @@ class Compiled:
     cache: Cache
     context: object
     __wrapped__: Callable[..., Any]
+    _torchdynamo_orig_callable: Callable[..., Any]
     __name__: str
     __qualname__: str
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

@@ -33,7 +33,7 @@ def _leave(state: CodeState, fn: types.FunctionType, reason_id: str, reason: str
     """Have CPython run it always, and say so of the function of the program that it wraps."""
     state.cache.mode = _C.Cache.SKIP
     inner = inspect.unwrap(fn)
-    code = inner.__code__ if isinstance(inner, types.FunctionType) else fn.__code__
+    code = inner.__code__ if type(inner) is types.FunctionType else fn.__code__
     emit(events.FrameSkipped(code.co_qualname, code.co_filename, code.co_firstlineno, reason_id, reason))
 
 

@@ -303,7 +303,7 @@ static void Compiled_dealloc(Compiled *self)
 
 static PyObject *Compiled_repr(Compiled *self)
 {
-    return PyUnicode_FromFormat("<compiled function %U at %p>", ((PyFunctionObject *)self->fn)->func_qualname, self);
+    return PyUnicode_FromFormat("<function %U at %p>", ((PyFunctionObject *)self->fn)->func_qualname, self);
 }
 
 static PyObject *Compiled_descr_get(PyObject *self, PyObject *obj, PyObject *Py_UNUSED(type))
@@ -340,6 +340,12 @@ static int set_forwarded(Compiled *self, PyObject *value, void *name)
     if (!self->dict && !(self->dict = PyDict_New()))
         return -1;
     return value ? PyDict_SetItemString(self->dict, name, value) : PyDict_DelItemString(self->dict, name);
+}
+
+/* `isinstance` takes a compiled function for the function that torch's is; `type()` knows better. */
+static PyObject *get_class(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)&PyFunction_Type);
 }
 
 static PyObject *Compiled_bind(Compiled *self, PyObject *arg)
@@ -380,9 +386,10 @@ done:
     return result;
 }
 
+/* As a function: by its name. pickle asks whether the object of that name is this one. */
 static PyObject *Compiled_reduce(Compiled *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyErr_Format(PyExc_TypeError, "can't pickle %R: pickle the original function (its .fn) and compile it again after loading", self);
+    return get_forwarded(self, "__qualname__");
 }
 
 static PyObject *Compiled_copy(PyObject *self, PyObject *Py_UNUSED(ignored))
@@ -393,12 +400,14 @@ static PyObject *Compiled_copy(PyObject *self, PyObject *Py_UNUSED(ignored))
 static PyMemberDef Compiled_members[] = {
     {"fn", T_OBJECT, offsetof(Compiled, fn), READONLY, "the original function"},
     {"__wrapped__", T_OBJECT, offsetof(Compiled, fn), READONLY, "the original function"},
+    {"_torchdynamo_orig_callable", T_OBJECT, offsetof(Compiled, fn), READONLY, "the original function, as torch's compiler names it"},
     {"cache", T_OBJECT, offsetof(Compiled, cache), READONLY, "the Cache it serves from"},
     {"context", T_OBJECT, offsetof(Compiled, context), READONLY, "the compile context"},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef Compiled_getset[] = {
+    {"__class__", (getter)get_class, NULL, NULL, NULL},
     {"__name__", (getter)get_forwarded, (setter)set_forwarded, NULL, "__name__"},
     {"__qualname__", (getter)get_forwarded, (setter)set_forwarded, NULL, "__qualname__"},
     {"__doc__", (getter)get_forwarded, (setter)set_forwarded, NULL, "__doc__"},
@@ -410,7 +419,7 @@ static PyGetSetDef Compiled_getset[] = {
 static PyMethodDef Compiled_methods[] = {
     {"bind", (PyCFunction)Compiled_bind, METH_VARARGS,
      "bind($self, args, kwargs, /)\n--\n\nFrame inputs for a call, as one tuple; raises the TypeError CPython raises."},
-    {"__reduce__", (PyCFunction)Compiled_reduce, METH_NOARGS, "Refuses: compiled functions can't be pickled."},
+    {"__reduce__", (PyCFunction)Compiled_reduce, METH_NOARGS, "Its qualified name: pickled as functions are."},
     {"__copy__", Compiled_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA copy of a function is the function."},
     {"__deepcopy__", Compiled_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA copy of a function is the function."},
     {NULL, NULL, 0, NULL},

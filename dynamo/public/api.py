@@ -75,15 +75,22 @@ _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagra
 
 def wrap_callable(target: Any, ctx: Context) -> Any:
     """The compiled form of anything that can be called."""
+    made = _compiled_form(target, ctx)
+    if isinstance(target, types.FunctionType) and isinstance(made, _C.Compiled):
+        vars(made).update(vars(target))  # as functools.wraps does
+    return made
+
+
+def _compiled_form(target: Any, ctx: Context) -> Any:
     if isinstance(target, _C.Compiled):
         return ctx.compiled(target.fn)  # type: ignore[arg-type]  # a Compiled holds a plain function
     if isinstance(target, OptimizedModule):
         return wrap_callable(target._orig_mod, ctx)
     if isinstance(target, torch.nn.Module):
         return OptimizedModule(target, compiled_module(target, ctx).__get__(target))
-    if isinstance(target, types.FunctionType):
+    if type(target) is types.FunctionType:
         return ctx.compiled(_calling(target) if _is_called_whole(target) else target)
-    if isinstance(target, types.MethodType) and isinstance(target.__func__, types.FunctionType):
+    if isinstance(target, types.MethodType) and type(target.__func__) is types.FunctionType:
         return ctx.compiled(target.__func__).__get__(target.__self__)
     if isinstance(target, type):
         raise TypeError(f"can't compile the class {target.__name__}; compile its instances or methods")
@@ -112,11 +119,11 @@ def _forwarder(target: Callable[..., Any]) -> types.FunctionType:
     def call(*args: Any, **kwargs: Any) -> Any:
         return target(*args, **kwargs)
 
-    assert isinstance(call, types.FunctionType)
+    assert type(call) is types.FunctionType
     call.__name__ = getattr(target, "__name__", type(target).__name__)
     call.__doc__ = target.__doc__
     called = target.func if isinstance(target, functools.partial) else type(target).__call__
-    code = called.__code__ if isinstance(called, types.FunctionType) else call.__code__
+    code = called.__code__ if type(called) is types.FunctionType else call.__code__
     name = code.co_qualname if code is not call.__code__ else call.__name__
     call.__code__ = call.__code__.replace(
         co_name=name.rpartition(".")[2], co_qualname=name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno

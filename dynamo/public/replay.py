@@ -32,7 +32,7 @@ def replay(file: str | Path, backend: str | Backend = "eager", *, lines: Sequenc
     recording = read(Path(file))
     builder = Builder(recording)
     fn = builder.whole(recording.frame["function"])
-    if not isinstance(fn, types.FunctionType):
+    if type(fn) is not types.FunctionType:
         raise RecordingError(f"{file}: the frame is no function")
     inputs = tuple(builder.whole(n) for n in recording.frame["inputs"])
     restore = snapshot()

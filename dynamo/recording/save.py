@@ -257,7 +257,7 @@ def _function(saver: Saver, obj: types.FunctionType) -> Value:
 
 
 def _compiled(saver: Saver, obj: _C.Compiled) -> Value:
-    return _function(saver, obj.fn) if isinstance(obj.fn, types.FunctionType) else placeholder(obj)
+    return _function(saver, obj.fn) if type(obj.fn) is types.FunctionType else placeholder(obj)
 
 
 def _method(saver: Saver, obj: types.MethodType) -> Value:

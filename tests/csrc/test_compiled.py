@@ -12,6 +12,8 @@ import resource
 import sys
 import threading
 import tracemalloc
+import types
+import typing
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -511,7 +513,7 @@ def test_it_looks_like_the_function() -> None:
     assert served.__defaults__ == (1,)
     assert served.__globals__ is globals()
     assert served.__code__ is add.__code__
-    assert repr(served).startswith("<compiled function add at 0x")
+    assert repr(served).startswith("<function add at 0x")
     assert callable(served)
     assert {served: 1}[served] == 1
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
@@ -558,10 +560,25 @@ def test_methods() -> None:
     assert isinstance(Holder.method, _C.Compiled)
 
 
-def test_copies_are_the_object_and_pickling_is_refused() -> None:
+def test_passes_for_a_function() -> None:
     served = compiled(add)
-    assert copy.copy(served) is served
-    assert copy.deepcopy([served])[0] is served
+    assert isinstance(served, types.FunctionType)
+    assert inspect.isfunction(served)
+    assert inspect.getfile(served) == inspect.getfile(add)
+    assert inspect.getsource(served) == inspect.getsource(add)
+    assert typing.get_type_hints(served) == typing.get_type_hints(add)
+    assert set(dir(add)) <= set(dir(served))
+    assert type(served) is _C.Compiled
+
+
+decorated = compiled(add)
+decorated.__qualname__ = "decorated"
+
+
+def test_copies_are_the_object_and_pickling_is_by_name() -> None:
+    assert copy.copy(decorated) is decorated
+    assert copy.deepcopy([decorated])[0] is decorated
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError, match=r"can't pickle .*compile it again"):
-            pickle.dumps(served, protocol)
+        assert pickle.loads(pickle.dumps(decorated, protocol)) is decorated
+        with pytest.raises(pickle.PicklingError, match="not the same object"):
+            pickle.dumps(compiled(add), protocol)

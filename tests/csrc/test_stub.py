@@ -19,7 +19,18 @@ from inductor import _host
 ROOT = Path(__file__).parents[2]
 MODULES: dict[types.ModuleType, Path] = {_C: ROOT / "dynamo" / "_C.pyi", _host: ROOT / "inductor" / "_host.pyi"}
 # What every class or function object has, and the stub therefore does not repeat.
-COMMON = {"__doc__", "__module__", "__dict__", "__new__", "__repr__", "__getattribute__", "__setattr__", "__delattr__", "__reduce__"}
+COMMON = {
+    "__doc__",
+    "__module__",
+    "__dict__",
+    "__new__",
+    "__repr__",
+    "__class__",
+    "__getattribute__",
+    "__setattr__",
+    "__delattr__",
+    "__reduce__",
+}
 BEGIN, END = "# ---- guard kinds, written of dynamo/csrc/kinds.h by `make accept`\n", "# ---- end of guard kinds\n"
 
 

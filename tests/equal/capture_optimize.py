@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import types
+from collections.abc import Hashable
+
 import torch
 
 import dynamo
@@ -254,3 +258,25 @@ def threads_and_contexts(compile):
             yield x * i
 
     return out, seen, down(torch.ones(2), 3), down(torch.ones(2), 5), list(rows(torch.ones(2)))
+
+
+class _PassesForInt:
+    def __init__(self):
+        self.value = 3
+
+    @property
+    def __class__(self):
+        return int
+
+
+@program("", "isinstance and __class__ of what passes for another type: a compiled function, a proxy")
+def passes_for_another_type(compile):
+    inner, proxy = dynamo.compile(_g, backend="eager"), _PassesForInt()
+
+    @compile
+    def f(x):
+        asked = isinstance(inner, types.FunctionType), isinstance(inner, types.MethodType), inspect.isfunction(inner)
+        also = isinstance(proxy, int), isinstance(proxy, _PassesForInt), isinstance(proxy, Hashable), proxy.__class__ is int
+        return inner(x), asked, also, type(proxy).__name__, inner.__class__.__name__
+
+    return f(torch.ones(2))

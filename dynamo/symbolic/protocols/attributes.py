@@ -84,7 +84,7 @@ def _callable_attr(tx: Tracer, v: FunctionValue | MethodValue, name: str) -> Val
 def _object_attr(tx: Tracer, v: Value, name: str) -> Value | None:
     """By the `__getattribute__` of its class."""
     custom = tx.lookup(v.cls, "__getattribute__")
-    if isinstance(custom, types.FunctionType):
+    if type(custom) is types.FunctionType:
         return tx_call(tx, class_function(tx, custom), [v, Const(name)])
     if _other_method(custom, "__getattribute__"):
         return tx_call(tx, BuiltinValue(custom), [v, Const(name)])
@@ -99,7 +99,7 @@ def tx_call(tx: Tracer, fn: Value, args: list[Value], kwargs: dict[str, Value] |
 
 def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
     """object.__getattribute__, then __getattr__."""
-    if name == "__class__":
+    if name == "__class__" and not says_other_class(v.cls):
         return tx.wrap(v.cls, v.source.step("type") if v.source is not None else None)
     if name == "__dict__":
         d = instance_dict(tx, v)
@@ -128,7 +128,7 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
     if fallback is not MISSING:
         if fallback is torch.nn.Module.__getattr__ and isinstance(v, ObjectValue):
             return _nn_module_getattr(tx, v, name)
-        if isinstance(fallback, types.FunctionType):
+        if type(fallback) is types.FunctionType:
             return tx_call(tx, class_function(tx, fallback), [v, Const(name)])
         if _other_method(fallback, "__getattr__"):
             return tx_call(tx, BuiltinValue(fallback), [v, Const(name)])
@@ -136,6 +136,11 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
     if isinstance(v, OpaqueValue) and v.obj is not None and hasattr(v.obj, name):
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")  # kept by C code in a place of its own
     return None
+
+
+def says_other_class(cls: type) -> bool:
+    """Whether `__class__` is not the type of its instances: proxies pass for what they stand for, compiled functions for functions."""
+    return lookup(cls, "__class__") is not object.__dict__["__class__"]
 
 
 def _nn_module_getattr(tx: Tracer, v: ObjectValue, name: str) -> Value | None:
@@ -201,7 +206,7 @@ def class_function(tx: Tracer, fn: types.FunctionType) -> Value:
 
 def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Value | None:
     """What reading class entry `raw` through instance `v` gives."""
-    if isinstance(raw, types.FunctionType):
+    if type(raw) is types.FunctionType:
         return MethodValue(class_function(tx, raw), v)
     if isinstance(raw, staticmethod):
         return tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}"))
@@ -229,7 +234,7 @@ def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Val
     if isinstance(raw, functools.cached_property):
         return _cached_property(tx, raw, v, name)
     getter = tx.lookup(type(raw), "__get__")
-    if isinstance(getter, types.FunctionType):
+    if type(getter) is types.FunctionType:
         if isinstance(v, ObjectValue) and v.obj is not None and _is_enum(v.obj):
             return tx.wrap(getattr(v.obj, name), None)
         owner = tx.wrap(cls, None)
@@ -276,7 +281,7 @@ def _asks_class(tx: Tracer, cls: type) -> bool:
     """Whether C attributes of a kind of tensor run code of the program: a guard or the trace would run it more often than the program."""
     raw = tx.lookup(cls, "__torch_function__")
     function = raw.__func__ if isinstance(raw, classmethod | staticmethod) else raw
-    return isinstance(function, types.FunctionType) and not is_library(str(function.__module__))
+    return type(function) is types.FunctionType and not is_library(str(function.__module__))
 
 
 def _cached_property(tx: Tracer, raw: Any, v: Value, name: str) -> Value:
@@ -330,12 +335,12 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
             return MethodValue(tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}")), v)
         if isinstance(raw, staticmethod):
             return tx.wrap(raw.__func__, const_source(raw.__func__, f"{cls.__name__}.{name}"))
-        if isinstance(raw, types.FunctionType):
+        if type(raw) is types.FunctionType:
             return class_function(tx, raw)
         if isinstance(raw, types.ClassMethodDescriptorType):
             return MethodValue(BuiltinValue(raw), v)
         getter = tx.lookup(type(raw), "__get__")
-        if isinstance(getter, types.FunctionType):
+        if type(getter) is types.FunctionType:
             return tx_call(tx, class_function(tx, getter), [tx.wrap(raw, const_source(raw, name)), Const(None), v])
         owner = next(c for c in cls.__mro__ if name in c.__dict__)
         if is_library(owner.__module__) or isinstance(raw, types.MethodDescriptorType | types.WrapperDescriptorType | property):
@@ -346,7 +351,7 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
     if meta_raw is not MISSING:
         return bind_descriptor(tx, meta_raw, v, meta, name)
     fallback = tx.lookup(meta, "__getattr__")
-    if isinstance(fallback, types.FunctionType):
+    if type(fallback) is types.FunctionType:
         return tx_call(tx, class_function(tx, fallback), [v, Const(name)])
     return None
 
@@ -368,7 +373,8 @@ def set_class_attr(tx: Tracer, v: ClassValue, name: str, value: Value | None) ->
     cls = v.obj
     if not has_flag(cls, HEAP) or name.startswith("__"):
         raise tx.break_("DD015", f"{v.describe()}.{name}")
-    if isinstance(tx.lookup(cls, name), property | types.FunctionType | classmethod | staticmethod) or value is None:
+    old = tx.lookup(cls, name)
+    if isinstance(old, property | classmethod | staticmethod) or type(old) is types.FunctionType or value is None:
         raise tx.break_("DD015", f"{v.describe()}.{name}")
     tx.effects.class_writes[cls, name] = value
 
@@ -488,7 +494,7 @@ def setattr_(tx: Tracer, v: Value, name: str, value: Value | None) -> None:
         tx.effects.set_global(v.obj.__dict__, name, value)
         return
     hook = tx.lookup(v.cls, "__setattr__" if value is not None else "__delattr__")
-    if isinstance(hook, types.FunctionType):
+    if type(hook) is types.FunctionType:
         if not (hook is torch.nn.Module.__setattr__ and value is not None and _module_fast_set(tx, v, name, value)):
             tx_call(tx, class_function(tx, hook), [v, Const(name)] + ([value] if value is not None else []))
         return
@@ -556,7 +562,7 @@ def generic_setattr(tx: Tracer, v: Value, name: str, value: Value | None) -> Non
                     v.slots[name] = value
                 return
         hook = tx.lookup(type(raw), "__set__" if value is not None else "__delete__")
-        if isinstance(hook, types.FunctionType):
+        if type(hook) is types.FunctionType:
             tx_call(tx, class_function(tx, hook), [tx.wrap(raw, const_source(raw, name)), v] + ([value] if value is not None else []))
             return
         raise tx.break_("DD015", f"{v.describe()}.{name}")

@@ -74,7 +74,7 @@ def call_object(tx: Tracer, fn: Value, args: list[Value], kwargs: dict[str, Valu
     method = tx.lookup(fn.cls, "__call__")
     if method is MISSING:
         raise tx.throw(TypeError, f"'{fn.cls.__name__}' object is not callable")
-    if isinstance(method, types.FunctionType):
+    if type(method) is types.FunctionType:
         return tx_call(tx, tx.wrap(method, const_source(method, method.__qualname__)), [fn, *args], kwargs)
     row = METHODS.get(method)
     if row is not None:
@@ -288,7 +288,7 @@ def call_class(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str, 
     if verdict is not None:
         return verdict
     meta_call = tx.lookup(type(cls), "__call__")
-    if isinstance(meta_call, types.FunctionType):
+    if type(meta_call) is types.FunctionType:
         return tx_call(tx, tx.wrap(meta_call, const_source(meta_call, meta_call.__qualname__)), [fn, *args], kwargs)
     if isinstance(meta_call, type):  # typed dicts are made by dict itself
         return tx_call(tx, tx.wrap(meta_call, None), args, kwargs)
@@ -301,7 +301,7 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
     v = make_instance(tx, fn, args, kwargs)
     if isinstance(v, Value) and issubclass(v.cls, cls):
         init = tx.lookup(v.cls, "__init__")
-        if isinstance(init, types.FunctionType):
+        if type(init) is types.FunctionType:
             result = tx_call(tx, tx.wrap(init, const_source(init, init.__qualname__)), [v, *args], kwargs)
             if not (isinstance(result, Const) and result.value is None):
                 raise tx.throw(TypeError, f"__init__() should return None, not '{result.cls.__name__}'")
@@ -321,7 +321,7 @@ def make_instance(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[st
         raise tx.break_("DD031", fn.obj.__qualname__)
     new = tx.lookup(fn.obj, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
-    if isinstance(new, types.FunctionType):
+    if type(new) is types.FunctionType:
         return tx_call(tx, tx.wrap(new, const_source(new, new.__qualname__)), [fn, *args], kwargs)
     return new_object(tx, fn.obj, new, args, kwargs)
 

@@ -85,7 +85,7 @@ def has_key(tx: Tracer, v: Value, key: Value) -> bool:
 
 def plain_dict(v: Value) -> bool:
     """Whether C code reads v's table directly: a dict that iterates like one, whatever else its class defines."""
-    return isinstance(v, DictValue) and not isinstance(lookup(v.cls, "__iter__"), types.FunctionType)
+    return isinstance(v, DictValue) and type(lookup(v.cls, "__iter__")) is not types.FunctionType
 
 
 def mapping_items(tx: Tracer, v: Value) -> list[tuple[Value, Value]]:

@@ -83,7 +83,7 @@ def special(tx: Tracer, v: Value, name: str, *args: Value) -> Value | None:
     raw = tx.lookup(v.cls, name)
     if raw is MISSING or raw is None:
         return None
-    if isinstance(raw, types.FunctionType):
+    if type(raw) is types.FunctionType:
         return tx_call(tx, class_function(tx, raw), [v, *args])
     return tx_call(tx, BuiltinValue(raw) if not isinstance(raw, staticmethod) else tx.wrap(raw.__func__, None), [v, *args])
 
@@ -123,7 +123,7 @@ def _tensor_operands(a: Value, b: Value) -> bool:
 def _overridden(tx: Tracer, a: Value, b: Value, *names: str) -> bool:
     """Whether the program has put a method of its own into torch's class for one of these operators."""
     found = [tx.lookup(v.cls, name) for v in (a, b) if isinstance(v, TensorValue) for name in names if name]
-    return any(isinstance(raw, types.FunctionType) and not is_library(raw.__module__) for raw in found)
+    return any(type(raw) is types.FunctionType and not is_library(raw.__module__) for raw in found)
 
 
 def _is_number_member(v: Value) -> bool:
@@ -373,7 +373,7 @@ def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
 
 def _is_of_program(raw: object) -> bool:
     """Whether it is Python code that may do anything: to be traced, and not run by the way."""
-    return isinstance(raw, types.FunctionType) and not is_library(str(raw.__globals__.get("__name__", "")))
+    return type(raw) is types.FunctionType and not is_library(str(raw.__globals__.get("__name__", "")))
 
 
 def setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:

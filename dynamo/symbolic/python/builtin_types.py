@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo import _C
 from dynamo.symbolic.protocols.attributes import (
     MISSING,
     bind_descriptor,
@@ -21,6 +22,7 @@ from dynamo.symbolic.protocols.attributes import (
     hasattr_,
     instance_dict,
     is_data_descriptor,
+    says_other_class,
     set_class_attr,
     setattr_,
     tx_call,
@@ -29,7 +31,7 @@ from dynamo.symbolic.protocols.calls import call_class, instantiate
 from dynamo.symbolic.protocols.containers import bool_
 from dynamo.symbolic.protocols.names import cell_get
 from dynamo.symbolic.protocols.operators import compare, is_, special, truth
-from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, pure
+from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, getset, pure
 from dynamo.symbolic.protocols.rows import on_class, on_function, on_method
 from dynamo.symbolic.protocols.tables import dict_get
 from dynamo.symbolic.python.strings import repr_, str_, text_of
@@ -83,17 +85,28 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
         return True
     check = tx.lookup(type(cls), "__instancecheck__")
     if check is type.__instancecheck__:
-        return issubclass(v.cls, cls)
+        return issubclass(v.cls, cls) or issubclass(_said_class(tx, v), cls)
     if tx.lookup(cls, "_is_protocol") is True:
         return _protocol(tx, v, cls)
     if check is abc.ABCMeta.__instancecheck__:
-        return issubclass(v.cls, cls)
-    if isinstance(check, types.FunctionType):
+        return issubclass(v.cls, cls) or issubclass(_said_class(tx, v), cls)
+    if type(check) is types.FunctionType:
         return truth(tx, tx_call(tx, tx.wrap(check, None), [tx.wrap(cls, None), v]))
     if isinstance(v, TensorValue) and type(cls) is type(torch.FloatTensor):
         legacy: Any = cls  # torch.FloatTensor and its kin
         return bool(legacy.dtype == v.fake.dtype and legacy.is_cuda == v.fake.is_cuda and not legacy.is_sparse)
     return issubclass(v.cls, cls)
+
+
+def _said_class(tx: Tracer, v: Value) -> type:
+    """What `v.__class__` says."""
+    said = find_attr(tx, v, "__class__") if says_other_class(v.cls) else None
+    return said.obj if isinstance(said, ClassValue) else v.cls
+
+
+@getset(_C.Compiled.__dict__["__class__"])
+def _class_of_compiled(tx: Tracer, v: Value) -> Value:
+    return tx.wrap(types.FunctionType, None)
 
 
 def _protocol(tx: Tracer, v: Value, cls: Any) -> bool:

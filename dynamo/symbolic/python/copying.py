@@ -59,7 +59,7 @@ def _refuse_custom(tx: Tracer, v: Value) -> None:
     """Classes that say themselves how they are reduced and rebuilt are left to Python."""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__"):
         raw = tx.lookup(v.cls, name)
-        if isinstance(raw, types.FunctionType) and raw.__module__ not in ("enum", "torch.nn.modules.module"):
+        if type(raw) is types.FunctionType and raw.__module__ not in ("enum", "torch.nn.modules.module"):
             raise tx.break_("DD005", f"{name} of {v.describe()}")
 
 

@@ -114,7 +114,7 @@ def _getitem(tx: Tracer, self: DictValue, key: Value) -> Value:
     if v is not None:
         return v
     missing = tx.lookup(self.cls, "__missing__") if self.cls is not dict else MISSING
-    if isinstance(missing, types.FunctionType):
+    if type(missing) is types.FunctionType:
         return tx_call(tx, FunctionValue(missing), [self, key])
     if missing is not MISSING:
         return _missing(tx, self, key)
@@ -234,7 +234,7 @@ def _clear(tx: Tracer, self: DictValue) -> Value:
 
 def update(tx: Tracer, d: DictValue, other: Value | None, kwargs: dict[str, Value]) -> None:
     """d.update(other, **kwargs). Subclasses of OrderedDict go through their own `__setitem__`, as in CPython."""
-    python_set = isinstance(tx.lookup(d.cls, "__setitem__"), types.FunctionType) and issubclass(d.cls, OrderedDict)
+    python_set = type(tx.lookup(d.cls, "__setitem__")) is types.FunctionType and issubclass(d.cls, OrderedDict)
     pairs = pairs_of(tx, other) if other is not None else []
     for k, v in [*pairs, *((Const(n), v) for n, v in kwargs.items())]:
         if python_set:

@@ -25,6 +25,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynamo import _C
 from dynamo.symbolic.protocols.attributes import getattr_, instance_dict, tx_call
 from dynamo.symbolic.protocols.calls import fold, inline
 from dynamo.symbolic.protocols.containers import bool_, pairs_of
@@ -178,7 +179,7 @@ _fold_known(
 )
 
 _KINDS: dict[Any, Callable[[Value], bool]] = {
-    inspect.isfunction: lambda v: isinstance(v, FunctionValue),
+    inspect.isfunction: lambda v: isinstance(v, FunctionValue) or v.cls is _C.Compiled,
     inspect.ismethod: lambda v: isinstance(v, MethodValue) and not isinstance(v.fn, BuiltinValue),
     inspect.isbuiltin: lambda v: issubclass(v.cls, types.BuiltinFunctionType),
     inspect.isclass: lambda v: isinstance(v, ClassValue),
@@ -242,7 +243,7 @@ for _cls in (decimal.Decimal, dt.timedelta, dt.date, dt.datetime, dt.time, dt.ti
 def _enum_rows() -> None:
     """Methods of enum's own classes, computed on the real members."""
     classes = (enum.Enum, enum.Flag, enum.IntFlag, enum.IntEnum, getattr(enum, "ReprEnum", enum.Enum))
-    methods = [(name, raw) for cls in classes for name, raw in vars(cls).items() if isinstance(raw, types.FunctionType)]
+    methods = [(name, raw) for cls in classes for name, raw in vars(cls).items() if type(raw) is types.FunctionType]
     _fold_known(*(raw for name, raw in methods if name not in ("__new__", "__init__", "_generate_next_value_", "_missing_")))
 
 

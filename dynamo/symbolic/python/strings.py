@@ -96,7 +96,7 @@ def format_(tx: Tracer, v: Value, spec: str) -> str:
         if spec:
             raise tx.throw(TypeError, f"unsupported format string passed to {v.cls.__name__}.__format__")
         return str_(tx, v)
-    if isinstance(raw, types.FunctionType):
+    if type(raw) is types.FunctionType:
         return _text_from(tx, tx_call(tx, tx.wrap(raw, None), [v, Const(spec)]), "__format__ must return a str, not {}")
     return _folded(tx, format, v, Const(spec))
 
@@ -129,7 +129,7 @@ def _repr_wrapper(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict
 
 
 CODES.add(nested_code(reprlib.recursive_repr.__code__, "decorating_function", "wrapper"))(_repr_wrapper)
-if isinstance(getattr(dataclasses, "_recursive_repr", None), types.FunctionType):
+if type(getattr(dataclasses, "_recursive_repr", None)) is types.FunctionType:
     CODES.add(nested_code(dataclasses._recursive_repr.__code__, "wrapper"))(_repr_wrapper)  # type: ignore[attr-defined]  # until 3.12
 
 
@@ -151,7 +151,7 @@ def str_(tx: Tracer, v: Value) -> str:
     if isinstance(v, ClassValue | ModuleValue):
         return _folded(tx, str, v)
     raw = tx.lookup(v.cls, "__str__")
-    if isinstance(raw, types.FunctionType):
+    if type(raw) is types.FunctionType:
         found = special(tx, v, "__str__")
         assert found is not None
         return _text_from(tx, found, "__str__ returned non-string (type {})")
@@ -185,7 +185,7 @@ def repr_(tx: Tracer, v: Value) -> str:
     if isinstance(v, TensorValue):
         raise tx.break_("DD003", f"text of {v.describe()}")
     raw = tx.lookup(v.cls, "__repr__")
-    if isinstance(raw, types.FunctionType):
+    if type(raw) is types.FunctionType:
         return _text_from(tx, tx_call(tx, tx.wrap(raw, None), [v]), "__repr__ returned non-string (type {})")
     if isinstance(v, ExceptionValue):
         inside = ", ".join(repr_(tx, a) for a in v.args)

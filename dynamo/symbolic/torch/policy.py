@@ -175,7 +175,7 @@ def _optimizer_under_mark(obj: Any) -> types.FunctionType | None:
     What a script gets from this compiler doesn't depend on whether it uses that one too.
     """
     inner = getattr(obj, "_torchdynamo_orig_callable", None)
-    is_optimizer = isinstance(inner, types.FunctionType) and f"{inner.__module__}.".startswith("torch.optim.")
+    is_optimizer = type(inner) is types.FunctionType and f"{inner.__module__}.".startswith("torch.optim.")
     return inner if is_optimizer else None
 
 
@@ -206,7 +206,7 @@ def leaf(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | N
     """A node of the graph, unless a Python callable is among the arguments."""
     if any(_has_callable(v) for v in (*args, *kwargs.values())) or overriding(tx, (*args, *kwargs.values())):
         return None
-    assert isinstance(fn.obj, types.FunctionType)  # python_function is asked for real functions only
+    assert type(fn.obj) is types.FunctionType  # python_function is asked for real functions only
     tx.guards.definitions.used_by(fn.obj, vars(torch))
     return tx.call_function(fn.obj, args, kwargs)
 
@@ -239,7 +239,7 @@ def _script_if_tracing(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs
 def _undecorated(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
     """Functions of torch that are kept from torch's own compiler: what they do can be captured here."""
     inner = inspect.getattr_static(fn.obj, "__wrapped__", None)
-    if not isinstance(inner, types.FunctionType):
+    if type(inner) is not types.FunctionType:
         return None
     return tx_call(tx, tx.wrap(inner, const_source(inner, inner.__qualname__)), args, kwargs)
 
@@ -301,7 +301,7 @@ def _scan(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | 
 
 def _twin(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Value | None:
     """Constraints of distributions that ask tensors questions as they go, and weak references."""
-    twin = DISTRIBUTIONS.get(fn.obj) if isinstance(fn.obj, types.FunctionType) else None
+    twin = DISTRIBUTIONS.get(fn.obj) if type(fn.obj) is types.FunctionType else None
     return inlined(tx, twin, args, kwargs) if twin is not None else None
 
 
