@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +45,19 @@ def test_names_of_dynamo_are_the_same_whatever_is_loaded_first(modules: tuple[st
     done = subprocess.run([sys.executable, "-c", NAMES.format(modules=modules)], capture_output=True, text=True, timeout=120)
 
     assert (done.stdout.strip(), done.stderr) == ("True True True function", "")
+
+
+def test_explain_of_a_small_run_loads_no_parser_and_no_metadata(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nprint(torch.compile(lambda x: x + 1, backend='eager')(torch.ones(1)))\n")
+    unwanted = ("msgspec", "importlib.metadata", "email.message", "textual", "torch")
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print([name for name in {unwanted!r} if name in sys.modules]))
+from tui.main import main
+main(["explain", {str(script)!r}])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+
+    assert "compiled whole: 1 function" in done.stdout
+    assert done.stdout.endswith("[]\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynamo.backends.registry import list_backends
+from dynamo.backends.registry import ROWS, list_backends
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
@@ -57,6 +57,7 @@ _ROWS = (
     Row("CL030", "not a recorded frame", "`replay` takes a file that `record` or `replay_record_enabled` has written."),
     Row("CL031", "unknown device", "`bisect --device` takes cpu, or cuda with or without a number where there is one."),
     Row("CL032", "the output cannot be written", "the folder of `-o` cannot be made, or nothing can be written in it; nothing was run."),
+    Row("CL034", "the command line cannot be read", "an option or argument that the command does not have, or a value of the wrong kind."),
     Row("CL035", "programs cannot be drawn so", "`fuzz` takes times such as 10m, known kinds, and `--ops` only for kinds with operators."),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
@@ -81,8 +82,10 @@ def nearest(name: str, known: list[str]) -> str:
 
 def check_backend(name: str) -> None:
     """Refuse the name of a backend that is not installed."""
+    if not name or any(row.name == name for row in ROWS):  # plug-ins are asked for last: their metadata take a while to load
+        return
     known = list_backends(exclude_tags=())
-    if name and name not in known:
+    if name not in known:
         raise CliError("CL012", f"{name}: no such backend{nearest(name, known)}; backends are {', '.join(known)}")
 
 

@@ -6,7 +6,8 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,30 @@ from tui.console import PROGRAM, open_closed_streams, put, say
 from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
 from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
+
+_UsageError: Any = typer.BadParameter.__base__  # Typer names it nowhere else
+
+
+class _Group(typer.core.TyperGroup):
+    """Ends what the option parser refuses with the id of that error."""
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        with _named():
+            return super().make_context(*args, **given)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _named():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as e:
+        if type(e).show is not _UsageError.show:  # help, where there are no arguments
+            raise
+        raise _UsageError(f"{e.format_message()} [CL034]", ctx=e.ctx) from e
 
 
 @dataclass(frozen=True)
@@ -81,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def build(asked: str = "") -> typer.Typer:
     """The Typer application: the command that is asked for, or where none has that name one per row of COMMANDS."""
     app = typer.Typer(
+        cls=_Group,
         no_args_is_help=True,
         add_completion=True,
         rich_markup_mode=None,

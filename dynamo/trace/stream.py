@@ -12,6 +12,8 @@ from typing import IO
 from dynamo.trace import codec, quick
 from dynamo.trace.events import Event
 
+SMALL = 1 << 17  # bytes: less than this the standard library has read before msgspec is loaded
+
 
 def _write_whole(fd: int, data: bytes) -> None:
     view = memoryview(data)
@@ -53,9 +55,11 @@ class StreamWriter:
 
 def read_stream(pipe: IO[bytes]) -> Iterator[Event | str]:
     """Events as they arrive, until the writer closes. A line that is no event comes as one line of text saying so."""
+    read = 0
     for number, line in enumerate(pipe, 1):
+        read += len(line)
         try:
-            yield quick.event_of(line) or codec.decode(json.loads(line))
+            yield (quick.event_of(line) if read > SMALL else None) or codec.decode(json.loads(line))
         except codec.Malformed as e:
             yield f"event {number} of the run: {e}"
         except ValueError:

@@ -143,6 +143,7 @@ def test_an_unknown_option_in_front_of_the_script_names_the_nearest(option: str,
     assert (done.returncode, done.stdout) == (2, "")
     assert f"No such option: {option}" in done.stderr
     assert nearest in done.stderr
+    assert "[CL034]" in done.stderr
 
 
 def test_behind_a_record_options_are_ours(tmp_path: Path) -> None:
