@@ -22,6 +22,7 @@ PROGRAM = "dynamo-debug"
 _JSON_LINES = 2
 _NARROWEST = 40
 _LAST_STREAM = 2
+_IN_ASCII = str.maketrans({"✓": "+", "✗": "x", "↻": "@", "○": "o", "…": "...", "→": "->", "─": "-", "\u2212": "-", "·": "."})
 
 
 def say(line: str) -> None:
@@ -39,10 +40,20 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
+def _as_shown(text: str) -> str:
+    """The text in what stdout can encode: a C locale or PYTHONIOENCODING may leave it ASCII."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding, getattr(sys.stdout, "errors", None) or "strict")
+    except UnicodeEncodeError:
+        return text.translate(_IN_ASCII).encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
 def put(text: str) -> None:
     """Data. A reader that stopped listening (`| head`) is no error. Raises CliError where it cannot be written for another reason."""
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_as_shown(text))
         sys.stdout.flush()
     except OSError as e:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left of it is not written at the end either

@@ -13,7 +13,7 @@ import pytest
 from dynamo.breaks import REASONS
 from dynamo.peer.names import NOTES
 from dynamo.trace.record import EVENTS
-from tests.cli.command import EMITTING, ROOT, environment, run, write
+from tests.cli.command import COMMAND, EMITTING, ROOT, environment, run, write
 from tui.errors import ERRORS
 
 
@@ -245,3 +245,16 @@ def test_a_command_loads_what_it_needs() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
 
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "ascii:strict"])
+def test_a_report_is_shown_in_what_the_output_can_encode(encoding: str, tmp_path: Path) -> None:
+    write(tmp_path, EMITTING)
+    env = {**environment(), "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [*COMMAND, "explain", "script.py"], cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"script says\n")
+    assert done.stdout.isascii()
+    assert b"script.py  finished" in done.stdout
