@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from minifier.bisect.checking import Backend, compare, compiled
 from minifier.bisect.ladder import GraphCompiler
 from minifier.bisect.subject import Subject, duplicate
 from minifier.compare.verdict import Verdict, judge
+from minifier.graph.names import Unsupported, name_of
 
 
 @dataclass(frozen=True)
@@ -94,4 +96,14 @@ def place_of(node: Node, verdict: Verdict) -> Place:
         file, line = str(source.file), int(source.line)
     maker = node.args[0] if node.target is operator.getitem else node
     maker = maker if isinstance(maker, Node) and maker.op.startswith("call_") else node
-    return Place(node.name, str(maker.target).removeprefix("aten."), file, line, verdict)
+    return Place(node.name, _called(maker.target), file, line, verdict)
+
+
+def _called(target: Any) -> str:
+    """What a node calls, without addresses."""
+    if not isinstance(target, (FunctionType, BuiltinFunctionType)):
+        return str(target).removeprefix("aten.")
+    try:
+        return name_of(target)
+    except Unsupported:
+        return target.__qualname__

@@ -16,9 +16,10 @@ from dynamo.faults.planting import planted
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.checking import check
 from minifier.bisect.elsewhere import moved
+from minifier.bisect.nodes import place_of
 from minifier.bisect.report import Report, as_text, from_json
 from minifier.compare.modes import Draws, Exact, Noisy, Recorded
-from minifier.compare.verdict import Kind, Sample, judge
+from minifier.compare.verdict import Kind, Sample, Verdict, judge
 from tests.minifier.labelled.asking import Answer, ask, cases, score
 
 # A selection that runs everywhere: one row of each kind. `test_whole_labelled_set` has all.
@@ -227,3 +228,19 @@ def test_of_two_faults_the_first_is_told_of() -> None:
         return judge([Sample(("a", "b"), (value, value), (first, second), lambda: exact, lambda seed, amplitude: exact)]).text
 
     assert (told(nan, off)[:2], told(off, nan)[:2], told(value, nan)[:2]) == ("a:", "a:", "b:")
+
+
+@pytest.mark.parametrize(
+    "target, name",
+    [
+        (F.leaky_relu, "torch.nn.functional.leaky_relu"),
+        (torch.softmax, "torch.softmax"),
+        (torch.ops.aten.sin.default, "sin.default"),
+        (lambda a: a, "<lambda>"),
+    ],
+)
+def test_a_node_is_named_without_addresses(target: Any, name: str) -> None:
+    graph = torch.fx.Graph()
+    said = place_of(graph.call_function(target, (graph.placeholder("x"),)), Verdict(Kind.WORSE, 1.0)).op
+
+    assert said.endswith(name) and " at 0x" not in said
