@@ -11,7 +11,7 @@ from dynamo.symbolic.interp.foresight import certain_break
 from dynamo.symbolic.interp.generators import discard, not_stop_iteration
 from dynamo.symbolic.interp.loop import OPS, Return, StopHere, Yield, is_root, op
 from dynamo.symbolic.interp.opcodes import target_of, truth
-from dynamo.symbolic.protocols import containers, operators
+from dynamo.symbolic.protocols import containers, iteration
 from dynamo.symbolic.protocols.attributes import MISSING, bind_descriptor, find_attr, getattr_
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.python import exception_groups
@@ -103,7 +103,7 @@ def _call_function_ex(tx: Tracer, f: Frame, ins: Instr) -> None:
             kw[name] = v
     if not containers.is_iterable(args):
         raise tx.throw(TypeError, f"{containers.shown_callable(fn)} argument after * must be an iterable, not {args.cls.__name__}")
-    f.push(call(tx, fn, operators.unpack_iterable(tx, args), kw))
+    f.push(call(tx, fn, iteration.unpack_iterable(tx, args), kw))
 
 
 @op("MAKE_FUNCTION")
@@ -161,7 +161,7 @@ def _yield_value(tx: Tracer, f: Frame, ins: Instr) -> None:
 @op("SEND")
 def _send(tx: Tracer, f: Frame, ins: Instr) -> None:
     v = f.pop()
-    done, result = operators.send(tx, f.stack[-1], v)
+    done, result = iteration.send(tx, f.stack[-1], v)
     if done:
         if _HAS_END_SEND:
             f.push(result)

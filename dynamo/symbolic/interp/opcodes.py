@@ -16,7 +16,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.interp import patterns, refusals
 from dynamo.symbolic.interp.generators import discard
 from dynamo.symbolic.interp.loop import OPS, Handler, op
-from dynamo.symbolic.protocols import containers, operators
+from dynamo.symbolic.protocols import containers, iteration, operators
 from dynamo.symbolic.protocols.attributes import MISSING, closure, getattr_, setattr_
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.names import cell_get, cell_set, load_global
@@ -337,7 +337,7 @@ def _list_extend(tx: Tracer, f: Frame, ins: Instr) -> None:
     target = f.stack[-ins.arg]
     assert isinstance(target, ListValue)
     try:
-        added = operators.unpack_iterable(tx, v)
+        added = iteration.unpack_iterable(tx, v)
     except Raised:
         if all(tx.lookup(v.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
             raise tx.throw(TypeError, f"Value after * must be an iterable, not {v.cls.__name__}") from None
@@ -353,7 +353,7 @@ def _set_update(tx: Tracer, f: Frame, ins: Instr) -> None:
     target = f.stack[-ins.arg]
     assert isinstance(target, SetValue)
     tx.touch(target)
-    for x in operators.unpack_iterable(tx, v):
+    for x in iteration.unpack_iterable(tx, v):
         containers.set_add(tx, target, x)
 
 
@@ -385,7 +385,7 @@ def _list_to_tuple(tx: Tracer, f: Frame, ins: Instr) -> None:
 def _unpack_sequence(tx: Tracer, f: Frame, ins: Instr) -> None:
     v = f.pop()
     containers.check_unpackable(tx, v)
-    items = operators.unpack_iterable(tx, v, limit=ins.arg + 1)
+    items = iteration.unpack_iterable(tx, v, limit=ins.arg + 1)
     if len(items) > ins.arg:
         raise tx.throw(ValueError, f"too many values to unpack (expected {ins.arg})")
     if len(items) < ins.arg:
@@ -398,7 +398,7 @@ def _unpack_ex(tx: Tracer, f: Frame, ins: Instr) -> None:
     before, after = ins.arg & 0xFF, ins.arg >> 8
     v = f.pop()
     containers.check_unpackable(tx, v)
-    items = operators.unpack_iterable(tx, v)
+    items = iteration.unpack_iterable(tx, v)
     if len(items) < before + after:
         raise tx.throw(ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(items)})")
     end = len(items) - after
@@ -460,17 +460,17 @@ def _jump_if_false_or_pop(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("GET_ITER")
 def _get_iter(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(operators.iter_(tx, f.pop()))
+    f.push(iteration.iter_(tx, f.pop()))
 
 
 @op("GET_YIELD_FROM_ITER")
 def _get_yield_from_iter(tx: Tracer, f: Frame, ins: Instr) -> None:
-    f.push(operators.iter_(tx, f.pop()))
+    f.push(iteration.iter_(tx, f.pop()))
 
 
 @op("FOR_ITER")
 def _for_iter(tx: Tracer, f: Frame, ins: Instr) -> None:
-    v = operators.next_(tx, f.stack[-1])
+    v = iteration.next_(tx, f.stack[-1])
     if v is None:
         f.pop()
         f.ip = target_of(ins)

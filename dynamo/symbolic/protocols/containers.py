@@ -8,7 +8,8 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.attributes import MISSING, find_attr, lookup, tx_call
-from dynamo.symbolic.protocols.operators import equal, getitem, iter_, next_, special, unpack_iterable
+from dynamo.symbolic.protocols.iteration import iter_, next_, unpack_iterable
+from dynamo.symbolic.protocols.operators import equal, getitem, special
 from dynamo.symbolic.protocols.tables import dict_has, dict_items, dict_set, key_in
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.keys import object_key

@@ -1,4 +1,4 @@
-"""Operators and protocols over values: arithmetic, comparison, truth, length, items, iteration.
+"""Operators and protocols over values: arithmetic, comparison, truth, length, items; iteration is in `iteration.py`.
 
 Each follows CPython's own order: special methods of Python classes are inlined, constants are computed, tensors become graph
 nodes, containers have rows in `registry.METHODS` under the slot wrapper that CPython would call.
@@ -20,24 +20,18 @@ from dynamo.symbolic.protocols.changing import computed, of_number
 from dynamo.symbolic.protocols.choices import ChoiceValue, operands, tensor_of_choice
 from dynamo.symbolic.protocols.tensor_numbers import arithmetic, negative
 from dynamo.symbolic.protocols.wrap import SCALARS
-from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
-    ENDED,
     FALSE,
     NOT_IMPLEMENTED,
     TRUE,
     BuiltinValue,
     ClassValue,
     Const,
-    ExceptionValue,
-    IterValue,
-    Lazy,
     ListValue,
     NumberValue,
     ObjectValue,
     OpaqueValue,
     TensorValue,
-    TracingState,
     TupleValue,
     Value,
 )
@@ -357,10 +351,10 @@ def _object_getitem(tx: Tracer, owner: Value, key: Value) -> Value:
 
 def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
     """`list[int]`, `MyEnum["name"]`, `Generic[T]`, and what the program says of its own classes."""
-    if _is_of_program(tx.lookup(owner.cls, "__getitem__")):
+    if is_of_program(tx.lookup(owner.cls, "__getitem__")):
         return _object_getitem(tx, owner, key)
     own = tx.lookup(owner.obj, "__class_getitem__") if tx.lookup(owner.cls, "__getitem__") is MISSING else MISSING
-    if isinstance(own, classmethod) and _is_of_program(own.__func__):
+    if isinstance(own, classmethod) and is_of_program(own.__func__):
         return tx_call(tx, getattr_(tx, owner, "__class_getitem__"), [key])
     known = tx.try_python(key)
     if known is None:
@@ -371,7 +365,7 @@ def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
         raise tx.throw(type(e), *e.args) from e
 
 
-def _is_of_program(raw: object) -> bool:
+def is_of_program(raw: object) -> bool:
     """Whether it is Python code that may do anything: to be traced, and not run by the way."""
     return type(raw) is types.FunctionType and not is_library(str(raw.__globals__.get("__name__", "")))
 
@@ -391,17 +385,6 @@ def delitem(tx: Tracer, owner: Value, key: Value) -> None:
         raise tx.throw(TypeError, f"'{owner.cls.__name__}' object doesn't support item deletion")
 
 
-def _no_container() -> str:
-    try:
-        0 in None  # type: ignore[operator]  # noqa: B015  # the complaint is the point
-    except TypeError as e:
-        return str(e).replace("NoneType", "{}")
-    raise AssertionError
-
-
-_NO_CONTAINER = _no_container()
-
-
 def contains(tx: Tracer, owner: Value, v: Value) -> bool:
     """`v in owner`."""
     result: bool = slots(owner).contains(tx, owner, v)
@@ -417,198 +400,12 @@ def _constant_contains(tx: Tracer, owner: Const, v: Value) -> bool:
     return False
 
 
-def _object_contains(tx: Tracer, owner: Value, v: Value) -> bool:
-    result = special(tx, owner, "__contains__", v)
-    if result is not None:
-        return truth(tx, result)
-    if all(tx.lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
-        raise tx.throw(TypeError, _NO_CONTAINER.format(owner.cls.__name__))
-    it = iter_(tx, owner)
-    while (x := next_(tx, it)) is not None:
-        if equal(tx, x, v):
-            return True
-    return False
-
-
-# ---- iteration --------------------------------------------------------------------------------------------
-
-
-def sequence_iter(tx: Tracer, cls: type, items: Callable[[], list[Value | Lazy]], owner: Value) -> IterValue:
-    """An iterator over a sequence that may change while it is iterated: reads by index, like CPython's."""
-    state = [0]
-
-    def step() -> Value:
-        now = items()
-        if state[0] >= len(now):
-            state[0] = ENDED
-            raise StopIteration
-        state[0] += 1
-        return tx.item(now, state[0] - 1)
-
-    return IterValue(tx, cls, step, lambda: ("sequence", [owner, state[0]]))
-
-
-LIST_ITERATOR: type = [].__iter__().__class__
-
-
-def list_iter(tx: Tracer, values: list[Value], cls: type = LIST_ITERATOR) -> IterValue:
-    """An iterator over values that exist already."""
-    rest = list(reversed(values))
-
-    def step() -> Value:
-        if not rest:
-            raise StopIteration
-        return rest.pop()
-
-    return IterValue(tx, cls, step, lambda: ("values", list(reversed(rest))))
-
-
-def iter_(tx: Tracer, v: Value) -> Value:
-    """iter(v)."""
-    result: Value = slots(v).iter(tx, v)
-    return result
-
-
-def _own_iter(tx: Tracer, v: TracingState) -> Value:
-    return v
-
-
-def _class_iter(tx: Tracer, v: ClassValue) -> Value:
-    if _is_of_program(tx.lookup(v.cls, "__iter__")):
-        return _object_iter(tx, v)
-    return list_iter(tx, _class_members(tx, v))
-
-
-def _object_iter(tx: Tracer, v: Value) -> Value:
-    result = special(tx, v, "__iter__")
-    if result is not None:
-        if not isinstance(result, TracingState) and tx.lookup(result.cls, "__next__") is MISSING:
-            raise tx.throw(TypeError, f"iter() returned non-iterator of type '{result.cls.__name__}'")
-        return result
-    if tx.lookup(v.cls, "__getitem__") is not MISSING:
-        return _getitem_iter(tx, v)
-    raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not iterable")
-
-
-def _constant_iter(tx: Tracer, v: Const) -> IterValue:
-    """Over a string or a range: one value at a time, as ranges can be long."""
-    try:
-        real = iter(v.value)
-    except TypeError as e:
-        raise tx.throw(TypeError, str(e)) from e
-    taken = [0]
-
-    def step() -> Value:
-        x = next(real)
-        taken[0] += 1
-        return tx.wrap(x, None)
-
-    return IterValue(tx, type(real), step, lambda: ("sequence", [v, taken[0]]))
-
-
-def _class_members(tx: Tracer, v: ClassValue) -> list[Value]:
-    try:
-        return [tx.wrap(x, None) for x in v.obj]  # type: ignore[attr-defined]  # enums iterate over their members
-    except TypeError as e:
-        raise tx.throw(TypeError, str(e)) from e
-
-
-def _getitem_iter(tx: Tracer, v: Value) -> IterValue:
-    """The old sequence protocol: __getitem__ with 0, 1, ... until IndexError."""
-    state = [0]
-
-    def step() -> Value:
-        try:
-            x = getitem(tx, v, Const(state[0]))
-        except Raised as e:
-            if issubclass(e.value.cls, IndexError | StopIteration):
-                raise StopIteration from None
-            raise
-        state[0] += 1
-        return x
-
-    return IterValue(tx, type(iter(_Sequence())), step)
-
-
-class _Sequence:
-    def __getitem__(self, i: int) -> int:
-        raise IndexError
-
-
-def next_(tx: Tracer, it: Value) -> Value | None:
-    """next(it), or None at the end."""
-    if isinstance(it, IterValue):
-        try:
-            return it.next()
-        except StopIteration:
-            return None
-        except Raised as e:
-            if issubclass(e.value.cls, StopIteration):  # a callback of the iterator ended it
-                return None
-            raise
-    step = slots(it).next
-    if step is not None:
-        found: Value | None = step(tx, it)
-        return found
-    if isinstance(it, OpaqueValue):
-        unseen = tx.break_("DD007", it.describe())
-        unseen.consequence = it.source is not None and it.source.root.label.startswith(("L['___stack", "L['.0'"))
-        raise unseen
-    try:
-        result = special(tx, it, "__next__")
-    except Raised as e:
-        if issubclass(e.value.cls, StopIteration):
-            return None
-        raise
-    if result is None:
-        raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
-    return result
-
-
-def send(tx: Tracer, it: Value, v: Value) -> tuple[bool, Value]:
-    """One step of `yield from`: (finished, value)."""
-    resume = slots(it).send
-    if resume is not None:
-        outcome: tuple[bool, Value] = resume(tx, it, v)
-        return outcome
-    if isinstance(v, Const) and v.value is None:
-        try:
-            x = special(tx, it, "__next__") if not isinstance(it, TracingState) else next_(tx, it)
-        except Raised as e:
-            if issubclass(e.value.cls, StopIteration) and isinstance(e.value, ExceptionValue):
-                return True, e.value.args[0] if e.value.args else Const(None)
-            raise
-        return (True, Const(None)) if x is None else (False, x)
-    return False, tx_call(tx, getattr_(tx, it, "send"), [v])
-
-
-def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None) -> list[Value]:
-    """list(v) as values; stops after `limit` items."""
-    if isinstance(v, ListValue | TupleValue) and tx.lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
-        return tx.items(v.items)
-    out: list[Value] = []
-    it = iter_(tx, v)
-    while limit is None or len(out) < limit:
-        x = next_(tx, it)
-        if x is None:
-            break
-        out.append(x)
-        if len(out) > MAX_UNROLL:
-            raise tx.break_("DD020", f"more than {MAX_UNROLL} steps over {v.describe()}")
-    return out
-
-
-MAX_UNROLL = 100_000
-
-
 fill(
     Value,
     truth=_object_truth,
     len=_object_len,
     getitem=_object_getitem,
     setitem=_object_setitem,
-    contains=_object_contains,
-    iter=_object_iter,
 )
 fill(
     Const,
@@ -616,7 +413,5 @@ fill(
     len=_constant_len,
     getitem=_constant_getitem,
     contains=_constant_contains,
-    iter=_constant_iter,
 )
-fill(ClassValue, getitem=_class_getitem, iter=_class_iter)
-fill(TracingState, iter=_own_iter)
+fill(ClassValue, getitem=_class_getitem)

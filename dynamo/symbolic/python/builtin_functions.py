@@ -11,7 +11,8 @@ from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.choices import choice
 from dynamo.symbolic.protocols.containers import bool_, steps
 from dynamo.symbolic.protocols.hashing import address, hash_
-from dynamo.symbolic.protocols.operators import binary, compare, iter_, len_, truth, unpack_iterable
+from dynamo.symbolic.protocols.iteration import iter_, unpack_iterable
+from dynamo.symbolic.protocols.operators import binary, compare, len_, truth
 from dynamo.symbolic.protocols.registry import breaks
 from dynamo.symbolic.protocols.rows import on_function
 from dynamo.symbolic.protocols.tables import dict_del, dict_has, dict_set

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import bool_, mapping_items, pairs_of, set_add
-from dynamo.symbolic.protocols.operators import binary, contains, equal, iter_, setitem, truth, unpack_iterable
+from dynamo.symbolic.protocols.iteration import iter_, unpack_iterable
+from dynamo.symbolic.protocols.operators import binary, contains, equal, setitem, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.protocols.tables import aligned, dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, key_in

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import index_of
-from dynamo.symbolic.protocols.operators import equal, getitem, iter_, len_, list_iter, next_, special, truth
+from dynamo.symbolic.protocols.iteration import iter_, list_iter, next_
+from dynamo.symbolic.protocols.operators import equal, getitem, len_, special, truth
 from dynamo.symbolic.protocols.registry import METHODS
 from dynamo.symbolic.protocols.rows import on_class, on_function
 from dynamo.symbolic.python.lists import reverse_iter

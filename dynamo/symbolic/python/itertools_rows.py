@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import index_of
-from dynamo.symbolic.protocols.operators import binary, equal, iter_, next_, truth, unpack_iterable
+from dynamo.symbolic.protocols.iteration import iter_, next_, unpack_iterable
+from dynamo.symbolic.protocols.operators import binary, equal, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS
 from dynamo.symbolic.protocols.rows import on_class, on_function
 from dynamo.symbolic.python.iterators import Steps, live, predicate, stateful, value_of

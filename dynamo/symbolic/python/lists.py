@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING, lookup
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import as_slice, bool_, find_index, index_of, position, steps
-from dynamo.symbolic.protocols.operators import compare, equal, iter_, sequence_iter, truth
+from dynamo.symbolic.protocols.iteration import iter_, sequence_iter
+from dynamo.symbolic.protocols.operators import compare, equal, truth
 from dynamo.symbolic.protocols.registry import getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.python.strings import repr_

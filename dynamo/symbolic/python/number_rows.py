@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import call, fold
 from dynamo.symbolic.protocols.changing import computed
-from dynamo.symbolic.protocols.operators import binary, special, truth, unpack_iterable
+from dynamo.symbolic.protocols.iteration import unpack_iterable
+from dynamo.symbolic.protocols.operators import binary, special, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, pure
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
 from dynamo.symbolic.python import polyfills

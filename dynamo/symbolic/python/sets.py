@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.containers import bool_, ordered, set_add
 from dynamo.symbolic.protocols.hashing import Hashed, hash_
-from dynamo.symbolic.protocols.operators import unpack_iterable
+from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.protocols.tables import aligned, key_in
 from dynamo.symbolic.python.lists import COMPARISONS

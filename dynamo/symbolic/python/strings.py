@@ -16,7 +16,8 @@ from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.calls import fold
 from dynamo.symbolic.protocols.constants import IMMUTABLE_MODULES
 from dynamo.symbolic.protocols.containers import index_of, is_iterable, ordered
-from dynamo.symbolic.protocols.operators import getitem, special, unpack_iterable
+from dynamo.symbolic.protocols.iteration import unpack_iterable
+from dynamo.symbolic.protocols.operators import getitem, special
 from dynamo.symbolic.protocols.registry import CODES, nested_code
 from dynamo.symbolic.protocols.rows import on_class, on_function, on_method
 from dynamo.symbolic.protocols.tables import dict_items

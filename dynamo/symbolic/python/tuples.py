@@ -11,7 +11,8 @@ from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import fold
 from dynamo.symbolic.protocols.containers import as_slice, bool_, index_of, position, slice_of
 from dynamo.symbolic.protocols.hashing import Hashed, hash_
-from dynamo.symbolic.protocols.operators import equal, sequence_iter, unpack_iterable
+from dynamo.symbolic.protocols.iteration import sequence_iter, unpack_iterable
+from dynamo.symbolic.protocols.operators import equal
 from dynamo.symbolic.protocols.registry import getset, pure
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.python.lists import COMPARISONS, compare_sequences

@@ -13,7 +13,8 @@ from dynamo.graph import helpers as graph_helpers
 from dynamo.inspection import is_library
 from dynamo.source import const_source
 from dynamo.symbolic.protocols import tensor_numbers
-from dynamo.symbolic.protocols.operators import iter_, len_, list_iter, truth
+from dynamo.symbolic.protocols.iteration import iter_, list_iter
+from dynamo.symbolic.protocols.operators import len_, truth
 from dynamo.symbolic.protocols.registry import METHODS, method
 from dynamo.symbolic.torch.attention import element
 from dynamo.symbolic.torch.numpy_arrays import with_dtype
