@@ -130,8 +130,8 @@ def verify(program: Program, stage: str) -> None:
     late = read_too_late(program.steps, program.mutated)
     if late is not None:
         step, buffer = late
-        text = f"\n{print_nest(step)}" if isinstance(step, Nest) else ""
-        raise VerifyError(f"after {stage}: {step.name} reads {buffer} after it is overwritten{text}")
+        shown = f"\n{print_nest(step)}" if isinstance(step, Nest) else ""
+        raise VerifyError(f"after {stage}: {step.name} reads {buffer} after it is overwritten{shown}")
     for view in views_of(program.outputs):
         if view.buffer not in written and program.buffers[view.buffer].size:
             raise VerifyError(f"after {stage}: output {view.buffer} is never written")
