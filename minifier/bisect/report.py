@@ -77,7 +77,7 @@ def as_text(report: Report) -> str:
     lines = [f"graph {report.graph}: {report.verdict} (confidence {report.confidence:.4g})"]
     if report.text:
         lines.append(f"  {report.text}")
-    for o in report.outputs if report.is_finding else ():
+    for o in [o for o in report.outputs if report.is_finding and o["compiled_ulps"] > o["eager_ulps"]]:  # of NaN there is no distance
         lines.append(f"  {o['output']}: eager is off by {o['eager_ulps']:.3g} ulp, compiled by {o['compiled_ulps']:.3g} ulp")
     if report.worst is not None:
         w = report.worst

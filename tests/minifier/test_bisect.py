@@ -244,3 +244,13 @@ def test_a_node_is_named_without_addresses(target: Any, name: str) -> None:
     said = place_of(graph.call_function(target, (graph.placeholder("x"),)), Verdict(Kind.WORSE, 1.0)).op
 
     assert said.endswith(name) and " at 0x" not in said
+
+
+def test_only_results_that_are_further_off_are_listed() -> None:
+    rows = [
+        dict(output=n, eager_ulps=1.0, compiled_ulps=c, eager_relative=0.0, compiled_relative=0.0) for n, c in (("nan", 0.0), ("off", 9.0))
+    ]
+    said = as_text(Report(Kind.CLASS, 1.0, graph="0/0", outputs=tuple(rows)))
+
+    assert "off: eager is off by 1 ulp, compiled by 9 ulp" in said
+    assert "  nan: " not in said
