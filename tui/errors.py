@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from dynamo.backends.registry import ROWS, list_backends
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
-from minifier.programs import MODULE, NoSuchModule, program
 from tui.applications import MAIN, main_of
 from tui.exits import Exit
 
@@ -123,16 +121,6 @@ def check_script(script: str) -> None:
         check_code(path.read_bytes(), script)
     except OSError as e:
         raise CliError("CL003", f"{script}: cannot be read: {e.strerror}") from e
-
-
-def check_program(script: str, args: Sequence[str]) -> None:
-    """The same of a script or, after `-m`, of a module."""
-    if script != MODULE:
-        return check_script(script)
-    try:
-        check_script(str(program(script, args).path))
-    except NoSuchModule as e:
-        raise CliError("CL001", f"-m {e}") from e
 
 
 def check_code(text: str | bytes, script: str) -> None:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tui import options
+from tui.checks import check_program
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_program, nearest
+from tui.errors import CliError, check_backend, nearest
 from tui.exits import Exit
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]

@@ -12,8 +12,9 @@ import typer
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
 from tui import options
+from tui.checks import check_program
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_output, check_program, nearest
+from tui.errors import CliError, check_backend, check_output, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ import typer
 from minifier.recompiles import profile as profiler
 from minifier.recompiles.text import as_text
 from tui import options
+from tui.checks import check_program
 from tui.child import Child, Request
 from tui.console import put, put_json, say
-from tui.errors import check_program
 from tui.exits import Exit
 from tui.runs import Keeper, Outcome, check_request, narrate
 

@@ -13,10 +13,11 @@ import typer
 from dynamo.recording.format import SAID, WRITTEN, read
 from dynamo.trace import report
 from tui import options
+from tui.checks import check_program
 from tui.child import Child, Request
 from tui.commands.view import tui as view
 from tui.console import page, put, put_json, put_lines, say
-from tui.errors import CliError, check_output, check_program, check_recording
+from tui.errors import CliError, check_output, check_recording
 from tui.runs import narrate, run_script
 from tui.views.verdict import lines as verdict_lines
 from tui.views.verdict import verdict
