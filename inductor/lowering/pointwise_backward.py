@@ -96,8 +96,8 @@ def _hardsigmoid_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
 def _hardswish_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
     def fn(g: Expr, v: Expr) -> Expr:
         middle = times(g, plus(over(v, number(v, 3)), 0.5))
-        upper = call("where", call("le", v, number(v, 3)), middle, g)
-        return call("where", call("lt", v, number(v, -3)), number(g, 0), upper)
+        upper = call("where", call("lt", v, number(v, 3)), middle, g)
+        return call("where", call("le", v, number(v, -3)), number(g, 0), upper)
 
     return binary(fn, ctx, grad, x)
 

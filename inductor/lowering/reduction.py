@@ -125,8 +125,9 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
     if x.dtype != wide:
         return first, squares
     rest = ctx.reduce("sum", deviation, over_dims, True, wide)
+    share = 1.0 / items if items else math.nan
     centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
-    exact = ctx.map(lambda s, r: call("max", number(s, 0), minus(s, times(square(r), 1.0 / items))), [squares, rest], wide)
+    exact = ctx.map(lambda s, r: call("max", number(s, 0), minus(s, times(square(r), share))), [squares, rest], wide)
     return centre, exact
 
 
