@@ -408,6 +408,8 @@ class Builder:
         return node
 
     def _describe_writes(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
+        if any(self.by_id[id(self.inputs[k])].fake.requires_grad for primal in self.primals for k in primal.members):
+            raise AotError("an argument that shares memory with another is written with what needs gradients")
         copies: list[tuple[Primal, Node]] = []
         for i, primal in enumerate(self.primals):
             fake = primal.fake

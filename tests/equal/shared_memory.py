@@ -205,3 +205,19 @@ def refused_writes(compile):
             found.append(str(e)[:60])
         found.append(x)
     return found
+
+
+@program("", "two arguments share memory, and one is scaled by what needs a gradient: both have a history afterwards")
+def scaled_by_a_parameter(compile):
+    @compile
+    def f(gain, x, same):
+        x.mul_(gain)
+        return same + 1
+
+    gain = torch.full((), 2.0, requires_grad=True)
+    x = torch.ones(2, 2)
+    same = x.view_as(x)
+    result = f(gain, x, same)
+    if result.requires_grad:
+        result.sum().backward()
+    return result, x, same, gain.grad, x.requires_grad, same.requires_grad
