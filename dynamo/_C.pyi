@@ -25,9 +25,7 @@ Inputs: TypeAlias = tuple[Any, ...]
 #     "cell"        None: cell contents; empty cell = fails
 #     "type"        None: type(parent)
 #     "call"        a callable: callable(parent); an exception = fails
-GuardAccessor: TypeAlias = Literal[
-    "root", "input", "const", "attr", "inst_dict", "dict_item", "list_item", "tuple_item", "cell", "type", "call"
-]
+GuardAccessor: TypeAlias = Literal["root", "input", "const", "attr", "inst_dict", "dict_item", "list_item", "tuple_item", "cell", "type", "call"]
 #   leaves, what is checked of the object:
 #     "type"          a class: type(obj) is the class
 #     "is"            an object: obj is the object; the reference is held strongly
@@ -46,24 +44,7 @@ GuardAccessor: TypeAlias = Literal[
 #     "same"          the number of a group: the objects of all nodes carrying this leaf with the same number are one object
 #     "defined"       Definitions: names of modules, classes and functions mean what they meant
 #     "state"         a GlobalState: grad mode, inference mode, autocast state, default dtype, deterministic, ... are as snapshotted
-GuardKind: TypeAlias = Literal[
-    "type",
-    "is",
-    "is_not",
-    "code",
-    "eq",
-    "len",
-    "dict_keys",
-    "has_key",
-    "no_key",
-    "no_inst_attr",
-    "tensor",
-    "pred",
-    "distinct",
-    "same",
-    "defined",
-    "state",
-]
+GuardKind: TypeAlias = Literal["type", "is", "is_not", "code", "eq", "len", "dict_keys", "has_key", "no_key", "no_inst_attr", "tensor", "pred", "distinct", "same", "defined", "state"]
 # ---- end of guard kinds
 #   Of "type", "is", "is_not" and "code" leaves and of "const" the arg may be an instance of a subclass of weakref.ref: it stands for its
 #   referent, and whoever made the tree does not use it once that is dead.
