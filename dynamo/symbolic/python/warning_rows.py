@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Kwargs = dict[str, Value]
 
 
-@on_function(warnings.warn, "message category? stacklevel? source? skip_file_prefixes?")
+@on_function(warnings.warn, "| message category? stacklevel? source? * skip_file_prefixes?")
 def _warn(
     tx: Tracer, message: Value, category: Value | None, stacklevel: Value | None, source: Value | None, skip_file_prefixes: Value | None
 ) -> Value:
