@@ -187,8 +187,9 @@ def set_frozen_handler(handler: Callable[[Compiled, Inputs], object] | None, /) 
     """handler(compiled, inputs) hears of every call that found no entry under stance 1; the call then runs natively. What it raises is reported as
     unraisable. Returns the old handler."""
 
-def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, /) -> Any:
-    """Call fn with every Compiled object running natively and the hook off, in this thread, until it returns (dynamo.disable)."""
+def disabled_call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None, then: Callable[[bool], object] | None = None, /) -> Any:
+    """Call fn with every Compiled object running natively and the hook off, in this thread, until it returns (dynamo.disable).
+    Then then(whether it returned) is called; what that raises takes the place of the result or the error."""
 
 def run_outermost(code: CodeType, globals: dict[str, Any], /) -> Any:
     """Run the code of a module as Python runs that of `__main__`: no frame is behind its own."""

@@ -41,7 +41,7 @@ def _disabled(fn: types.FunctionType, ctx: Context) -> _C.Compiled:
     def run(compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any]:
         def eager(*inputs: Any) -> Any:
             # Functions made by one `def` share this object; what tells them apart are their cells.
-            return _C.disabled_call(*plain_call(code, fn.__globals__, inputs))
+            return _C.Tail(_C.disabled_call, plain_call(code, fn.__globals__, inputs))
 
         return eager
 

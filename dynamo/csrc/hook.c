@@ -293,9 +293,9 @@ static PyObject *hook_active(PyObject *Py_UNUSED(mod), PyObject *Py_UNUSED(ignor
 
 static PyObject *disabled_call(PyObject *Py_UNUSED(mod), PyObject *args)
 {
-    PyObject *fn, *fn_args, *fn_kwargs;
+    PyObject *fn, *fn_args, *fn_kwargs, *then = Py_None;
     Thread *t = &dd_thread;
-    if (!PyArg_ParseTuple(args, "OO!O:disabled_call", &fn, &PyTuple_Type, &fn_args, &fn_kwargs))
+    if (!PyArg_ParseTuple(args, "OO!O|O:disabled_call", &fn, &PyTuple_Type, &fn_args, &fn_kwargs, &then))
         return NULL;
     if (fn_kwargs != Py_None && !PyDict_Check(fn_kwargs))
         return PyErr_Format(PyExc_TypeError, "disabled_call: kwargs must be a dict or None, not %.100s", Py_TYPE(fn_kwargs)->tp_name);
@@ -304,6 +304,20 @@ static PyObject *disabled_call(PyObject *Py_UNUSED(mod), PyObject *args)
     t->disabled++;
     PyObject *result = PyObject_Call(fn, fn_args, fn_kwargs == Py_None ? NULL : fn_kwargs);
     t->disabled--;
+    if (then != Py_None) {
+        PyObject *kind, *error, *trace;
+        PyErr_Fetch(&kind, &error, &trace);
+        PyObject *done = PyObject_CallOneArg(then, result ? Py_True : Py_False);
+        if (done)
+            PyErr_Restore(kind, error, trace);
+        else {
+            Py_XDECREF(kind);
+            Py_XDECREF(error);
+            Py_XDECREF(trace);
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(done);
+    }
     t->native = was_native;
     return result;
 }
@@ -324,7 +338,7 @@ PyMethodDef dd_hook_methods[] = {
     {"set_frozen_handler", set_frozen_handler, METH_O, "set_frozen_handler(handler, /)\n--\n\nhandler(compiled, inputs) hears of every call that found no entry under the frozen stance. Returns the old handler."},
     {"reset_frames", reset_frames, METH_NOARGS, "reset_frames()\n--\n\nForget what the frame handler decided."},
     {"hook_active", hook_active, METH_NOARGS, "hook_active()\n--\n\nTrue while the PEP 523 evaluator is installed."},
-    {"disabled_call", disabled_call, METH_VARARGS, "disabled_call(fn, args, kwargs, /)\n--\n\nCall fn with every Compiled running natively and the hook off, in this thread, until it returns."},
+    {"disabled_call", disabled_call, METH_VARARGS, "disabled_call(fn, args, kwargs, then=None, /)\n--\n\nCall fn with every Compiled running natively and the hook off, in this thread, until it returns, then then(whether it returned), whose error wins. fn sees no frame between its caller's and its own."},
     {"enter_scope", enter_scope, METH_O, "enter_scope(context, /)\n--\n\nFrom here on the hook looks at frames of this thread, on behalf of the context. Gives what leave_scope takes."},
     {"leave_scope", leave_scope, METH_O, "leave_scope(scope, /)\n--\n\nUndo the enter_scope that gave the scope; each scope is left once, in the reverse order."},
     {"set_stance", set_stance, METH_O, "set_stance(stance, /)\n--\n\n0 default, 1 frozen, 2 force eager; per thread. Returns the old one."},

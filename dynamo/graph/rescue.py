@@ -17,7 +17,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 
@@ -61,16 +61,21 @@ class Rescue:
             raise error
         if random_states is not None:
             self.generators.put_back(random_states)
+        watch = Watch()
+
+        def then(returned: bool) -> None:
+            watch.end()
+            if returned and not watch.raised and TAKES_OTHER_SIDE not in str(error):
+                if not config.suppress_errors:
+                    raise error
+                code = self.code
+                place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+                internal_errors.report("DD095", error, place, self.compile_id, *user_place())
+
         fn, args, kwargs = plain_call(self.code, self.globals, inputs)
-        with Watch() as watch:
-            result = _C.disabled_call(fn, args, kwargs)
-        if not watch.raised and TAKES_OTHER_SIDE not in str(error):
-            if not config.suppress_errors:
-                raise error
-            code = self.code
-            place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
-            internal_errors.report("DD095", error, place, self.compile_id, *user_place())
-        return result
+        watch.begin()
+        # The program counts frames (`stacklevel`, `sys._getframe`), so that none of ours may stand below it.
+        return _C.Tail(_C.disabled_call, (fn, args, kwargs, then))
 
 
 def plain_call(
@@ -96,17 +101,16 @@ _OF_OPERATORS = (RuntimeError, IndexError, ValueError, TypeError, ArithmeticErro
 
 
 class Watch:
-    """Context: notes whether any Python frame sees an exception that an operator may have raised, also one that is caught there."""
+    """Notes whether any Python frame sees an exception that an operator may have raised, also one that is caught there."""
 
     def __init__(self) -> None:
         self.raised = False
 
-    def __enter__(self) -> Self:
+    def begin(self) -> None:
         self.before = sys.gettrace()
         sys.settrace(self._note)
-        return self
 
-    def __exit__(self, *error: object) -> None:
+    def end(self) -> None:
         sys.settrace(self.before)
 
     def _note(self, frame: types.FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
