@@ -199,11 +199,13 @@ class EntryWriter:
 
     # ---- effects ------------------------------------------------------------------------------------------
 
-    def replay(self) -> None:
-        """Statements for every change of an object that existed before the frame."""
+    def replay(self, starts_over: bool) -> None:
+        """Statements for every change of an object that existed before the frame. `starts_over`: the graph may raise, and plain Python
+        then does all this again, so that it can see whether it was done."""
         for w in self.tx.effects.warned:
             parts = (self.value(w.message), *(self.names.const(x) for x in (w.category, w.place, w.filters)))
-            (self.first_effects if w.early and not self.body else self.effects).append(f"{self.names.const(give)}({', '.join(parts)})")
+            is_first = w.early and not self.body and not starts_over
+            (self.first_effects if is_first else self.effects).append(f"{self.names.const(give)}({', '.join(parts)})")
         for source, (own, _) in self.tx.generators.items():
             given, drawn = self.load(source), self.names.const(own)
             self.first_effects.append(f"{drawn}.set_state({given}.get_state())")
@@ -228,6 +230,8 @@ class EntryWriter:
                 target = self.value(v)
                 for attr, held in v.attrs.items():
                     is_first = attr == "grad" and id(v) in self.tx.effects.grads_dropped  # as in eager: the graph may have that memory
+                    if is_first and starts_over and v.source is not None and self._is_read(v.source.attr("grad")):
+                        is_first = False
                     (self.first_effects if is_first else self.effects).append(f"{target}.{attr} = {self.value(held)}")
             if isinstance(v, ObjectValue) and v.slots:
                 self._slot_effect(v)
@@ -239,6 +243,10 @@ class EntryWriter:
         for (cls, name), x in self.tx.effects.class_writes.items():
             target = self.names.const(cls)
             self.effects.append(f"{target}.{name} = {self.value(x)}" if x is not None else f"del {target}.{name}")
+
+    def _is_read(self, source: Source) -> bool:
+        """Whether a result or the graph is made of what `source` reads."""
+        return source in self._loaded or any(p.source is source and n.users for n, p in self.tx.builder.placeholders)
 
     def _cell_effect(self, v: CellValue) -> None:
         target = self.value(v)

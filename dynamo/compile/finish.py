@@ -112,7 +112,7 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
         return None
     targets = [n.target for n in tx.builder.graph.nodes]
     written = [v for v in placeholders if is_written(v)]
-    refused = any(v.fake.requires_grad and not v.fake.is_leaf for v in written)  # autograd refuses writes to views of leaves
+    refused = any(map(is_refused, written))
     fails = can_fail(ran) or any(t in ONE_HOT for t in targets)
     held: list[TensorValue] = []
     if fails or refused:
@@ -124,6 +124,18 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     code = captured.frame.code
     rescue = Rescue(code, captured.frame.globals, compile_id, Generators(tx.builder.attributes.values()))
     return Failing(rescue, moves, tuple(map(placeholders.index, written)), tuple(v.obj for v in held))
+
+
+def starts_over(captured: Captured) -> bool:
+    """Whether the program may make the graph raise, and plain Python then begins anew."""
+    tx, ran = captured.tx, captured.tx.builder.mode.ran
+    fails = tx.assumed or can_fail(ran) or any(n.target in ONE_HOT for n in tx.builder.graph.nodes)
+    return can_start_over(ran) and (fails or any(is_refused(v) for _, v in tx.builder.placeholders))
+
+
+def is_refused(v: TensorValue) -> bool:
+    """Autograd refuses writes to views of leaves."""
+    return is_written(v) and v.fake.requires_grad and not v.fake.is_leaf
 
 
 def sets_random_state(target: Any) -> bool:
@@ -144,7 +156,7 @@ def finish(ctx: Context, captured: Captured, writer: EntryWriter, compile_id: st
         result = writer.value(captured.result)
     else:
         result = _tail(ctx, captured, writer, compile_id)
-    writer.replay()
+    writer.replay(starts_over(captured))
     gm, placeholders, examples = _close_graph(captured, writer)
     plain = captured.result is not None and not (writer.first_effects or writer.effects or tx.effects.replayed())
     direct = _direct(captured, writer, placeholders) if plain and gm is not None else None

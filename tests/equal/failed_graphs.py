@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from repro_corpus.program import Compile, program
 
@@ -116,3 +119,81 @@ def caught_by_the_caller(compile: Compile) -> Any:
     except RuntimeError as e:
         return type(e).__name__, gradients((y,), x)
     return None
+
+
+@program("", "a warning before an operator whose error is caught is given once")
+def warned_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        warnings.warn("begins", stacklevel=1)
+        y = F.softmax(x)
+        try:
+            y = y @ torch.linalg.inv(singular)
+        except RuntimeError:
+            warnings.warn("fails", stacklevel=2)
+        return y
+
+    return [f(torch.ones(2, 2), s) for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2))]
+
+
+@program("", "a gradient that was read and dropped before an error is still there when plain Python begins anew")
+def gradient_dropped_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        g = x.grad
+        x.grad = None
+        try:
+            return x * 2, torch.linalg.inv(singular), g
+        except RuntimeError:
+            return x * 3, g
+
+    out = []
+    for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2)):
+        x = torch.ones(2, requires_grad=True)
+        x.grad = torch.ones(2)
+        out.append((f(x, s), x.grad))
+    return out
+
+
+@program("", "the same before checks: a class out of range, a branch that raises")
+def warned_before_checks(compile: Compile) -> Any:
+    @compile
+    def hot(i: torch.Tensor) -> Any:
+        warnings.warn("hot", stacklevel=1)
+        try:
+            return F.one_hot(i, 3)
+        except RuntimeError:
+            return None
+
+    @compile
+    def branch(x: torch.Tensor) -> Any:
+        warnings.warn("branch", stacklevel=1)
+        if x.sum() < 0:
+            raise ValueError("negative")
+        return x * 2
+
+    def caught(x: torch.Tensor) -> Any:
+        try:
+            return branch(x)
+        except ValueError as e:
+            return str(e)
+
+    return [hot(torch.tensor([n])) for n in (1, 5, 2)], [caught(torch.ones(2) * n) for n in (1, -1, 2)]
+
+
+@program("", "a function that counts frames, beside an error that is caught")
+def frames_are_counted(compile: Compile) -> Any:
+    def name_of(depth: int) -> str:
+        return sys._getframe(depth).f_code.co_name
+
+    @compile
+    def f(x: torch.Tensor, singular: torch.Tensor) -> Any:
+        try:
+            return x @ torch.linalg.inv(singular)
+        except RuntimeError:
+            return name_of(1), name_of(2)
+
+    def caller(s: torch.Tensor) -> Any:
+        return f(torch.ones(2, 2), s)
+
+    return [caller(s) for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2))]
