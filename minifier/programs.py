@@ -12,15 +12,11 @@ import runpy
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.machinery import PathFinder
-from importlib.util import find_spec
 from pathlib import Path
 
+from dynamo.peer.located import NoSuchModule, located
+
 MODULE = "-m"
-
-
-class NoSuchModule(ValueError):
-    """There is no module of that name to run; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -44,33 +40,10 @@ def program(script: str, args: Sequence[str]) -> Program:
         path = Path(script)
         return Program(path, path.absolute().parent, tuple(args))
     name, *rest = args
-    found = _file_of(name)
-    if found is None:
-        raise NoSuchModule(f"{name}: no such module, or it has no source; it is looked up in {os.getcwd()} and where Python does")
-    path, package = found
-    return Program(path, Path.cwd(), tuple(rest), package)
-
-
-def _file_of(name: str) -> tuple[Path, str] | None:
-    """File and package of a module; a package means its `__main__`."""
-    search: list[str] | None = [os.getcwd(), *sys.path]
-    spec, known = None, ""
-    for part in name.split("."):
-        known = f"{known}.{part}".lstrip(".")
-        spec = PathFinder.find_spec(known, search) or (None if "." in known else find_spec(known))  # by a hook, of an editable install
-        if spec is None:
-            return None
-        search = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
-        if search is None and known != name:
-            return None
-    if search is not None:
-        known, package = f"{known}.__main__", known
-        spec = PathFinder.find_spec(known, search)
-    else:
-        package = known.rpartition(".")[0]
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return None
-    return Path(spec.origin), package
+    spec = located(name)
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        raise NoSuchModule(f"{name}: no such module that has a source")
+    return Program(Path(spec.origin), Path.cwd(), tuple(rest), spec.parent or "")
 
 
 def run_as_main(words: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from importlib.machinery import ModuleSpec
 
-MAIN = "__main__"
+from dynamo.peer.located import MAIN
 
 
 def main_of(path: str) -> ModuleSpec | None:

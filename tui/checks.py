@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minifier.programs import MODULE, NoSuchModule, program
+from dynamo.peer.located import NoSuchModule
+from minifier.programs import MODULE, program
 from tui.errors import CliError, check_script
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dynamo.backends.registry import ROWS, list_backends
+from dynamo.peer.located import MAIN
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
 from dynamo.trace.record import is_record
-from tui.applications import MAIN, main_of
+from tui.applications import main_of
 from tui.exits import Exit
 
 

@@ -5,21 +5,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import linecache
 import os
+import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import BuiltinImporter, ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from dynamo.peer.located import MAIN, NoSuchModule, located
 from dynamo.recording.format import is_recording
-from tui.applications import MAIN, main_of
+from tui.applications import main_of
 from tui.child import Request
 from tui.overlay import Overlay
+
+_runpy: Any = runpy  # what `python -m` itself calls, as `pdb` does; typeshed has only the rest
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Program:
 
 
 def prepare(request: Request, root: str) -> Program:
-    """Make `__main__`, with our import root out of the way. Ends the process where there is no such module."""
+    """Make `__main__`, with our import root out of the way. Nothing of the program runs, nor is imported."""
     sys.path.remove(root)
     sys.orig_argv[:] = [sys.executable, request.script, *request.args]
     if request.overlay:
@@ -56,7 +59,7 @@ def _file(request: Request) -> Program:
     application = main_of(whole)
     if application is not None:
         sys.path.insert(0, whole)
-        return _of_spec(application, MAIN, request.script)
+        return _application(application, request.script)
     _first_path(os.path.dirname(os.path.realpath(path)))
     module = _main(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
     if is_recording(Path(path)):
@@ -73,40 +76,48 @@ def _replaying(path: str, request: Request) -> CodeType:
 
 
 def _module(request: Request) -> Program:
-    """`python -m`: the packages above are imported, a package means its `__main__`."""
+    """`python -m`: what is imported to find the module is part of the program, so it is not looked for before that begins."""
     name, *args = request.args
     sys.argv[:] = ["-m", *args]
     _first_path(os.getcwd())
-    spec = _spec_of(name)
-    sys.argv[0] = spec.origin or name
-    return _of_spec(spec, spec.name, sys.argv[0], request.args[0])
-
-
-def _of_spec(spec: ModuleSpec, found_as: str, shown: str, name: str = "") -> Program:
-    loader: Any = spec.loader
-    module = _main(__file__=spec.origin, __loader__=loader, __spec__=spec, __package__=spec.parent, __cached__=spec.cached)
+    module = _main()
 
     def code() -> CodeType:
-        found: CodeType = loader.get_code(found_as)
+        try:
+            _, spec, found = _runpy._get_module_details(name, _runpy._Error)
+        except _runpy._Error as e:
+            sys.exit(f"{sys.executable}: {e}")
+        sys.argv[0] = spec.origin
+        _tell(module, spec)
+        compiled: CodeType = found
+        return compiled
+
+    return Program(module, code, _place(name), name)
+
+
+def _place(name: str) -> str:
+    try:
+        return located(name, sys.path).origin or name
+    except NoSuchModule:
+        return name
+
+
+def _application(spec: ModuleSpec, shown: str) -> Program:
+    loader: Any = spec.loader
+    module = _main()
+    _tell(module, spec)
+
+    def code() -> CodeType:
+        found: CodeType = loader.get_code(MAIN)
         return found
 
-    return Program(module, code, shown, name)
+    return Program(module, code, shown)
 
 
-def _spec_of(name: str) -> ModuleSpec:
-    try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            name += ".__main__"
-            spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError as e:
-        if e.name is None or not name.startswith(e.name):
-            raise
-        spec = None
-    if spec is None or not hasattr(spec.loader, "get_code"):
-        print(f"{sys.executable}: No module named {name}", file=sys.stderr)
-        sys.exit(1)
-    return spec
+def _tell(module: ModuleType, spec: ModuleSpec) -> None:
+    """Say in the module where it is from."""
+    told = {"__file__": spec.origin, "__cached__": spec.cached, "__loader__": spec.loader, "__package__": spec.parent, "__spec__": spec}
+    module.__dict__.update(told)
 
 
 def _code(request: Request) -> Program:
@@ -136,7 +147,8 @@ def _main(**values: object) -> ModuleType:
     """A module with the names that the interpreter's own has; `__annotations__` is not in all versions."""
     module = ModuleType("__main__")
     given: dict[str, object] = {"__annotations__": {}} if "__annotations__" in vars(sys.modules["__main__"]) else {}
-    module.__dict__.update({"__builtins__": sys.modules["builtins"], "__spec__": None, "__package__": None, **given, **values})
+    names = {"__builtins__": sys.modules["builtins"], "__spec__": None, "__package__": None, "__loader__": BuiltinImporter}
+    module.__dict__.update(names | given | values)
     return module
 
 

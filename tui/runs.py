@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from dynamo import config
+from dynamo.peer.located import NoSuchModule, located
 from dynamo.peer.names import NOTES
 from dynamo.surroundings.collector import paused
 from dynamo.trace.events import Event, RunEnded, RunStarted
@@ -81,8 +82,6 @@ def run_script(request: Request, record: Path | None = None, replace: bool = Fal
         writer.close()
     elif writer is not None:
         writer.abort()
-    if request.script == "-m" and code == 1 and not keeper.started:
-        raise CliError("CL001", f"-m {request.args[0]}: no such module, or its package cannot be imported")
     return Outcome(keeper.run, code, keeper.started)
 
 
@@ -98,6 +97,21 @@ def check_request(request: Request) -> None:
         raise CliError("CL008", f"{request.script}: name what to run, as for python {request.script}")
     elif request.script == "-c":
         check_code(request.args[0], "<string>")
+    elif request.script == "-m":
+        _check_module(request.args[0])
+
+
+def _check_module(name: str) -> None:
+    """Refuse what is missing before anything is imported, and what cannot be compiled. What is missing later is the script's to say."""
+    try:
+        spec = located(name)
+    except NoSuchModule as e:
+        if not e.after_imports:
+            raise CliError("CL001", f"-m {e}") from e
+        return
+    get_source = getattr(spec.loader, "get_source", None)
+    if get_source is not None:
+        check_code(get_source(spec.name) or "", spec.origin or name)
 
 
 def _check_configuration() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import runpy
 import sys
 import sysconfig
 import traceback
@@ -19,8 +20,8 @@ _OURS = tuple(str(_ROOT / package) + "/" for package in ("dynamo", "inductor", "
 _GENERATED = ("<dynamo", "<inductor", "<resume", "<entry", "<native")
 # Files that are no part of a program: installed packages and the standard library.
 _INSTALLED = ("<frozen", *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")))
-# The way from one of our modules to another when it is imported on first use.
-_IMPORTING = ("<frozen importlib", importlib.__file__)
+# The way from one of our modules to another when it is imported on first use, and to the packages above a module that is run.
+_IMPORTING = ("<frozen importlib", "<frozen runpy", importlib.__file__, runpy.__file__)
 
 
 def is_ours(filename: str) -> bool:

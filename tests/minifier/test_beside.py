@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dynamo.peer.located import NoSuchModule
 from minifier.beside import copy_beside, modules_beside
-from minifier.programs import NoSuchModule, absolute, program
+from minifier.programs import absolute, program
 from tests.cli.command import write
 
 
