@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import json
 import os
 import platform
 import signal
 import sys
 import warnings
+from contextlib import suppress
 from importlib import metadata
 from importlib.machinery import PathFinder
 from typing import NoReturn
@@ -19,7 +22,7 @@ from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
 from dynamo.surroundings import collector
 from dynamo.trace import store
-from dynamo.trace.events import RunEnded, RunStarted
+from dynamo.trace.events import CompileEnded, RunEnded, RunStarted
 from dynamo.trace.processes import ProcessWriter
 from dynamo.trace.sources import told_sources
 from dynamo.trace.stream import StreamWriter
@@ -30,6 +33,7 @@ from tui.exits import Exit
 # Packages of ours that nothing imports by name any more once the script runs, so it finds its own modules of these names; and the others.
 _DONE = ("tui", "minifier", "repro_corpus")
 NOWHERE = ("", 0)
+INTERRUPTED = "interrupted"
 _VERSIONED = ("dynamo-debug", "torch", "triton")
 
 
@@ -53,7 +57,30 @@ def main(started: frozenset[str]) -> NoReturn:
     _ENGINES[request.engine](request.backend)
     code, error, place = run(request, main_module, root, started)
     store.emit(RunEnded(code, error, *place))
+    if error == INTERRUPTED:
+        _end_interrupted(request.engine)
     sys.exit(code)
+
+
+def _end_interrupted(engine: str) -> NoReturn:
+    """Leave the end to Python: it kills itself with SIGINT, unless it ran a text as code since.
+
+    At the exit of a process that compiled, torch's compiler imports a library that does so: then the exit code is 1.
+    """
+    if engine == "dynamo" and store.current().of(CompileEnded):
+        atexit.register(_as_torch_at_exit)
+    hook = sys.excepthook
+
+    def silent(*error: object) -> None:
+        sys.excepthook = hook  # what is shown is shown already
+
+    sys.excepthook = silent
+    raise KeyboardInterrupt
+
+
+def _as_torch_at_exit() -> None:
+    with suppress(ImportError):
+        importlib.import_module("tabulate")
 
 
 def _follow_others(request: Request, root: str, folder: str, began: float) -> None:
@@ -90,7 +117,7 @@ def run(request: Request, main_module: programs.Program, root: str, started: fro
         return *_ending(e), tracebacks.place(e)
     except KeyboardInterrupt as e:
         tracebacks.show(e, request.internals)
-        return int(Exit.INTERRUPTED), "interrupted", NOWHERE
+        return int(Exit.INTERRUPTED), INTERRUPTED, NOWHERE
     except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
         line = tracebacks.one_line(e)
         tracebacks.show(e, request.internals)
