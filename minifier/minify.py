@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minifier import culprits
+from minifier import ahead, culprits
 from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
 from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Transport, Verdict
@@ -130,8 +130,8 @@ class Report:
 Tell = Callable[[str], None]
 
 
-def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
-    """Find what fails first, reduce it, write the repro and run that.
+def minify(wish: Wish, tell: Tell, listener: Listener, ready: LocalTransport | None = None) -> Report:
+    """Find what fails first, reduce it, write the repro and run that. Graphs are asked for in what `ahead.started` gave.
 
     A repro is handed over only if it fails in new interpreters as the reduction says. Raises ScriptFailed, NoSuchGraph, Undiscerning,
     SourceError, IsolationError, JournalError.
@@ -139,18 +139,13 @@ def minify(wish: Wish, tell: Tell, listener: Listener) -> Report:
     close()
     if wish.oracle:
         return _under_command(wish, tell, listener)
-    level = "aot" if wish.after == "aot" else "dynamo"
+    level = ahead.level(wish.after)
     patience = Patience(_longest(wish), wish.script, wish.args, wish.engine, tell)
     with contextlib.closing(_ladder(wish, level, tell)) as ladder:
-        backend = _likely_backend(wish)
-        if backend and wish.after != "capture":
-            ladder.warm(backend, level)
+        ladder.transport = ready or ahead.started(
+            wish.program, wish.after, wish.engine, wish.backend, wish.accuracy, wish.folder, wish.plan.jobs, wish.plan.limits
+        )
         return _followed(wish, level, ladder, patience, listener)
-
-
-def _likely_backend(wish: Wish) -> str:
-    """What the graphs of a script will be compiled with; '' where only a run of the script can tell."""
-    return wish.backend or ("" if b"backend" in wish.program.path.read_bytes() else "inductor")
 
 
 def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listener: Listener) -> Report:
@@ -233,7 +228,7 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
 
 
 def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
-    store, folder = wish.folder / f"recorded-{level}" / VALUES, wish.folder / f"ladder-{level}"
+    store, folder = wish.folder / f"recorded-{level}" / VALUES, ahead.folder_of(wish.folder, level)
     return Ladder(wish.engine, wish.accuracy, store, folder, wish.plan.limits, wish.plan.jobs, tell=tell)
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from minifier.engine import Candidate, Kind, Outcome, Verdict
 from minifier.isolation import LocalTransport
 from minifier.isolation.child import stage
+from minifier.isolation.lent import lend
 from minifier.isolation.linux import end
 
-_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+_CACHE, _TEMPORARY = "TORCHINDUCTOR_CACHE_DIR", "TMPDIR"
 # of torch's compiler: what it has compiled, which a run that is to certify something compiles itself, and locks
 _LEFT_OUT = ("fxgraph", "aotautograd", "locks")
 
@@ -37,7 +38,7 @@ if path:
 
 
 class Early:
-    """A new interpreter that has run `lines`, with which the repro begins too, and waits to be told where that is."""
+    """A new interpreter that has run `lines`, imports that the repro makes too, and waits to be told where that is."""
 
     def __init__(self, lines: Sequence[str], environment: dict[str, str]) -> None:
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
@@ -84,7 +85,8 @@ class Warmed:
         if not found.is_dir():
             return {}
         shutil.copytree(found, target, ignore=lambda folder, names: _LEFT_OUT if Path(folder) == found else ())
-        return {_CACHE: str(target)}
+        places = {_CACHE: str(target)}
+        return places | {_TEMPORARY: str(target / "tmp")} if lend(self.transport.folder / "tmp", target / "tmp") else places
 
 
 def code_of(outcome: Outcome) -> int | None:

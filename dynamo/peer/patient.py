@@ -108,6 +108,11 @@ def warm(backend: str) -> None:
     torch.compiler.reset()
 
 
+def loaded_by(backend: str) -> list[str]:
+    """Modules that compiling with a backend loads and that take longest."""
+    return ["torch._dynamo", *(["torch._inductor.compile_fx"] if backend == "inductor" else [])]
+
+
 def know_machine() -> None:
     """Have it find out which instructions there are, the kinds side by side: each takes it one or two runs of a C++ compiler."""
     _of("torch._inductor.compile_fx")  # whole before there are threads, none of which is then the first to import anything

@@ -21,6 +21,7 @@ from dynamo import config
 from dynamo.backends.registry import lookup_backend
 from dynamo.peer import patient
 from minifier.engine import Kind, Outcome, Signature, Verdict
+from minifier.graph import warming
 from minifier.graph.compare import Difference, difference
 from minifier.graph.fx import bind, execute, to_fx
 from minifier.graph.ir import Graph, load
@@ -28,8 +29,6 @@ from minifier.graph.names import Unsupported, resolve
 from minifier.graph.values import inputs_of
 from minifier.isolation.child import failure, stage
 from minifier.state import State, applied
-
-VARIABLE = "DYNAMO_DEBUG_ORACLE"  # how the setting gets to the child
 
 
 @dataclass(frozen=True)
@@ -68,18 +67,13 @@ class Setting:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Setting:
-        """Raises TypeError, ValueError or KeyError for data that `to_json` did not make."""
-        state = data["state"]
+        """What `data` does not have is as by default. Raises TypeError, ValueError or KeyError for data that `to_json` did not make."""
+        state = data.get("state")
         return cls(**{**data, "state": None if state is None else State.from_json(state)})
-
-    def environment(self) -> dict[str, str]:
-        """What a child reads this setting from."""
-        found = {VARIABLE: json.dumps(self.to_json())}
-        return {**found, "TORCHINDUCTOR_COMPILE_THREADS": "1"} if self.engine == "torch" else found
 
     @classmethod
     def from_environment(cls) -> Setting:
-        return cls.from_json(json.loads(os.environ[VARIABLE]))
+        return cls.from_json(json.loads(os.environ[warming.VARIABLE]))
 
 
 def warm() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minifier.engine import Candidate, Listener, Options, Outcome, Result, Rule, Transport, minimise
+from minifier.graph import warming
 from minifier.graph.ir import Graph, dump
 from minifier.graph.oracle import Setting
 from minifier.graph.problem import GraphProblem
@@ -48,8 +49,7 @@ class Plan:
 
 def spec_for(setting: Setting) -> OracleSpec:
     """The oracle for graphs under a setting."""
-    home = "minifier.graph.oracle"
-    return OracleSpec(f"{home}:ask", warm=(f"{home}:warm",), name="graph.json", environment=setting.environment())
+    return warming.spec(warming.OF_ONE, setting.to_json())
 
 
 def reduce_graph(
@@ -61,12 +61,12 @@ def reduce_graph(
     """
     spec = spec_for(setting)
     plan.folder.mkdir(parents=True, exist_ok=True)
-    asked = transport or LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
+    asking = transport or LocalTransport(spec, plan.folder, plan.jobs, plan.limits)
     try:
-        return minimise(GraphProblem(), graph, asked, plan.options(spec, listener))
+        return minimise(GraphProblem(), graph, asking, plan.options(spec, listener))
     finally:
         if transport is None:
-            asked.close()
+            asking.close()
 
 
 def verified(graph: Graph, setting: Setting, plan: Plan, result: Result[Graph], runs: int = 3) -> int:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dynamo.peer import patient
 from minifier.beside import copy_beside
 from minifier.engine import Kind, Signature
 from minifier.graph.inputs import dense
@@ -237,10 +238,10 @@ def repro_text(graph: Graph, setting: Setting, signature: Signature, name: str =
 
 
 def first_lines(setting: Setting) -> list[str]:
-    """Imports that take time, which a repro begins with whatever its graph is."""
+    """Imports that take time, which a repro makes whatever its graph is."""
     if setting.engine != "torch":
         return ["import torch", "from minifier.graph import oracle"]
-    return ["import torch", *(f"import {home}" for home in _homes_of_options(setting))]
+    return ["import torch", *(f"import {home}" for home in (*_homes_of_options(setting), *patient.loaded_by(setting.backend)))]
 
 
 def _homes_of_options(setting: Setting) -> list[str]:

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from typing import Any
 from minifier.engine.problem import Candidate
 from minifier.engine.signature import Kind, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
+from minifier.isolation.lent import lend
 from minifier.isolation.linux import end
 from minifier.isolation.standing import innermost
 from minifier.isolation.wire import Report, Request, plain, receive, send
@@ -37,6 +39,7 @@ class OracleSpec:
     code is the answer: 0 interesting, 101 also interesting but another failure, 125 invalid, anything else boring.
 
     `warm` names what the warmed process imports (`module`) or calls (`module:function`). `name` is the file name of candidates.
+    `lends`: torch's compiler is asked, and finds the headers that it has compiled for this user.
     """
 
     function: str = ""
@@ -44,6 +47,7 @@ class OracleSpec:
     warm: tuple[str, ...] = ()
     name: str = "candidate"
     environment: dict[str, str] = field(default_factory=dict)
+    lends: bool = False
 
     @property
     def identity(self) -> str:
@@ -199,6 +203,8 @@ class LocalTransport(Transport):
         """Caches and temporary files stay below the folder of this reduction."""
         cache = self.folder / "cache"
         (self.folder / "tmp").mkdir(exist_ok=True)
+        if self.spec.lends:
+            lend(Path(tempfile.gettempdir()), self.folder / "tmp")
         places = {"DYNAMO_CACHE_DIR": "dynamo", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "XDG_CACHE_HOME": ""}
         places = {name: str(cache / sub) for name, sub in places.items()}
         if self.spec.function:  # found where this process would find it; a command may be of another Python
@@ -231,6 +237,8 @@ class LocalTransport(Transport):
             self._count += 1
             folder = self._queried / str(self._count)
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
+        if self._fresh and self.spec.lends:
+            lend(self.folder / "tmp", folder / "tmp")
         limits, spec = self.limits, self.spec
         environment = {"TMPDIR": str(folder / "tmp")}
         request = Request(function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from minifier.engine import Candidate, Outcome, Transport
+from minifier.graph import warming
 from minifier.graph.ir import Graph, dump, load
 from minifier.graph.oracle import Setting, judge
 from minifier.isolation import OracleSpec
@@ -54,5 +55,4 @@ def answer(asked: bytes) -> Outcome:
 
 def spec_for(setting: Setting) -> OracleSpec:
     """The oracle, warmed with what a setting needs."""
-    home = "minifier.ladder.probe"
-    return OracleSpec(f"{home}:ask", warm=("minifier.graph.oracle:warm",), name="graph.json", environment=setting.environment())
+    return warming.spec(warming.OF_MANY, setting.to_json())

@@ -91,11 +91,6 @@ class Ladder:
                 self.problems.append(f"graph {recorded.name} can't be judged: {outcome.detail.strip() or outcome.signature}")
         return None
 
-    def warm(self, backend: str, after: str) -> None:
-        """Have processes for graphs made ready, while something else is under way."""
-        setting = Setting(backend, after, self.accuracy, engine=self.engine)
-        self.transport = LocalTransport(spec_for(setting), self.folder, self.jobs, self.limits, in_background=True)
-
     def close(self) -> None:
         """End the processes. Where graphs are asked for again, there are others."""
         if self.transport is not None:

@@ -15,7 +15,8 @@ FRESH = f"{_HOME}:ask_fresh"  # the oracle that lets torch's compiler use nothin
 
 def spec_for(setting: ScriptSetting) -> OracleSpec:
     """The oracle for scripts under a setting."""
-    return OracleSpec(f"{_HOME}:ask", warm=(f"{_HOME}:warm",), name="script.py", environment=setting.environment())
+    lends = setting.engine == "torch"
+    return OracleSpec(f"{_HOME}:ask", warm=(f"{_HOME}:warm",), name="script.py", environment=setting.environment(), lends=lends)
 
 
 def reduce_source(

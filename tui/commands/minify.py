@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from minifier import ahead
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
+from minifier.programs import program
 from tui import options
 from tui.checks import check_program
 from tui.console import put, put_json, say
@@ -82,20 +84,23 @@ def minify(
 
     Example: dynamo-debug minify train.py --accuracy
     """
-    from minifier import minify as front  # noqa: PLC0415  # loads torch
-
     script, given = options.words(script, args, module)
     check_program(script, given)
     _check(after, engine, keep_signature)
     if engine == "dynamo" and ":" not in backend:
         check_backend(backend)
     check_output(output)
+    command, limits = _command(oracle), Limits(timeout)
     if resume and not any(output.rglob("journal.sqlite")):
         say(f"--resume: {output} has no journal of an earlier run; this one begins anew")
-    plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), Limits(timeout))
-    wish = front.Wish(script, given, after, backend, accuracy, graph, output, plan, engine, _command(oracle), pytest)
+    made = program(script, given)
+    ready = None if command else ahead.started(made, after, engine, backend, accuracy, output, jobs, limits)
+    from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
+
+    plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), limits)
+    wish = front.Wish(script, given, after, backend, accuracy, graph, output, plan, engine, command, pytest)
     try:
-        report = front.minify(wish, say, _narrate)
+        report = front.minify(wish, say, _narrate, ready)
     except front.ScriptFailed as e:
         raise CliError("CL018", f"{options.shown(script, given)}: does not run in eager either: {e}") from e
     except front.NoSuchGraph as e:
