@@ -51,6 +51,7 @@ class Request:
     `script` is a file, `-` for standard input, or as for Python itself `-m` or `-c` with the module or the code as first of `args`.
 
     `backend` '' keeps what the script asks for; `internals` keeps our frames in tracebacks.
+    `python`: options of the interpreter, as `-Werror`.
     `overlay`: other files that are read in the place of some of the program's, which keep their names.
     """
 
@@ -59,6 +60,7 @@ class Request:
     engine: str = "dynamo"
     backend: str = ""
     internals: bool = False
+    python: tuple[str, ...] = ()
     overlay: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -72,7 +74,7 @@ class Child:
     def __init__(self, request: Request, stdin: int | None = None, stdout: int | None = None, stderr: int | None = None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="dynamo-debug-"))
         reading, writing = os.pipe()
-        command = [sys.executable, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
+        command = [sys.executable, *request.python, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
         try:
             self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env=_unfollowed())
         except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -200,6 +201,7 @@ def _arranged(arguments: list[str], app: typer.Typer) -> list[str]:
     if command is None or command.context is not SCRIPT_LAST:
         return arguments
     valued = _valued(app, command)
+    arguments = _with_python_options(arguments, valued)
     for position, argument in enumerate(arguments[1:], 1):
         if argument in ("-m", "-c", "-"):
             return [*arguments[:position], "--", *arguments[position:]]
@@ -213,6 +215,28 @@ def _arranged(arguments: list[str], app: typer.Typer) -> list[str]:
             return [*arguments[:position], *behind, argument]
         break
     return arguments
+
+
+# Options of Python itself that mean something for a script that is run to its end.
+_PYTHON_FLAGS = re.compile(r"-[bBdEIOPqsuv]+")
+_PYTHON_VALUE = re.compile(r"(-[bBdEIOPqsuv]*[WX])(.*)", re.DOTALL)
+
+
+def _with_python_options(arguments: list[str], valued: set[str]) -> list[str]:
+    """Options of Python in front of SCRIPT, as values of `--python`: option parsers do not know how they are run together."""
+    out, rest = arguments[:1], arguments[1:]
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-", "--"):
+        words = [rest.pop(0)]
+        value = _PYTHON_VALUE.fullmatch(words[0])
+        is_pythons = value is not None or _PYTHON_FLAGS.fullmatch(words[0]) is not None
+        takes_next = words[0] in valued if value is None else not value[2]
+        if takes_next:
+            if not rest and is_pythons:
+                raise CliError("CL034", f"{words[0]}: takes a value, as for python {words[0]}")
+            words += rest[:1]
+            del rest[:1]
+        out += [f"--python={word}" for word in words] if is_pythons else words
+    return out + rest
 
 
 def _valued(app: typer.Typer, command: Command) -> set[str]:

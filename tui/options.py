@@ -73,6 +73,12 @@ Backend = Annotated[
     typer.Option(help="Backend for every compile, instead of the one the script asks for.", show_default=False, autocompletion=backends),
 ]
 Internals = Annotated[bool, typer.Option("--internals", help="Keep dynamo-debug's own frames in tracebacks of the script.")]
+Python = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--python", help="Option of Python itself for SCRIPT. As they are: -W, -X, -O, -u, -B, -b, -I, -E, -s, -P, -v.", metavar="OPTION"
+    ),
+]
 FailOnBreak = Annotated[bool, typer.Option("--fail-on-break", help="Exit with 1 when there is a graph break.")]
 Full = Annotated[bool, typer.Option("--full", help="Shorten nothing and leave nothing out.")]
 Graph = Annotated[str, typer.Option(help="Only this compile (`0/0`) or graph (`0/0.fw`).", show_default=False, metavar="ID")]

@@ -38,7 +38,7 @@ class Program:
 def prepare(request: Request, root: str) -> Program:
     """Make `__main__`, with our import root out of the way. Nothing of the program runs, nor is imported."""
     sys.path.remove(root)
-    sys.orig_argv[:] = [sys.executable, request.script, *request.args]
+    sys.orig_argv[:] = [sys.executable, *request.python, request.script, *request.args]
     if request.overlay:
         sys.meta_path.insert(0, Overlay(request.overlay))
     kind = request.script if not request.is_file else "file"

@@ -44,7 +44,7 @@ def main(started: frozenset[str]) -> NoReturn:
     """
     root, fd, folder, text = sys.argv[1:5]
     values = json.loads(text)
-    request = Request(**(values | {"args": tuple(values["args"])}))
+    request = Request(**(values | {name: tuple(values[name]) for name in ("args", "python")}))
     stream = StreamWriter(int(fd), _C.write_whole)
     os.register_at_fork(after_in_child=stream.close)
     current = store.current()

@@ -143,6 +143,49 @@ def test_a_module_that_is_not_there_is_named_as_python_names_it(tmp_path: Path) 
     assert not (tmp_path / "rec").exists()
 
 
+OPTIONS = """
+import sys, warnings
+print(sys.flags, sys.warnoptions, sys._xoptions, sys.orig_argv, sys.argv, __debug__, sys.stdout.write_through)
+try:
+    warnings.warn("old", DeprecationWarning)
+except DeprecationWarning as e:
+    print("raised", e)
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-W error",
+        "-Werror::DeprecationWarning -Xdev",
+        "-X utf8 -O",
+        "-OO -u",
+        "-uBW error",
+        "-I",
+        "-E -s",
+        "-bb -P",
+        "-X frozen_modules=off",
+    ],
+)
+def test_options_of_python_reach_the_interpreter_of_the_script(given: str, tmp_path: Path) -> None:
+    write(tmp_path, OPTIONS)
+    words = [*given.split(), "script.py", "-W", "-O"]
+    plain = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run("trace", "-o", "rec", *words, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("words", [["-W"], ["-uX"], ["-i", "script.py"], ["--python"]])
+def test_options_that_python_would_not_take_so_are_refused(words: list[str], tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')\n")
+    done = run("explain", *words, cwd=tmp_path)
+
+    assert done.returncode == 2
+    assert "CL034" in done.stderr and "ran" not in done.stderr
+
+
 @pytest.mark.parametrize("variable", ["DYNAMO_LOGS=foo", "DYNAMO_RECOMPILE_LIMIT=abc"])
 def test_variables_that_nothing_can_read_end_before_the_script_starts(
     variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

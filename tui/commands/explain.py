@@ -78,6 +78,7 @@ def explain(
     backend: options.Backend = "",
     fail_on_break: options.FailOnBreak = False,
     internals: options.Internals = False,
+    python: options.Python = None,
     as_json: options.AsJson = False,
 ) -> int:
     """What a compiler makes of SCRIPT, on one screen: breaks, recompiles, failures, times, and what to do next.
@@ -93,7 +94,7 @@ def explain(
     opened = {"graphs": graphs, "guards": guards, "recompiles": recompiles, "kernels": kernels}
     chosen = tuple(VIEWS) if full else tuple(name for name, wanted in opened.items() if wanted)
     shown = Shown(graph, _known_stage(stage), decisions, chosen, full, as_json)
-    request = Request(script, options.given(args), engine, backend, internals)
+    request = Request(script, options.given(args), engine, backend, internals, tuple(python or ()))
     outcome = run_or_open(request, unread(shown))
     _show(outcome.run, shown, shlex.join((script, *request.args)))
     if fail_on_break and outcome.code == Exit.OK and outcome.run.breaks:

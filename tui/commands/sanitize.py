@@ -37,6 +37,7 @@ def sanitize(
     kernels: Kernels = "",
     calls: Calls = config.sanitizer_calls,
     internals: options.Internals = False,
+    python: options.Python = None,
     full: options.Full = False,
     as_json: options.AsJson = False,
 ) -> int:
@@ -52,7 +53,7 @@ def sanitize(
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
     try:
-        outcome = run_or_open(Request(script, options.given(args), backend=BACKEND, internals=internals), ())
+        outcome = run_or_open(Request(script, options.given(args), backend=BACKEND, internals=internals, python=tuple(python or ())), ())
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})

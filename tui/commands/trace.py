@@ -33,6 +33,7 @@ def trace(
     backend: options.Backend = "",
     fail_on_break: options.FailOnBreak = False,
     internals: options.Internals = False,
+    python: options.Python = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Run SCRIPT and keep the record of its compiles in a folder. The script's own output passes through.
@@ -43,7 +44,7 @@ def trace(
     if output is None:
         output, flags, rest = _output_behind(rest)
         force, as_json = force or "--force" in flags, as_json or "--json" in flags
-    outcome = run_script(Request(script, rest, engine, backend, internals), output, force, own_stdout=not as_json)
+    outcome = run_script(Request(script, rest, engine, backend, internals, tuple(python or ())), output, force, own_stdout=not as_json)
     narrate(outcome)
     say(f"record written to {output}: {report.summary(outcome.run)}")
     if as_json:

@@ -25,13 +25,14 @@ def tui(
     engine: options.Engine = "dynamo",
     backend: options.Backend = "",
     internals: options.Internals = False,
+    python: options.Python = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Explore the compiles of SCRIPT while it runs, or of a stored record. Keys: `?` in the app.
 
     Example: dynamo-debug tui train.py
     """
-    request = Request(script, options.given(args), engine, backend, internals)
+    request = Request(script, options.given(args), engine, backend, internals, tuple(python or ()))
     stored = is_record(Path(script))
     if not stored:
         check_request(request)

@@ -36,10 +36,13 @@ def command_of(view: View) -> Callable[..., int]:
         engine: options.Engine = "dynamo",
         backend: options.Backend = "",
         internals: options.Internals = False,
+        python: options.Python = None,
         as_json: options.AsJson = False,
     ) -> int:
         by_text = () if as_json or graph else UNREAD_BY_TEXT.get(view.name, ())
-        outcome = run_or_open(Request(script, options.given(args), engine, backend, internals), (*UNREAD[view.name], *by_text))
+        outcome = run_or_open(
+            Request(script, options.given(args), engine, backend, internals, tuple(python or ())), (*UNREAD[view.name], *by_text)
+        )
         if graph:
             check_graph(outcome.run, graph)
         data = view.data(outcome.run, graph)
