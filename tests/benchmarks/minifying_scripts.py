@@ -1,6 +1,6 @@
 """`dynamo-debug minify --engine torch` beside torch's own minifier in isolated mode, from the same failing scripts, end to end.
 
-    python -m tests.benchmarks.minifying_scripts [--times N] [--ops N ...]
+    python -m tests.benchmarks.minifying_scripts [--times N] [--ops N ...] [--kinds chain dag]
 
 A script compiles a seeded graph that holds one operation of the kind that torch's own test suite injects a bug into. The peer is run as its
 users do: `TORCHDYNAMO_REPRO_AFTER=aot` writes a launcher, and the launcher asks in a new interpreter per query. It is stopped after
@@ -114,10 +114,11 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=float, default=6.0, help="stop the peer after this many times our time")
     parser.add_argument("--ops", type=int, nargs="+", default=[24, 60], help="operations of the graphs")
+    parser.add_argument("--kinds", nargs="+", default=["chain", "dag"], choices=["chain", "dag"])
     given = parser.parse_args()
     print(f"{'graph':<10}   {'ours: s':>8} {'cpu':>6} {'left':>4}   {'peer: s':>8} {'cpu':>7} {'left':>4}   ratio")
     missed = 0
-    for kind, count in [(k, c) for c in given.ops for k in ("chain", "dag")]:
+    for kind, count in [(k, c) for c in given.ops for k in given.kinds]:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
             for place in (one, two):
                 (Path(place) / "script.py").write_text(script(kind, count))
