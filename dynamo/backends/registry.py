@@ -86,9 +86,14 @@ def lookup_backend(backend: str | Backend) -> tuple[str, Backend]:
     name, found = looked_up(backend)
     if _between is not None:
         return name, _between(name, found)
-    if config.repro_after:  # the minifier stands above this package: it is found by name, and only where somebody asks for it
+    if _writes_down():  # the minifier stands above this package: it is found by name, and only where somebody asks for it
         return name, cast(Backend, importlib.import_module("minifier.classic").between(name, found))
     return name, found
+
+
+def _writes_down() -> bool:
+    """Whether graphs that fail are written down: a level alone asks for it too."""
+    return bool(config.repro_after) or config.source("repro_after") == "default" != config.source("repro_level")
 
 
 def looked_up(backend: str | Backend) -> tuple[str, Backend]:

@@ -46,7 +46,7 @@ class AccuracyError(RuntimeError):
 
 def between(name: str, backend: Run) -> Run:
     """What is used in the place of a backend, by the options `repro_after`, `repro_level` and `repro_dir`."""
-    asked, wanted = str(config.repro_after), backend_name(name, backend)
+    asked, wanted = str(config.repro_after) or "dynamo", backend_name(name, backend)
     files = Files(Path(config.repro_dir) if config.repro_dir else default_folder())
     if asked == "aot":
         if wanted != "inductor":

@@ -21,7 +21,7 @@ from minifier.engine.signature import Kind, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
 from minifier.isolation.lent import lend
 from minifier.isolation.linux import end
-from minifier.isolation.standing import innermost
+from minifier.isolation.standing import innermost, readable
 from minifier.isolation.wire import Report, Request, plain, receive, send
 
 ATTEMPTS = 3  # at a query whose keeper dies
@@ -292,7 +292,7 @@ def outcome(report: Report) -> Outcome:
     died = _death(report, str(stage["stage"]), said is not None)
     if died is None or (said is not None and said.verdict is not Verdict.BORING):
         return said or Outcome(Verdict.INVALID, None, report.seconds, "the oracle said nothing")
-    detail = (report.faults + report.errors)[-2000:]
+    detail = readable(report.faults)[:1000] + report.errors[-1000:]
     return Outcome(Verdict.INTERESTING if stage["counts"] else Verdict.INVALID, died, report.seconds, detail)
 
 

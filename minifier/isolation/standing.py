@@ -20,6 +20,7 @@ AGAIN = 1.5  # times the time it ran when it was found elsewhere, the next look 
 
 VARIABLE = "DYNAMO_DEBUG_STACKS"  # the descriptor that a script which is run by itself writes its stack to
 
+_OURS = f'File "{Path(__file__).parents[1]}{os.sep}'
 _FRAME = re.compile(r'File "([^"]*)", line \d+ in (.+)')
 
 
@@ -52,6 +53,14 @@ def innermost(dump: str) -> str:
     """The function that a stack ends in, as `file:function`; '' where there is none."""
     frame = _FRAME.search(dump)
     return f"{Path(frame[1]).name}:{frame[2].strip()}" if frame else ""
+
+
+def readable(dump: str) -> str:
+    """A stack without what the tool itself has below the program, innermost function first, and what was said before it."""
+    lines = dump.splitlines()
+    frames = [at for at, line in enumerate(lines) if _FRAME.search(line)]
+    ours = next((at for at in frames if _OURS in lines[at]), frames[-1] + 1 if frames else len(lines))
+    return "\n".join(line for line in lines[:ours] if line.strip())
 
 
 @dataclass

@@ -130,6 +130,16 @@ def test_after_aot_writes_forward_and_backward(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_level_alone_means_captured_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRO_LEVEL", "4")
+    monkeypatch.setenv("REPRO_DIR", str(tmp_path))
+    with planted("wrong-lowering:op=sin"), pytest.raises(AccuracyError):
+        dynamo.compile(program)(torch.rand(4))
+    assert scripts(tmp_path) == ["minifier_launcher.py"]
+    with planted("wrong-lowering:op=sin"), config.patch(repro_after=""):  # as tools set it for programs that they run
+        dynamo.compile(program)(torch.rand(4))
+
+
 def test_launcher_runs_and_names_the_value(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(dynamo.BackendError), config.patch(suppress_errors=True):
         called(tmp_path, WRONG, 4)

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from minifier.engine import Candidate, Kind, Options, Outcome, Signature, Verdict, minimise
-from minifier.isolation import IsolationError, Limits, LocalTransport, OracleSpec
+from minifier.isolation import IsolationError, Limits, LocalTransport, OracleSpec, local
 from minifier.isolation.linux import below, parents
+from minifier.isolation.standing import readable
 from tests.minifier.toys import NumberList
 
 SPEC = OracleSpec("tests.minifier.oracles:behave", warm=("tests.minifier.oracles:warm",))
@@ -199,6 +200,19 @@ def test_a_lost_device_costs_one_process(tmp_path: Path) -> None:
     )
     assert ask(made, "uses_device").verdict is Verdict.BORING
     made.close()
+
+
+def test_stack_of_a_crash_leaves_out_what_the_tool_has_below_the_program() -> None:
+    ours = Path(local.__file__).with_name("child.py")
+    frames = [("ctypes/__init__.py", 519, "string_at"), ("lowering.py", 3, "lower"), (str(ours), 93, "run"), ("runpy.py", 88, "_run_code")]
+    lines = [f'  File "{file}", line {line} in {name}' for file, line, name in frames]
+    dump = "\n".join(
+        ["Fatal Python error: Segmentation fault", "", "Current thread (most recent call first):", *lines, "", "Extension modules: a"]
+    )
+
+    assert readable(dump).splitlines() == [*dump.splitlines()[:1], "Current thread (most recent call first):", *lines[:2]]
+    assert readable("") == ""
+    assert readable("killed") == "killed"
 
 
 def test_no_files_outside_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
