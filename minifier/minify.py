@@ -37,6 +37,7 @@ STAGE_OF_COMMAND = "oracle"
 # Backends that stop short of code generation: a script that fails under one of them fails at that stage.
 SHORTER = (("aot", "aot_eager"),)
 STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
+SURE = 3  # tries at graphs before the script is taken for what fails
 MORE = 3  # runs of a compiled script that failed once: of failures that come three times in ten, one in 120 passes for a steady one
 KEYS = (
     "status",
@@ -212,8 +213,10 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
     is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
     found = ladder.first_failure(judged, level, tries=1)
     patience.graphs = ladder.seconds
-    if found is None and is_whole:
-        report = _script_failure(wish, patience, listener, must_be_sure=True)
+    script = _script_failure(wish, patience, must_be_sure=True) if found is None and is_whole else None
+    if script is not None:  # a graph that fails in most runs may have worked in its only one
+        found = ladder.first_failure(judged, level, tries=SURE)
+        report = _reduced_failure(wish, script, patience, listener) if found is None else None
         if report is not None and report.status != NOT_REPRODUCED:
             return replace(report, problems=(*problems, *ladder.problems))
     found = found or ladder.first_failure(judged, level)
@@ -223,7 +226,8 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
         report = _deeper(wish, found, ladder, patience, listener) if is_ours else None
         return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
     ladder.close()
-    report = _script_failure(wish, patience, listener) if is_whole else None
+    script = _script_failure(wish, patience) if is_whole else None
+    report = None if script is None else _reduced_failure(wish, script, patience, listener)
     return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
@@ -292,7 +296,15 @@ def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write
     return write
 
 
-def _script_failure(wish: Wish, patience: Patience, listener: Listener, must_be_sure: bool = False) -> Report | None:
+@dataclass(frozen=True)
+class _Failing:
+    """How the compiled script ends, and how under each of SHORTER, by stage."""
+
+    ended: Ended
+    shorter: dict[str, Ended]
+
+
+def _script_failure(wish: Wish, patience: Patience, must_be_sure: bool = False) -> _Failing | None:
     """No graph fails alone; the script as a whole may. None: it doesn't, or `must_be_sure` and not every time."""
     given = wish.script, wish.args, wish.engine
     ended = run_compiled(*given, wish.backend, patience.longest, patience.limit)
@@ -305,11 +317,16 @@ def _script_failure(wish: Wish, patience: Patience, listener: Listener, must_be_
         shorter = {stage: pool.submit(run_compiled, *given, backend, most) for stage, backend in SHORTER}
     if in_eager.result().code or not all(run.result().code for run in more):
         return None
+    return _Failing(ended, {stage: run.result() for stage, run in shorter.items()})
+
+
+def _reduced_failure(wish: Wish, script: _Failing, patience: Patience, listener: Listener) -> Report:
+    ended = script.ended
     how = "does not end" if ended.timed_out else f"ends with {ended.code}"
     patience.tell(f"no graph fails alone, but the compiled script {how}")
     needs = patience.needed() if ended.timed_out else 0.0
     for stage, backend in SHORTER:
-        short = shorter[stage].result()
+        short = script.shorter[stage]
         if (short.code, short.timed_out) == (ended.code, ended.timed_out):
             report = _script_under(wish, stage, backend, listener, needs)
             if report.status != NOT_REPRODUCED:

@@ -1,0 +1,63 @@
+"""The order in which `minify` looks for what fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minifier import minify as front
+from minifier.engine import Kind, Outcome, Signature, Verdict
+from minifier.graph.ir import Graph
+from minifier.graph.oracle import Setting
+from minifier.ladder import Ended, Found, Patience
+from minifier.recordings import Recorded
+
+ONE = Recorded(0, "inductor", False, Graph((), (), ()), name="0/0")
+
+
+@dataclass
+class Rungs:
+    """A ladder whose graph works in the first `works` tries."""
+
+    works: int
+    problems: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    tried: int = 0
+
+    def first_failure(self, graphs: Any, after: str, tries: int = 12) -> Found | None:
+        while self.tried < tries:
+            self.tried += 1
+            if self.tried > self.works:
+                return Found("backend", ONE, Setting(), Outcome(Verdict.INTERESTING, Signature(Kind.EXCEPTION)))
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "works, script_fails, stage", [(0, True, "backend"), (1, True, "backend"), (1, False, "backend"), (99, True, "script"), (99, False, "")]
+)
+def test_a_graph_that_works_at_first_is_tried_again_before_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: int, script_fails: bool, stage: str
+) -> None:
+    (tmp_path / "script.py").write_text("")
+    asked: list[str] = []
+
+    def compiled(script: str, args: Any, engine: str, backend: str, *limits: Any) -> Ended:
+        asked.append(backend)
+        return Ended(int(script_fails and not backend))
+
+    monkeypatch.setattr(front, "run_compiled", compiled)
+    monkeypatch.setattr(front, "_reduced_graph", lambda wish, found, *more: front.Report("reproduced", found.stage))
+    monkeypatch.setattr(front, "_script_under", lambda wish, stage, *more: front.Report("reproduced", stage))
+    patience = Patience(9.0, "script.py", (), "dynamo", lambda line: None, _eager=Ended(0))
+    wish = front.Wish(str(tmp_path / "script.py"), folder=tmp_path)
+    report = front._graph_failure(wish, "dynamo", [ONE], Rungs(works), patience, lambda event: None)  # type: ignore[arg-type]  # as far as it is asked
+
+    assert report.stage == stage
+    assert bool(asked) == (works > 0)
