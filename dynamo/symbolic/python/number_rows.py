@@ -73,27 +73,39 @@ _GIVES = {"__int__": int, "__index__": int, "__float__": float, "__complex__": c
 
 
 def _convert(tx: Tracer, cls: type, names: tuple[str, ...], args: list[Value]) -> Value:
-    """cls(*args) of constants, or through the first of the Python special methods that the argument has."""
-    if len(args) == 1 and isinstance(args[0], TensorValue) and cls in (int, float, complex):
-        found = special(tx, args[0], names[0])  # a tensor made of numbers that the trace has seen is known
-        assert found is not None
-        return found
+    """cls(*args), where `names` are the special methods that cls asks an argument for, in its order."""
+    x = args[0] if args else None
+    if isinstance(x, TensorValue) and len(args) == 1 and cls in (int, float, complex):
+        return _asked(tx, x, names[0])  # a tensor made of numbers that the trace has seen is known
     for a in args:
         _need_value(tx, cls.__name__, a)
     if tx.has_numbers and cls in (int, float) and (made := computed(tx, cls, args)) is not None:
         return made
-    if (args and isinstance(args[0], ObjectValue) and args[0].obj is None) or (args and tx.try_python(args[0]) is None):
-        for name in names:
-            if tx.lookup(args[0].cls, name) is not MISSING:
-                found = special(tx, args[0], name)
-                assert found is not None
-                if found.cls is not _GIVES.get(name, found.cls):
-                    raise tx.break_("DD009", f"{name} that gives {found.describe()}")
-                result = fold(tx, cls, [found], {})
-                if result is not None:
-                    return result
-        return _refuse(tx, cls, args[0])
-    if any(cls is not base and issubclass(cls, base) for base in (int, float, complex, bytes)) and cls is not bool:
+    if x is not None and ((isinstance(x, ObjectValue) and x.obj is None) or tx.try_python(x) is None):
+        return _through_methods(tx, cls, names, x)
+    return _of_constants(tx, cls, args)
+
+
+def _asked(tx: Tracer, v: Value, name: str) -> Value:
+    """What a special method that the value has gives."""
+    found = special(tx, v, name)
+    assert found is not None
+    return found
+
+
+def _through_methods(tx: Tracer, cls: type, names: tuple[str, ...], x: Value) -> Value:
+    for name in names:
+        if tx.lookup(x.cls, name) is not MISSING:
+            found = _asked(tx, x, name)
+            if found.cls is not _GIVES.get(name, found.cls):
+                raise tx.break_("DD009", f"{name} that gives {found.describe()}")
+            if (result := fold(tx, cls, [found], {})) is not None:
+                return result
+    return _refuse(tx, cls, x)
+
+
+def _of_constants(tx: Tracer, cls: type, args: list[Value]) -> Value:
+    if cls is not bool and any(cls is not base and issubclass(cls, base) for base in (int, float, complex, bytes)):
         raise tx.break_("DD005", f"{cls.__name__}()")
     folded = fold(tx, cls, args, {})
     if folded is None:
@@ -209,15 +221,13 @@ def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
         if args and tx.try_python(args[0]) is None:
             if fn in _POLYFILLS:
                 return inlined(tx, _POLYFILLS[fn], args, kwargs)
-            for name in protocol:
-                if tx.lookup(args[0].cls, name) is not MISSING:
-                    if name == "__float__":
-                        return call(tx, BuiltinValue(fn), [_make_float(tx, float, args[0]), *args[1:]], kwargs)
-                    found = special(tx, args[0], name)
-                    assert found is not None
-                    return found
-            known = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]] if tx.lookup(args[0].cls, "__iter__") is not MISSING else args
-            args = list(known)
+            name = next((n for n in protocol if tx.lookup(args[0].cls, n) is not MISSING), None)
+            if name == "__float__":
+                return call(tx, BuiltinValue(fn), [_make_float(tx, float, args[0]), *args[1:]], kwargs)
+            if name is not None:
+                return _asked(tx, args[0], name)
+            if tx.lookup(args[0].cls, "__iter__") is not MISSING:
+                args = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]]
         folded = fold(tx, fn, args, kwargs)
         if folded is None:
             if fn in _POLYFILLS:
