@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
 
-def _none(v: Value | None) -> bool:
-    return v is None or (isinstance(v, Const) and v.value is None)
+def _given(v: Value | None) -> Value | None:
+    """An argument, where it was given and is not the program's None."""
+    return None if isinstance(v, Const) and v.value is None else v
+
+
+def _index(tx: Tracer, v: Value | None) -> int | None:
+    given = _given(v)
+    return None if given is None else index_of(tx, given)
 
 
 # ---- chain ------------------------------------------------------------------------------------------------
@@ -100,7 +106,7 @@ def _compress(tx: Tracer, cls: type, data: Value, selectors: Value) -> Value:
 def _zip_longest(tx: Tracer, cls: type, fill: Value | None, iterables: list[Value]) -> Value:
     its = [iter_(tx, v) for v in iterables]
     real = itertools.zip_longest(*(Steps(tx, it) for it in its), fillvalue=fill if fill is not None else NONE)
-    if _none(fill):
+    if _given(fill) is None:
         return live(tx, cls, real, lambda: ("call", [tx.wrap(cls, None), *its]))
     return live(tx, cls, real)
 
@@ -166,7 +172,7 @@ def _cycle(tx: Tracer, cls: type, iterable: Value) -> Value:
 
 @on_class(itertools.islice, "iterable first second? step?")
 def _islice(tx: Tracer, cls: type, iterable: Value, first: Value, second: Value | None, step: Value | None) -> Value:
-    bounds = [None if _none(v) else index_of(tx, v) for v in ([first] if second is None else [first, second, step])]  # type: ignore[arg-type]  # not None
+    bounds = [_index(tx, v) for v in ([first] if second is None else [first, second, step])]
     it = iter_(tx, iterable)
     s = slice(*bounds)
     taken = [0]
@@ -227,12 +233,12 @@ def _dropwhile(tx: Tracer, cls: type, fn: Value, iterable: Value) -> Value:
 
 @on_class(itertools.accumulate, "| iterable func? * initial?")
 def _accumulate(tx: Tracer, cls: type, iterable: Value, fn: Value | None, initial: Value | None) -> Value:
-    it = iter_(tx, iterable)
+    it, given = iter_(tx, iterable), _given(fn)
 
     def add(a: Value, b: Value) -> Value:
-        return binary(tx, "+", a, b) if _none(fn) else call(tx, fn, [a, b], {})  # type: ignore[arg-type]  # not None here
+        return binary(tx, "+", a, b) if given is None else call(tx, given, [a, b], {})
 
-    start = None if _none(initial) else initial
+    start = _given(initial)
     return stateful(tx, cls, lambda: itertools.accumulate(Steps(tx, it), add, initial=start), [it, *([fn] if fn is not None else [])])
 
 
@@ -242,8 +248,8 @@ def _pairwise(tx: Tracer, cls: type, iterable: Value) -> Value:
     return stateful(tx, cls, lambda: itertools.pairwise(Steps(tx, it)), [it])
 
 
-if hasattr(itertools, "batched"):
-    batched: Any = itertools.batched  # type: ignore[attr-defined,unused-ignore]  # since 3.12
+batched: Any = getattr(itertools, "batched", None)  # since 3.12
+if batched is not None:
 
     @on_class(batched, "iterable n * strict?")
     def _batched(tx: Tracer, cls: type, iterable: Value, n: Value, strict: Value | None) -> Value:
@@ -265,15 +271,13 @@ class _Key:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Key) and equal(self.tx, self.v, other.v)
 
-    __hash__ = None  # type: ignore[assignment]  # compared only
-
 
 @on_class(itertools.groupby, "| iterable key?")
 def _groupby(tx: Tracer, cls: type, iterable: Value, key: Value | None) -> Value:
-    it = iter_(tx, iterable)
+    it, given = iter_(tx, iterable), _given(key)
 
     def key_of(v: Value) -> _Key:
-        return _Key(tx, v if _none(key) else call(tx, key, [v], {}))  # type: ignore[arg-type]  # not None here
+        return _Key(tx, v if given is None else call(tx, given, [v], {}))
 
     def groups() -> Iterator[Value]:
         for k, members in itertools.groupby(Steps(tx, it), key_of):
@@ -293,23 +297,19 @@ def _tee(tx: Tracer, iterable: Value, n: Value | None) -> Value:
 # ---- combinations -----------------------------------------------------------------------------------------
 
 
-def _selection(cls: Any, pools: list[list[Value]], *args: Any, **kwargs: Any) -> Callable[[Tracer], IterValue]:
+def _selection(tx: Tracer, cls: Any, pools: list[list[Value]], *args: Any, **kwargs: Any) -> IterValue:
     """product and its kin: the pools are taken at once; rebuilding lists what is left."""
+    taken = [0]
 
-    def make(tx: Tracer) -> IterValue:
-        taken = [0]
+    def steps() -> Iterator[Any]:
+        for x in cls(*pools, *args, **kwargs):
+            taken[0] += 1
+            yield x
 
-        def steps() -> Iterator[Any]:
-            for x in cls(*pools, *args, **kwargs):
-                taken[0] += 1
-                yield x
+    def rebuild() -> tuple[str, list[Any]]:
+        return "values", [value_of(tx, x) for x in itertools.islice(cls(*pools, *args, **kwargs), taken[0], None)]
 
-        def rebuild() -> tuple[str, list[Any]]:
-            return "values", [value_of(tx, x) for x in itertools.islice(cls(*pools, *args, **kwargs), taken[0], None)]
-
-        return live(tx, cls, steps(), rebuild)
-
-    return make
+    return live(tx, cls, steps(), rebuild)
 
 
 def _checked(tx: Tracer, r: int) -> int:
@@ -321,21 +321,22 @@ def _checked(tx: Tracer, r: int) -> int:
 @on_class(itertools.product, "*iterables * repeat?")
 def _product(tx: Tracer, cls: type, repeat: Value | None, iterables: list[Value]) -> Value:
     times = index_of(tx, repeat) if repeat is not None else 1
-    return _selection(itertools.product, [unpack_iterable(tx, v) for v in iterables], repeat=times)(tx)
+    return _selection(tx, itertools.product, [unpack_iterable(tx, v) for v in iterables], repeat=times)
 
 
 @on_class(itertools.permutations, "| iterable r?")
 def _permutations(tx: Tracer, cls: type, iterable: Value, r: Value | None) -> Value:
     pool = unpack_iterable(tx, iterable)
-    return _selection(itertools.permutations, [pool], None if _none(r) else _checked(tx, index_of(tx, r)))(tx)  # type: ignore[arg-type]  # not None
+    length = _index(tx, r)
+    return _selection(tx, itertools.permutations, [pool], None if length is None else _checked(tx, length))
 
 
 @on_class(itertools.combinations, "| iterable r")
 def _combinations(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
-    return _selection(itertools.combinations, [unpack_iterable(tx, iterable)], _checked(tx, index_of(tx, r)))(tx)
+    return _selection(tx, itertools.combinations, [unpack_iterable(tx, iterable)], _checked(tx, index_of(tx, r)))
 
 
 @on_class(itertools.combinations_with_replacement, "| iterable r")
 def _combinations_with_replacement(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
     pool = unpack_iterable(tx, iterable)
-    return _selection(itertools.combinations_with_replacement, [pool], _checked(tx, index_of(tx, r)))(tx)
+    return _selection(tx, itertools.combinations_with_replacement, [pool], _checked(tx, index_of(tx, r)))
