@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 import torch
@@ -27,22 +28,23 @@ _ABOUT_FAKES = tuple(
 
 
 def give(message: Any, category: type[Warning], place: Place, filters: tuple[Filter, ...]) -> None:
-    """What the entry does."""
+    """Called by the entry, in place of the program's call of `warnings.warn`."""
     if not filters:
-        _give(message, category, place, 2)
+        _give_at(message, category, place, 2)
         return
     with warnings.catch_warnings():
         for name, args, kwargs in filters:
             getattr(warnings, name)(*args, **dict(kwargs))
-        _give(message, category, place, 2)
+        _give_at(message, category, place, 2)
 
 
-def _give(message: Any, category: type[Warning], place: Place, depth: int) -> None:
+def _give_at(message: Any, category: type[Warning], place: Place, depth: int) -> None:
+    """A place above the entry is looked up on the stack, `depth` frames from here: who calls the entry is known only now."""
     file, line, space = place.file, place.line, place.globals
     if place.above:
-        frame = sys._getframe(depth)
+        frame: FrameType | None = sys._getframe(depth)
         for _ in range(place.above):
-            frame = frame.f_back if frame is not None else None  # type: ignore[assignment]  # ends with None
+            frame = frame.f_back if frame is not None else None
         file, line, space = (frame.f_code.co_filename, frame.f_lineno, frame.f_globals) if frame is not None else ("sys", 1, vars(sys))
     registry = space.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, file, line, space.get("__name__", "<string>"), registry)
@@ -64,10 +66,6 @@ def place_of(said: Said, stack: Sequence[Frame]) -> Place:
     return place(stack, 1)
 
 
-def raises_errors(filters: Any) -> bool:
-    return any(f[0] == "error" for f in filters)
-
-
 def no_errors(filters: Any) -> bool:
     """has no "error" filter"""
-    return not raises_errors(filters)
+    return all(f[0] != "error" for f in filters)
