@@ -24,11 +24,9 @@ def cell_get(tx: Tracer, cell: CellValue, name: str, free: bool) -> Value:
     if cell.contents is None:
         if cell.source is not None and id(cell) not in tx.effects.mutated:
             tx.guard(cell.source, "pred", _is_empty)
-        kind = "free" if free else "local"
         if free:
-            text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
-            raise name_error(tx, text, name)
-        raise tx.throw(UnboundLocalError, f"cannot access {kind} variable '{name}' where it is not associated with a value")
+            raise name_error(tx, f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope", name)
+        raise tx.throw(UnboundLocalError, f"cannot access local variable '{name}' where it is not associated with a value")
     v = cell.contents = tx.realize(cell.contents)
     return v
 
