@@ -27,7 +27,7 @@ from dynamo.symbolic.protocols.attributes import (
     setattr_,
     tx_call,
 )
-from dynamo.symbolic.protocols.calls import call_class, instantiate
+from dynamo.symbolic.protocols.calls import call_class, instantiate, new_object
 from dynamo.symbolic.protocols.containers import bool_
 from dynamo.symbolic.protocols.names import cell_get
 from dynamo.symbolic.protocols.operators import compare, is_, special, truth
@@ -45,8 +45,6 @@ from dynamo.symbolic.values.kinds import (
     Const,
     FunctionValue,
     MethodValue,
-    ObjectValue,
-    OpaqueValue,
     PropertyValue,
     SuperValue,
     TensorValue,
@@ -235,12 +233,7 @@ def _implicit(tx: Tracer) -> tuple[Value, Value]:
 def _object(tx: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if cls is object and (args or kwargs):
         raise tx.throw(TypeError, "object() takes no arguments")
-    if inspect.isabstract(cls):
-        try:
-            object.__new__(cls)
-        except TypeError as e:
-            raise tx.throw(TypeError, str(e)) from e
-    return ObjectValue(cls)
+    return new_object(tx, cls, object.__new__, args, kwargs)
 
 
 @on_method(object, "__init__", "*args **")
@@ -478,5 +471,3 @@ def _callable(tx: Tracer, v: Value) -> Value:
 FUNCTIONS.add(torch.nn.Parameter.__instancecheck__)(
     lambda tx, args, kwargs: bool_(isinstance(args[-1], TensorValue) and issubclass(args[-1].cls, torch.nn.Parameter))
 )
-
-__all__ = ["OpaqueValue", "is_instance"]
