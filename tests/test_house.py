@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("dynamo", "inductor", "minifier", "tui")
+# Files that gather what others ask for by their name, as packages do.
+FRONTS = ("dynamo/trace/writers.py", "dynamo/utils.py", "inductor/uncached.py", "minifier/fuzz/fuzzing.py", "minifier/minify.py")
 FILE, FUNCTION, CLASS = 700, 100, 500  # lines
 _SUPPRESSED = re.compile(r"# (?:type: ignore|noqa|mypy:|ruff:)[^#]*")
 _WITH_REASON = re.compile(r"(?:# (?:type: ignore\[[\w, -]+\]|noqa: [A-Z]+\d+(?:, [A-Z]+\d+)*) *){1,2} # \S")
@@ -32,6 +34,10 @@ def _too_long(text: str) -> list[str]:
             if lines > (CLASS if isinstance(node, ast.ClassDef) else FUNCTION):
                 found.append(f"{node.name} of {lines} lines")
     return found
+
+
+def _has_all(text: str) -> bool:
+    return any(isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__" for n in ast.parse(text).body)
 
 
 def _without_reason(text: str) -> list[str]:
@@ -74,3 +80,8 @@ def test_every_suppression_has_its_reason() -> None:
 
 def test_every_file_says_what_it_is() -> None:
     assert [name for name, text in _files() if ast.get_docstring(ast.parse(text)) is None] == []
+
+
+def test_names_kept_alive() -> None:
+    """Elsewhere `__all__` hides names that nobody uses from the tool that finds them."""
+    assert [name for name, text in _files() if _has_all(text) and not name.endswith("__init__.py")] == list(FRONTS)

@@ -23,7 +23,7 @@ from dynamo.aot.facts import attribute
 from dynamo.export import vocabulary
 from dynamo.export.calling import RESERVED, ExportedModule, ExportResult, call_of, module_of, put
 from dynamo.export.captured import stack_text
-from dynamo.export.facts import Guard, LoadError, SaveError, VocabularyError
+from dynamo.export.facts import LoadError, SaveError, VocabularyError
 from dynamo.export.records import Classes, call_from_json, call_to_json
 from dynamo.export.values import TAGS, from_json, to_json
 from dynamo.fake import FakeTensor
@@ -337,5 +337,3 @@ def _index(i: Any, rows: Sequence[Any]) -> int:
 
 
 ExportedModule.reduced = staticmethod(lambda gm: (from_bytes, (to_bytes(gm),)))
-
-__all__ = ["ExportedModule", "Guard", "load", "save"]

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamo.fake.checks import Check, check_of
 from dynamo.fake.convert import Converter
-from dynamo.fake.errors import DataDependent, FakeError, NoMeta
+from dynamo.fake.errors import DataDependent, NoMeta
 from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import Rule, rule_of
 from dynamo.fake.said import saying
@@ -389,5 +389,3 @@ _SPECIAL: dict[Any, Special] = {
 }
 
 FakeTensor.run = staticmethod(run)
-
-__all__ = ["FakeError", "FakeMode", "call_meta", "real_device", "run"]

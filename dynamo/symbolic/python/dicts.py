@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.calls import call
-from dynamo.symbolic.protocols.containers import bool_, mapping_items, pairs_of, set_add
+from dynamo.symbolic.protocols.containers import bool_, pairs_of, set_add
 from dynamo.symbolic.protocols.iteration import iter_, unpack_iterable
 from dynamo.symbolic.protocols.operators import binary, contains, equal, setitem, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, getset
@@ -508,5 +508,3 @@ def count_elements(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> V
 
 
 FUNCTIONS.add(collections._count_elements)(count_elements)  # type: ignore[attr-defined]  # private, absent from the stubs
-
-__all__ = ["copy_dict", "dict_iter", "mapping_items", "update", "view", "view_set"]

@@ -10,7 +10,7 @@ from dynamo.symbolic.protocols.registry import METHODS, getset
 from dynamo.symbolic.protocols.rows import new_row, on_method
 from dynamo.symbolic.protocols.tables import dict_get, dict_set
 from dynamo.symbolic.python.strings import exception_text, repr_
-from dynamo.symbolic.values.kinds import FALSE, NONE, ClassValue, Const, ExceptionValue, ListValue, TupleValue, Value
+from dynamo.symbolic.values.kinds import FALSE, NONE, Const, ExceptionValue, ListValue, TupleValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -21,7 +21,7 @@ def _all_builtin() -> list[type[BaseException]]:
     return list(dict.fromkeys(classes))  # OSError has aliases
 
 
-# keyword arguments that some exceptions keep as attributes
+# Keyword arguments that some exceptions keep as attributes.
 _KEYWORDS = {"name", "obj", "path", "name_from"}
 
 
@@ -77,9 +77,9 @@ def _traceback(tx: Tracer, self: ExceptionValue) -> Value:
 for _name in ("__cause__", "__context__"):
     _default(BaseException.__dict__[_name], NONE)
 _default(BaseException.__dict__["__suppress_context__"], FALSE)
-for _owner, _names in ((ImportError, ("name", "path", "name_from", "msg")), (AttributeError, ("name", "obj")), (NameError, ("name",))):
+for _owner, _names in ((ImportError, ("name", "path", "name_from")), (AttributeError, ("name", "obj")), (NameError, ("name",))):
     for _name in _names:
-        if _name in _owner.__dict__ and _name != "msg":
+        if _name in _owner.__dict__:
             _default(_owner.__dict__[_name], NONE)
 
 
@@ -134,6 +134,3 @@ def _repr(tx: Tracer, self: ExceptionValue) -> Value:
 def _setattr(tx: Tracer, self: ExceptionValue, name: Value, value: Value) -> Value:
     generic_setattr(tx, self, tx.as_python(name), value)
     return NONE
-
-
-__all__ = ["ClassValue"]

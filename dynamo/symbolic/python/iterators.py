@@ -33,7 +33,7 @@ from dynamo.symbolic.protocols.registry import METHODS
 from dynamo.symbolic.protocols.rows import on_class, on_function
 from dynamo.symbolic.python.lists import reverse_iter
 from dynamo.symbolic.values.errors import CannotRebuild, Raised
-from dynamo.symbolic.values.kinds import FALSE, NONE, Const, IterValue, TracingState, TupleValue, Value
+from dynamo.symbolic.values.kinds import NONE, Const, IterValue, TracingState, TupleValue, Value
 from dynamo.symbolic.values.slots import slots
 
 if TYPE_CHECKING:
@@ -277,5 +277,3 @@ for _cls in [*_iterator_types(), types.GeneratorType]:
         _raw = _cls.__dict__.get(_method)
         if _raw is not None and _raw is not types.GeneratorType.__next__:  # which runs a frame (interp/generators.py)
             METHODS.add(_raw)(_handler)
-
-__all__ = ["FALSE", "Steps", "before_first", "live", "next_or_stop", "predicate", "stateful", "value_of"]

@@ -15,10 +15,8 @@ from dynamo.symbolic.protocols.registry import getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.python.strings import repr_
 from dynamo.symbolic.values.kinds import (
-    FALSE,
     NONE,
     NOT_IMPLEMENTED,
-    TRUE,
     Const,
     IterValue,
     Lazy,
@@ -465,5 +463,3 @@ COMPARISONS = {"__lt__": "<", "__le__": "<=", "__eq__": "==", "__ne__": "!=", "_
 for _owner in BOTH:
     for _method, _symbol in COMPARISONS.items():
         _comparison(_owner, _method, _symbol)
-
-__all__ = ["COMPARISONS", "FALSE", "TRUE", "compare_sequences", "extend", "reverse_iter", "sort_values"]

@@ -11,7 +11,7 @@ from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.protocols.tables import aligned, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
-from dynamo.symbolic.values.kinds import NONE, NOT_IMPLEMENTED, Const, DictValue, DictViewValue, IterValue, SetValue, Value
+from dynamo.symbolic.values.kinds import NONE, NOT_IMPLEMENTED, Const, DictViewValue, IterValue, SetValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -255,6 +255,3 @@ def _isdisjoint(tx: Tracer, self: SetValue, other: Value) -> Value:
 @on_method(frozenset, "__hash__", "", SetValue)
 def _hash(tx: Tracer, self: SetValue) -> Value:
     return Const(hash(frozenset(Hashed(hash_(tx, x).value) for x in self.table.values())))
-
-
-__all__ = ["DictValue", "compare_tables", "table_of"]

@@ -47,7 +47,6 @@ from dynamo.symbolic.values.kinds import (
     MethodValue,
     ModuleValue,
     ObjectValue,
-    OpaqueValue,
     Value,
 )
 
@@ -390,6 +389,3 @@ _NAMEDTUPLE: Any = getattr(collections, "namedtuple")  # noqa: B009  # the row i
 @on_function(_NAMEDTUPLE, "| typename field_names * rename? defaults? module?")
 def _namedtuple(tx: Tracer, *args: Value | None) -> Value:
     raise tx.break_("DD019", "namedtuple()")
-
-
-__all__ = ["ObjectValue", "OpaqueValue"]
