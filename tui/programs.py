@@ -22,6 +22,7 @@ from tui.applications import main_of
 from tui.child import Request
 from tui.overlay import Overlay
 
+STDIN = "<stdin>"
 _runpy: Any = runpy  # what `python -m` itself calls, as `pdb` does; typeshed has only the rest
 
 
@@ -130,14 +131,14 @@ def _code(request: Request) -> Program:
 def _stdin(request: Request) -> Program:
     sys.argv[:] = ["-", *request.args]
     _first_path("")
-    return Program(_main(), _read_code, "-")
+    return Program(_main(__file__=STDIN, __cached__=None), _read_code, "-")
 
 
 def _read_code() -> CodeType:
     """All of standard input. Its lines go to `linecache`, from where excerpts are taken."""
     text = sys.stdin.read()
-    linecache.cache["<stdin>"] = (len(text), None, text.splitlines(keepends=True), "<stdin>")
-    return compile(text, "<stdin>", "exec", dont_inherit=True)
+    linecache.cache[STDIN] = (len(text), None, text.splitlines(keepends=True), STDIN)
+    return compile(text, STDIN, "exec", dont_inherit=True)
 
 
 _KINDS: dict[str, Callable[[Request], Program]] = {"file": _file, "-m": _module, "-c": _code, "-": _stdin}

@@ -11,6 +11,7 @@ import signal
 import sys
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import PathFinder
 from typing import NoReturn
@@ -34,6 +35,7 @@ from tui.exits import Exit
 _DONE = ("tui", "minifier", "repro_corpus")
 NOWHERE = ("", 0)
 INTERRUPTED = "interrupted"
+_LONG = 1 << 63  # what is outside of C's `long` ends Python with 255
 _VERSIONED = ("dynamo-debug", "torch", "triton")
 
 
@@ -55,11 +57,11 @@ def main(started: frozenset[str]) -> NoReturn:
     main_module = programs.prepare(request, root)
     store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine, main_module.name))
     _ENGINES[request.engine](request.backend)
-    code, error, place = run(request, main_module, root, started)
-    store.emit(RunEnded(code, error, *place))
-    if error == INTERRUPTED:
+    ending = run(request, main_module, root, started)
+    store.emit(RunEnded(ending.code, ending.error, *ending.place))
+    if ending.error == INTERRUPTED:
         _end_interrupted(request.engine)
-    sys.exit(code)
+    raise SystemExit(ending.given)
 
 
 def _end_interrupted(engine: str) -> NoReturn:
@@ -105,24 +107,47 @@ def versions() -> dict[str, str]:
     return found
 
 
-def run(request: Request, main_module: programs.Program, root: str, started: frozenset[str]) -> tuple[int, str, tuple[str, int]]:
-    """Run the script as `__main__`. Returns its exit code, its last exception as one line, and where that was raised."""
+@dataclass(frozen=True)
+class Ending:
+    """Exit code of the script, its last exception as one line and where that was raised. `given` is what Python ends with."""
+
+    code: int
+    error: str = ""
+    place: tuple[str, int] = NOWHERE
+    given: object = None
+
+
+def run(request: Request, main_module: programs.Program, root: str, started: frozenset[str]) -> Ending:
+    """Run the script as `__main__`, and print what it does not catch."""
     _give_back_names(started)
     _step_aside(root)
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    return _ended(_raised(main_module), request)  # named here, the exception would keep itself: its frames lead to this one
+
+
+def _ended(error: BaseException | None, request: Request) -> Ending:
+    if error is None:
+        return Ending(0)
+    place = tracebacks.place(error)
+    if isinstance(error, SystemExit):
+        return _left(error, place)
+    line = tracebacks.one_line(error)
+    by_hook = tracebacks.show(error, request.internals)
+    if by_hook is not None:
+        return _left(by_hook, place)
+    if isinstance(error, KeyboardInterrupt):
+        return Ending(int(Exit.INTERRUPTED), INTERRUPTED)
+    return Ending(int(Exit.FINDING), line, place, int(Exit.FINDING))
+
+
+def _raised(program: programs.Program) -> BaseException | None:
+    """What the script lets through. It is shown outside of any `except`, as in Python: hooks see no exception being handled."""
     try:
-        _execute(main_module)
-    except SystemExit as e:
-        return *_ending(e), tracebacks.place(e)
-    except KeyboardInterrupt as e:
-        tracebacks.show(e, request.internals)
-        return int(Exit.INTERRUPTED), INTERRUPTED, NOWHERE
-    except BaseException as e:  # noqa: BLE001  # whatever the script lets through ends it, as in Python
-        line = tracebacks.one_line(e)
-        tracebacks.show(e, request.internals)
-        return int(Exit.FINDING), line, tracebacks.place(e)
-    return 0, "", NOWHERE
+        _execute(program)
+    except BaseException as e:  # noqa: BLE001  # whatever it is ends the script
+        return e
+    return None
 
 
 def _execute(program: programs.Program) -> None:
@@ -151,11 +176,11 @@ def _step_aside(root: str) -> None:
         sys.path.append(root)
 
 
-def _ending(error: SystemExit) -> tuple[int, str]:
-    """Its exit code, and what the script says of it: `sys.exit("no data")` prints that and ends with 1."""
-    if error.code is None:
-        return 0, ""
-    if isinstance(error.code, int):
-        return error.code & 0xFF, ""
-    print(error.code, file=sys.stderr)
-    return int(Exit.FINDING), f"SystemExit: {error.code}".strip().partition("\n")[0]
+def _left(error: SystemExit, place: tuple[str, int]) -> Ending:
+    """Python itself ends the process, and prints what is no number: `sys.exit("no data")` ends it with 1."""
+    given = error.code
+    if given is None:
+        return Ending(0, "", place)
+    if isinstance(given, int):
+        return Ending(given & 0xFF if -_LONG <= given < _LONG else 0xFF, "", place, given)
+    return Ending(int(Exit.FINDING), tracebacks.one_line(error), place, given)

@@ -28,14 +28,43 @@ def is_ours(filename: str) -> bool:
     return filename.startswith(_OURS) or filename.startswith(_GENERATED)
 
 
-def show(error: BaseException, internals: bool) -> None:
-    """Print an uncaught exception through the script's own `sys.excepthook`, if it set one."""
+def show(error: BaseException, internals: bool) -> SystemExit | None:
+    """Print an uncaught exception as Python does: through the script's own `sys.excepthook`. Returns what that left with, if it did."""
     ours = raised_by_us(error)
     if not internals:
         _strip(error, set())
-    sys.excepthook(type(error), error, error.__traceback__)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    second = _hooked(error)
+    if isinstance(second, SystemExit):
+        return second
+    if second is not None:
+        _strip(second, set())
+        print("Error in sys.excepthook:", file=sys.stderr)
+        _display(second)
+        print("\nOriginal exception was:", file=sys.stderr)
+        _display(error)
     if ours and not internals:
         say("raised inside dynamo-debug; --internals shows where")
+    return None
+
+
+def _hooked(error: BaseException) -> BaseException | None:
+    """What the hook raises."""
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:
+        print("sys.excepthook is missing", file=sys.stderr)
+        hook = sys.__excepthook__
+    try:
+        hook(type(error), error, error.__traceback__)
+    except BaseException as e:  # noqa: BLE001  # of the script's own function
+        return e
+    return None
+
+
+def _display(error: BaseException) -> None:
+    sys.__excepthook__(type(error), error, error.__traceback__)
 
 
 def one_line(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,33 @@ def test_an_excepthook_of_the_script_is_kept(tmp_path: Path) -> None:
 
     assert "mine boom\n" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+ENDS = {
+    "a hook that raises": "def hook(*error): raise ValueError('broke')\nsys.excepthook = hook\n1 / 0\n",
+    "a hook that leaves": "sys.excepthook = lambda *error: sys.exit(9)\n1 / 0\n",
+    "a hook that looks": "sys.excepthook = lambda *error: print(sys.exc_info(), sys.last_value, error[1].__context__)\n1 / 0\n",
+    "no hook": "del sys.excepthook\n1 / 0\n",
+    "no stderr": "sys.stderr = None\n1 / 0\n",
+    "a number that is too large": "sys.exit(2**63)",
+    "a number below zero": "sys.exit(-2)",
+    "a number above a byte": "sys.exit(300)",
+    "no text": "class Odd:\n    def __str__(self): raise ValueError\nsys.exit(Odd())",
+    "a tuple": "raise SystemExit((1,))",
+    "two values": "raise SystemExit(1, 2)",
+    "a code that is set": "e = SystemExit()\ne.code = 9\nraise e",
+    "an attribute that is freed": "class Freed:\n    def __del__(self): print('freed')\ndef f():\n    x = Freed()\n    sys.exit(3)\nf()",
+}
+
+
+@pytest.mark.parametrize("text", ENDS.values(), ids=list(ENDS))
+def test_what_nothing_catches_ends_a_script_as_under_python(text: str, tmp_path: Path) -> None:
+    write(tmp_path, "import atexit, sys\natexit.register(lambda: print(getattr(sys, 'last_type', None)))\n" + text)
+    plain = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    done = run("trace", "-o", "rec", str(tmp_path / "script.py"), cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert [line for line in done.stderr.splitlines() if not line.startswith("dynamo-debug: ")] == plain.stderr.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,18 @@ def test_a_folder_or_zip_file_with_a_main_runs_as_under_python(script: str, tmp_
     assert done.stdout == plain.stdout
 
 
+def test_standard_input_runs_as_under_python(tmp_path: Path) -> None:
+    text = "import sys\nprint(sys.argv, sys.path[0], __file__, __name__, __package__, __spec__, type(__loader__), __cached__)\n"
+    plain = subprocess.run([sys.executable, "-", "x"], cwd=tmp_path, input=text, capture_output=True, text=True, check=True)
+    command = [*COMMAND, "trace", "-o", "rec", "-", "x"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), input=text, capture_output=True, text=True, check=False, timeout=TIMEOUT
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+
+
 def test_a_module_that_is_not_there_is_named_as_python_names_it(tmp_path: Path) -> None:
     plain = subprocess.run([sys.executable, "-m", "nowhere.at_all"], cwd=tmp_path, capture_output=True, text=True, check=False)
     done = run("trace", "-o", "rec", "-m", "nowhere.at_all", cwd=tmp_path)
