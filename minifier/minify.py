@@ -216,6 +216,11 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
     script = _script_failure(wish, patience, must_be_sure=True) if found is None and is_whole else None
     if script is not None:  # a graph that fails in most runs may have worked in its only one
         found = ladder.first_failure(judged, level, tries=SURE)
+        if found is None and script.may_be_a_check:
+            tell("no graph fails alone, but the compiled script does: numbers are compared")
+            wish = replace(wish, accuracy=True)
+            ladder.compare_numbers()
+            found = ladder.first_failure(judged, level, tries=1)
         report = _reduced_failure(wish, script, patience, listener) if found is None else None
         if report is not None and report.status != NOT_REPRODUCED:
             return replace(report, problems=(*problems, *ladder.problems))
@@ -302,6 +307,11 @@ class _Failing:
 
     ended: Ended
     shorter: dict[str, Ended]
+
+    @property
+    def may_be_a_check(self) -> bool:
+        """Whether it ends as after an exception, which may be that of a check of its own."""
+        return self.ended.code == 1 and not self.ended.timed_out
 
 
 def _script_failure(wish: Wish, patience: Patience, must_be_sure: bool = False) -> _Failing | None:

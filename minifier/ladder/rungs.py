@@ -91,6 +91,10 @@ class Ladder:
                 self.problems.append(f"graph {recorded.name} can't be judged: {outcome.detail.strip() or outcome.signature}")
         return None
 
+    def compare_numbers(self) -> None:
+        """Take wrong numbers for failures too, from now on."""
+        self.accuracy, self._tried = True, 0
+
     def close(self) -> None:
         """End the processes. Where graphs are asked for again, there are others."""
         if self.transport is not None:

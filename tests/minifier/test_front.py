@@ -20,9 +20,10 @@ ONE = Recorded(0, "inductor", False, Graph((), (), ()), name="0/0")
 
 @dataclass
 class Rungs:
-    """A ladder whose graph works in the first `works` tries."""
+    """A ladder whose graph works in the first `works` tries, and later has wrong numbers if `is_wrong`."""
 
     works: int
+    is_wrong: bool = False
     problems: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -35,29 +36,42 @@ class Rungs:
                 return Found("backend", ONE, Setting(), Outcome(Verdict.INTERESTING, Signature(Kind.EXCEPTION)))
         return None
 
+    def compare_numbers(self) -> None:
+        self.tried, self.works = 0, 0 if self.is_wrong else self.works
+
     def close(self) -> None:
         pass
 
 
 @pytest.mark.parametrize(
-    "works, script_fails, stage", [(0, True, "backend"), (1, True, "backend"), (1, False, "backend"), (99, True, "script"), (99, False, "")]
+    "works, is_wrong, code, stage",
+    [
+        (0, False, 1, "backend"),
+        (1, False, 1, "backend"),
+        (1, False, 0, "backend"),
+        (99, False, 1, "script"),
+        (99, False, 0, ""),
+        (99, True, 1, "backend"),
+        (99, True, -11, "script"),
+        (99, True, 0, ""),
+    ],
 )
 def test_a_graph_that_works_at_first_is_tried_again_before_the_script(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: int, script_fails: bool, stage: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: int, is_wrong: bool, code: int, stage: str
 ) -> None:
     (tmp_path / "script.py").write_text("")
     asked: list[str] = []
 
     def compiled(script: str, args: Any, engine: str, backend: str, *limits: Any) -> Ended:
         asked.append(backend)
-        return Ended(int(script_fails and not backend))
+        return Ended(0 if backend else code)
 
     monkeypatch.setattr(front, "run_compiled", compiled)
     monkeypatch.setattr(front, "_reduced_graph", lambda wish, found, *more: front.Report("reproduced", found.stage))
     monkeypatch.setattr(front, "_script_under", lambda wish, stage, *more: front.Report("reproduced", stage))
     patience = Patience(9.0, "script.py", (), "dynamo", lambda line: None, _eager=Ended(0))
     wish = front.Wish(str(tmp_path / "script.py"), folder=tmp_path)
-    report = front._graph_failure(wish, "dynamo", [ONE], Rungs(works), patience, lambda event: None)  # type: ignore[arg-type]  # as far as it is asked
+    report = front._graph_failure(wish, "dynamo", [ONE], Rungs(works, is_wrong), patience, lambda event: None)  # type: ignore[arg-type]  # as far as it is asked
 
     assert report.stage == stage
     assert bool(asked) == (works > 0)

@@ -110,6 +110,8 @@ def minify(
         raise CliError("CL020", f"--oracle {oracle}: {e}") from e
     except (IsolationError, JournalError) as e:
         raise CliError("CL019", str(e)) from e
+    if report.status == "nothing fails" and (graph or after in ("dynamo", "aot")):
+        say("only graphs were looked at, each alone; --after auto looks at the script too")
     return _tell(report, accuracy or bool(oracle), as_json)
 
 
