@@ -102,6 +102,10 @@ def is_empty(dim: Dim) -> bool:
     return dim == 0
 
 
+def no_elements(shape: Iterable[Dim]) -> bool:
+    return any(map(is_empty, shape))
+
+
 def at_least(dim: Dim, bound: Dim) -> bool:
     if isinstance(bound, RunSize):
         return dim == bound
@@ -141,7 +145,7 @@ def contiguous_strides(shape: Sequence[Dim]) -> Shape:
 
 def span(shape: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
     """Elements of storage that a strided layout touches, counted from its first element."""
-    if any(extent == 0 for extent in shape):
+    if no_elements(shape):
         return 0
     return 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import Shape, as_shape, at_least, is_one
+from inductor.ir.dims import Shape, as_shape, at_least, is_one, no_elements
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.formulas import minus, number, sigmoid, times
@@ -18,7 +18,7 @@ from inductor.lowering.view import slice_dim, wrap
 @lowers("cat concat concatenate")
 def _cat(ctx: Context, tensors: Sequence[Tensor], d: int = 0) -> Tensor:
     shape = as_shape(ctx.meta.shape)
-    parts = [t for t in tensors if t.ndim == len(shape) and 0 not in t.shape]
+    parts = [t for t in tensors if t.ndim == len(shape) and not no_elements(t.shape)]
     strides = ctx.meta_strides(shape)
     if strides is None or not parts:
         raise Decline
@@ -39,7 +39,7 @@ def fill_region(ctx: Context, region: Tensor, source: Tensor) -> None:
 def _stack(ctx: Context, tensors: Sequence[Tensor], d: int = 0) -> Tensor:
     shape = as_shape(ctx.meta.shape)
     strides = ctx.meta_strides(shape)
-    if strides is None or 0 in shape:
+    if strides is None or no_elements(shape):
         raise Decline
     at = d % len(shape)
     out = ctx.buffer(shape, ctx.meta.dtype, strides)
@@ -84,7 +84,7 @@ def pad_pairs(x: Tensor, pad: Sequence[int]) -> list[tuple[int, int]]:
 @lowers("constant_pad_nd")
 def _constant_pad(ctx: Context, x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     pairs, shape = pad_pairs(x, pad), as_shape(ctx.meta.shape)
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:
@@ -106,7 +106,7 @@ def _clamp(position: Index, extent: int) -> Expr:
 
 def _edge_pad(source: Callable[[Index, int], Expr], ctx: Context, x: Tensor, pad: Sequence[int]) -> Tensor:
     pairs, shape = pad_pairs(x, pad), as_shape(ctx.meta.shape)
-    if 0 in x.shape or not x.index.is_affine:
+    if no_elements(x.shape) or not x.index.is_affine:
         raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:
@@ -156,7 +156,7 @@ def _triu(ctx: Context, x: Tensor, diagonal: int = 0) -> Tensor:
 def _diag_embed(ctx: Context, x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     shape = as_shape(ctx.meta.shape)
     a, b = dim1 % len(shape), dim2 % len(shape)
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:

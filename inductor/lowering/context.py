@@ -210,7 +210,7 @@ def loop_axes(out: Tensor) -> tuple[tuple[Axis, ...], tuple[Index, ...]]:
     """Loops over a tensor from its largest stride to its smallest, and the tensor's indices in terms of them."""
     order = sorted(range(out.ndim), key=lambda k: (-abs(_stride_of(out, k)), k))
     by_dim = {k: Axis(f"i{position}", out.shape[k]) for position, k in enumerate(order)}
-    axes = tuple(by_dim[k] for k in order if out.shape[k] != 1)
+    axes = tuple(by_dim[k] for k in order if not is_one(out.shape[k]))
     return axes, tuple(of_atom(by_dim[k]) for k in range(out.ndim))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from inductor.ir.affine import Axis, Index, of_atom
+from inductor.ir.dims import known_equal
 from inductor.ir.expr import Expr, const, reduce
 from inductor.lowering.concat import padded_load
 from inductor.lowering.context import Context, Decline
@@ -41,7 +42,7 @@ def _convolution_backward(
     groups: int,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    is_depthwise = x.ndim == 4 and not transposed and groups == x.shape[1] == weight.shape[0] > 1 and weight.shape[1] == 1
+    is_depthwise = x.ndim == 4 and not transposed and groups > 1 and all(known_equal(n, groups) for n in (x.shape[1], weight.shape[0]))
     if not mask[1] or not is_depthwise or x.dtype is not torch.float32 or not (is_channels_last(x) and is_channels_last(grad)):
         raise Decline
     metas, ctx.meta = ctx.meta, None

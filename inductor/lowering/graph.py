@@ -16,7 +16,7 @@ from dynamo.ops.facts import known_facts
 from inductor.errors import Unsupported
 from inductor.ir import types
 from inductor.ir.affine import ZERO
-from inductor.ir.dims import as_shape, is_dense
+from inductor.ir.dims import as_shape, is_dense, no_elements
 from inductor.ir.expr import cast, const
 from inductor.ir.nest import Buffer, Origin, Program, View
 from inductor.ir.overwrites import Memory, put_writes_last
@@ -200,7 +200,7 @@ class Walker:
             raise Unsupported(f"copy_ at {self.ctx.origins[0]} writes to an input with gaps or overlaps [{Unsupported.id}]")
         if reads_marked(node):
             source = self.ctx.extern(torch.ops.aten.clone.default, [source], {}, node.meta["val"])
-        if 0 not in target.shape:
+        if not no_elements(target.shape):
             self.ctx.program.mutated.add(target.buffer)
             if source != target and self.ctx.program.mutated & Memory(self.ctx.program.steps).of(source.buffer):
                 source = self.ctx.copy(source)
@@ -260,7 +260,7 @@ def nothing_to_compute(ctx: Context, *args: Any, **kwargs: Any) -> Any:
 
 def same_strides(view: View, wanted: Sequence[int]) -> bool:
     """Strides of dims that hold one element or none do not matter."""
-    if 0 in view.shape:
+    if no_elements(view.shape):
         return True
     return all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, wanted, strict=True))
 

@@ -14,7 +14,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
-from inductor.ir.dims import Dim, as_shape, contiguous_strides, numel, start_in
+from inductor.ir.dims import Dim, as_shape, contiguous_strides, no_elements, numel, start_in
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
 from inductor.lowering.context import Context, Decline, broadcast_shape, loop_axes, to_storage
@@ -59,7 +59,7 @@ def integral(index: Tensor) -> Tensor:
 
 
 def nonempty(*tensors: Tensor) -> None:
-    if any(0 in t.shape for t in tensors):
+    if any(no_elements(t.shape) for t in tensors):
         raise Decline
 
 
@@ -324,7 +324,7 @@ def _slice_scatter(
     ctx: Context, x: Tensor, source: Tensor, d: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     at = wrap(d, x.ndim)
-    if 0 in source.shape:
+    if no_elements(source.shape):
         return base_copy(ctx, x)
     begin = start_in(start, x.shape[at])
     stop = begin + (source.shape[at] - 1) * step + 1
@@ -342,7 +342,7 @@ def _as_strided_scatter(
 ) -> Tensor:
     """Every element of x finds its place in the strided window by dividing its address by the window's strides."""
     view = x.view()
-    if view is None or 0 in source.shape or ctx.meta_strides(x.shape) is None:
+    if view is None or no_elements(source.shape) or ctx.meta_strides(x.shape) is None:
         raise Decline
     start = view.offset if offset is None else offset - ctx.storage_offsets.get(x.buffer, 0)
     order = sorted((k for k, n in enumerate(size) if n != 1), key=lambda k: -stride[k])

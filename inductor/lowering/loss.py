@@ -8,7 +8,7 @@ from functools import cache
 import torch
 
 from inductor.ir.affine import Index
-from inductor.ir.dims import numel
+from inductor.ir.dims import no_elements, numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, masked
 from inductor.lowering.context import Context, Decline, as_stored
 from inductor.lowering.formulas import log_sigmoid, minus, number, over, plus, square, times
@@ -33,7 +33,7 @@ def reduced(ctx: Context, fn: Fn, operands: list[Tensor], reduction: int) -> Ten
     scale = 1.0 / max(numel(each.shape), 1)
     if each.ndim == 0:
         return ctx.map(lambda v: v, [each], dtype)
-    if 0 in each.shape:
+    if no_elements(each.shape):
         raise Decline
     return ctx.reduce(
         "sum", each, list(range(each.ndim)), False, dtype, wide, post=(lambda v: times(v, scale)) if reduction == MEAN else None

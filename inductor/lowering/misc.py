@@ -10,7 +10,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import Index
-from inductor.ir.dims import as_shape
+from inductor.ir.dims import as_shape, no_elements
 from inductor.ir.expr import Expr, call, cast, const, index_value
 from inductor.lowering.concat import padded_load
 from inductor.lowering.context import Context, Decline, Operand, as_stored, normal_dims
@@ -63,7 +63,7 @@ def _count_nonzero(ctx: Context, x: Tensor, dim: Dims = None) -> Tensor:
 
 @lowers("aminmax", "decomposed")
 def _aminmax(ctx: Context, x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    if 0 in x.shape or x.ndim == 0:
+    if no_elements(x.shape) or x.ndim == 0:
         raise Decline
     dims, wide = normal_dims(dim, x.ndim), accumulate_type(x.dtype)
     return ctx.reduce("min", x, dims, keepdim, x.dtype, wide), ctx.reduce("max", x, dims, keepdim, x.dtype, wide)
@@ -71,7 +71,7 @@ def _aminmax(ctx: Context, x: Tensor, *, dim: int | None = None, keepdim: bool =
 
 @lowers("_safe_softmax", "decomposed")
 def _safe_softmax(ctx: Context, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
+    if x.ndim == 0 or no_elements(x.shape) or not types.is_float(x.type):
         raise Decline
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
@@ -85,9 +85,9 @@ def _safe_softmax(ctx: Context, x: Tensor, dim: int, dtype: Any = None) -> Tenso
 
 @lowers("trace")
 def _trace(ctx: Context, x: Tensor) -> Tensor:
-    size = min(x.shape)
-    if size == 0:
+    if no_elements(x.shape):
         raise Decline
+    size = min(x.shape)
     (along,) = dim_indices((size,))
     return simple("sum", ctx, x.remap((size,), [along, along]))
 
@@ -116,7 +116,7 @@ def _rot90(ctx: Context, x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) ->
 @lowers("diagonal_scatter")
 def _diagonal_scatter(ctx: Context, x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     a, b = wrap(dim1, x.ndim), wrap(dim2, x.ndim)
-    if 0 in source.shape:
+    if no_elements(source.shape):
         raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from inductor.ir.dims import numel
+from inductor.ir.dims import no_elements, numel
 from inductor.ir.expr import Expr, call
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.formulas import minus, number, over, plus, rsqrt, times
@@ -56,7 +56,7 @@ def inverse_deviation(ctx: Context, squares: Tensor, items: int, eps: float) -> 
 def _layer_norm(
     ctx: Context, x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, ...]:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     metas = ctx.meta
     dims = list(range(x.ndim - len(shape), x.ndim))
@@ -82,7 +82,7 @@ def _layer_norm_backward(
     bias: Any,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     first = x.ndim - len(shape)
     inner, outer, items = list(range(first, x.ndim)), list(range(first)), numel(shape)
@@ -113,7 +113,7 @@ def _layer_norm_backward(
 def _group_norm(
     ctx: Context, x: Tensor, weight: Tensor | None, bias: Tensor | None, batch: int, channels: int, area: int, groups: int, eps: float
 ) -> tuple[Tensor, ...]:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     metas, ctx.meta = ctx.meta, None
     wide, per_group = accumulate_type(x.dtype), channels // groups
@@ -149,7 +149,7 @@ def _batch_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """out, saved mean, saved inverse deviation, new running mean, new running variance."""
-    if 0 in x.shape or x.ndim < 2:
+    if no_elements(x.shape) or x.ndim < 2:
         raise Decline
     metas, ctx.meta = ctx.meta, None
     wide = accumulate_type(x.dtype)
@@ -227,7 +227,7 @@ def _batch_norm_backward(
     eps: float,
     mask: Sequence[bool],
 ) -> tuple[Tensor | None, ...]:
-    if 0 in x.shape or x.ndim < 2:
+    if no_elements(x.shape) or x.ndim < 2:
         raise Decline
     metas, ctx.meta = ctx.meta, None
     wide, dims, items = accumulate_type(x.dtype), [k for k in range(x.ndim) if k != 1], numel(x.shape) // x.shape[1]
@@ -267,7 +267,7 @@ def _batch_norm_backward(
 
 @lowers("_fused_rms_norm", "decomposed")
 def _rms_norm(ctx: Context, x: Tensor, shape: Sequence[int], weight: Tensor | None, eps: float | None) -> tuple[Tensor, Tensor]:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     metas, ctx.meta = ctx.meta, None
     wide, dims = accumulate_type(x.dtype), list(range(x.ndim - len(shape), x.ndim))
@@ -285,7 +285,7 @@ def _rms_norm(ctx: Context, x: Tensor, shape: Sequence[int], weight: Tensor | No
 def _rms_norm_backward(
     ctx: Context, grad: Tensor, x: Tensor, shape: Sequence[int], inverse: Tensor, weight: Tensor | None, mask: Sequence[bool]
 ) -> tuple[Tensor | None, ...]:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     metas, ctx.meta = ctx.meta, None
     first = x.ndim - len(shape)

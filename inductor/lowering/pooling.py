@@ -10,7 +10,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import as_shape, at_least, numel
+from inductor.ir.dims import as_shape, at_least, no_elements, numel
 from inductor.ir.expr import Expr, call, cast, const, index_value, load, masked, widen
 from inductor.ir.nest import Store
 from inductor.lowering.concat import bounds_test
@@ -40,7 +40,7 @@ class Window:
         self.kernel = pair(kernel, rank)
         self.stride = pair(stride, rank) if stride else self.kernel
         self.padding, self.dilation = pair(padding, rank), pair(dilation, rank)
-        if numel(self.kernel) > LARGEST_WINDOW or 0 in x.shape:
+        if numel(self.kernel) > LARGEST_WINDOW or no_elements(x.shape):
             raise Decline
 
     def taps(self) -> list[tuple[int, ...]]:
@@ -196,7 +196,7 @@ def _max_pool2d_backward(
     ceil: bool,
     indices: Tensor,
 ) -> Tensor:
-    if 0 in grad.shape:
+    if no_elements(grad.shape):
         raise Decline
     out = constant(ctx, 0)
     view = out.view()
@@ -246,7 +246,7 @@ def _avg_pool(
 @lowers("_adaptive_avg_pool2d", "native")
 def _adaptive_avg_pool(ctx: Context, x: Tensor, size: Sequence[int]) -> Tensor:
     height, width = x.shape[-2:]
-    if 0 in x.shape or 0 in size or height % size[0] or width % size[1]:
+    if no_elements(x.shape) or no_elements(size) or height % size[0] or width % size[1]:
         raise Decline
     if tuple(size) == (1, 1):
         return mean(ctx, x, [x.ndim - 2, x.ndim - 1], True, x.dtype)
@@ -257,7 +257,7 @@ def _adaptive_avg_pool(ctx: Context, x: Tensor, size: Sequence[int]) -> Tensor:
 @lowers("_adaptive_avg_pool2d_backward")
 def _adaptive_avg_pool_backward(ctx: Context, grad: Tensor, x: Tensor) -> Tensor:
     (height, width), (rows, columns) = x.shape[-2:], grad.shape[-2:]
-    if 0 in x.shape or 0 in grad.shape or height % rows or width % columns:
+    if no_elements(x.shape) or no_elements(grad.shape) or height % rows or width % columns:
         raise Decline
     return _spread(ctx, grad, x, (height // rows, width // columns))
 
@@ -277,7 +277,7 @@ def _avg_pool_backward(
     size = pair(kernel, 2)
     steps = pair(stride, 2) if stride else size
     exact = all(n % k == 0 for n, k in zip(x.shape[-2:], size, strict=True))
-    if steps != size or any(padding) or divisor is not None or not exact or 0 in x.shape:
+    if steps != size or any(padding) or divisor is not None or not exact or no_elements(x.shape):
         raise Decline
     return _spread(ctx, grad, x, size)
 

@@ -11,7 +11,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import ZERO, const
-from inductor.ir.dims import numel
+from inductor.ir.dims import is_one, no_elements, numel
 from inductor.ir.expr import Expr, call, cast
 from inductor.lowering.context import Context, Decline, as_stored, normal_dims
 from inductor.lowering.formulas import minus, number, over, plus, square, times
@@ -50,7 +50,7 @@ def _whole(kind: str, ctx: Context, x: Tensor, *, dtype: Any = None) -> Tensor:
 
 
 def _extreme(kind: str, ctx: Context, x: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    if 0 in x.shape:
+    if no_elements(x.shape):
         raise Decline
     return simple(kind, ctx, x, dim, keepdim)
 
@@ -78,7 +78,7 @@ add("all all.dim all.dims", partial(_truth, "all"), "native", "reduction")
 
 
 def _position(kind: str, ctx: Context, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or x.dtype == torch.bool:
+    if x.ndim == 0 or no_elements(x.shape) or x.dtype == torch.bool:
         raise Decline
     return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, torch.int64, x.dtype)
 
@@ -88,7 +88,7 @@ add("argmin", partial(_position, "argmin"), "native", "reduction")
 
 
 def _with_position(kind: str, ctx: Context, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    if x.ndim == 0 or 0 in x.shape or x.dtype == torch.bool:
+    if x.ndim == 0 or no_elements(x.shape) or x.dtype == torch.bool:
         raise Decline
     return (
         ctx.reduce(kind, x, [dim], keepdim, x.dtype, accumulate_type(x.dtype)),
@@ -181,7 +181,7 @@ def _with_mean(
     """
     dtype, dims = ctx.meta[0].dtype, normal_dims(dim, x.ndim)
     spread, centre = _variance(ctx, x, dim, correction, True, dtype, root)
-    if ctx.program.device == "cpu" and 0 not in x.shape:
+    if ctx.program.device == "cpu" and not no_elements(x.shape):
         found = ctx.reduce("sum", x, dims, True, torch.float32, pre=_one_unless_finite)
         ends = [const(n - 1) if k in dims else i for k, (n, i) in enumerate(zip(x.shape, dim_indices(x.shape), strict=True))]
 
@@ -202,7 +202,7 @@ add("std_mean.correction", partial(_with_mean, True), "decomposed", "reduction")
 
 @lowers("logsumexp", "decomposed")
 def _logsumexp(ctx: Context, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
+    if x.ndim == 0 or no_elements(x.shape) or not types.is_float(x.type):
         raise Decline
     dtype, dims = ctx.meta.dtype, normal_dims(dim, x.ndim)
     high = ctx.reduce("max", x, dims, True, dtype)
@@ -227,13 +227,13 @@ def norm_steps(p: float) -> tuple[Callable[[Expr], Expr], Callable[[Expr], Expr]
 
 @lowers("linalg_vector_norm", "decomposed")
 def _vector_norm(ctx: Context, x: Tensor, p: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or not types.is_float(x.type):
+    if x.ndim == 0 or no_elements(x.shape) or not types.is_float(x.type):
         raise Decline
     kinds: dict[float, str] = {math.inf: "max", -math.inf: "min"}
     out = ctx.meta.dtype
     wide = accumulate_type(out)
     dims = normal_dims(dim, x.ndim)
-    if p and all(x.shape[d] == 1 for d in dims):
+    if p and all(is_one(x.shape[d]) for d in dims):
         p = 1  # of one element, whose square might not be finite
     pre, post = norm_steps(float(p))
     return ctx.reduce(kinds.get(p, "sum"), x, dims, keepdim, out, wide, pre=pre, post=post)
@@ -241,7 +241,7 @@ def _vector_norm(ctx: Context, x: Tensor, p: float = 2, dim: Dims = None, keepdi
 
 @lowers("_softmax", "decomposed")
 def _softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape:
+    if x.ndim == 0 or no_elements(x.shape):
         raise Decline
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
@@ -253,7 +253,7 @@ def _softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 @lowers("_log_softmax", "decomposed")
 def _log_softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape:
+    if x.ndim == 0 or no_elements(x.shape):
         raise Decline
     wide = accumulate_type(ctx.meta.dtype)
     high = ctx.reduce("max", x, [dim], True, wide)
@@ -270,7 +270,7 @@ def _log_softmax(ctx: Context, x: Tensor, dim: int, half_to_float: bool) -> Tens
 
 @lowers("_softmax_backward_data", "decomposed")
 def _softmax_backward(ctx: Context, grad: Tensor, y: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
-    if y.ndim == 0 or 0 in y.shape:
+    if y.ndim == 0 or no_elements(y.shape):
         raise Decline
     wide = accumulate_type(y.dtype)
     product = ctx.map(times, [grad, y], wide)
@@ -280,7 +280,7 @@ def _softmax_backward(ctx: Context, grad: Tensor, y: Tensor, dim: int, input_dty
 
 @lowers("_log_softmax_backward_data", "decomposed")
 def _log_softmax_backward(ctx: Context, grad: Tensor, y: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
-    if y.ndim == 0 or 0 in y.shape:
+    if y.ndim == 0 or no_elements(y.shape):
         raise Decline
     wide = accumulate_type(y.dtype)
     total = ctx.reduce("sum", grad, [dim], True, wide)

@@ -8,6 +8,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index
+from inductor.ir.dims import is_one, no_elements
 from inductor.ir.expr import Expr, cast, scan
 from inductor.ir.nest import Store
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
@@ -18,10 +19,10 @@ from inductor.lowering.view import wrap
 
 
 def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.ndim == 0 or 0 in x.shape or ctx.meta.dtype == torch.bool:
+    if x.ndim == 0 or no_elements(x.shape) or ctx.meta.dtype == torch.bool:
         raise Decline
     at = wrap(d, x.ndim)
-    if x.shape[at] == 1:
+    if is_one(x.shape[at]):
         return ctx.map(lambda v: v, [x], ctx.meta.dtype)
     out = ctx.buffer(x.shape, ctx.meta.dtype, ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, []))
     axes, where = loop_axes(out)

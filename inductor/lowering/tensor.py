@@ -12,7 +12,7 @@ import torch
 
 from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, const, of_atom
-from inductor.ir.dims import Dim, Shape
+from inductor.ir.dims import Dim, Shape, is_one, no_elements
 from inductor.ir.expr import Expr, load, widen
 from inductor.ir.nest import View
 
@@ -62,7 +62,7 @@ class Tensor:
         if not self.index.is_affine or any(not a.name.startswith("d") for a in self.index.axes):
             return None
         strides = [self.index.coef(dim(k, n)) for k, n in enumerate(self.shape)]
-        if any(n == 0 for n in self.shape):
+        if no_elements(self.shape):
             return View(self.buffer, self.shape, tuple(strides), 0)
         return View(self.buffer, self.shape, _settle_strides(self.shape, strides), self.index.const)
 
@@ -72,7 +72,7 @@ def _settle_strides(shape: Shape, strides: list[Dim]) -> Shape:
     out = list(strides)
     running = 1
     for k in range(len(shape) - 1, -1, -1):
-        if shape[k] == 1:
+        if is_one(shape[k]):
             out[k] = running
         running = max(running, out[k] * shape[k])
     return tuple(out)

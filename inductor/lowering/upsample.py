@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inductor.ir.affine import Axis, Index, of_atom
-from inductor.ir.dims import as_shape
+from inductor.ir.dims import as_shape, no_elements
 from inductor.ir.expr import Expr, reduce
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.registry import lowers
@@ -14,7 +14,7 @@ from inductor.lowering.tensor import Tensor
 
 
 def factors(small: Sequence[int], large: Sequence[int]) -> list[int]:
-    if 0 in small or any(n % m for m, n in zip(small, large, strict=True)):
+    if no_elements(small) or any(n % m for m, n in zip(small, large, strict=True)):
         raise Decline
     return [n // m for m, n in zip(small, large, strict=True)]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inductor.ir.affine import ZERO, Index, const, digits
-from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, span, start_in
+from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_one, no_elements, span, start_in
 from inductor.lowering.context import Context, Decline, normal_dims
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor, dim_indices, of_strides
@@ -21,7 +21,7 @@ def reshape(x: Tensor, shape: Shape) -> Tensor:
     where = dim_indices(shape)
     if x.shape == shape:
         return x
-    if 0 in shape:
+    if no_elements(shape):
         return x.remap(shape, [ZERO] * x.ndim)
     linear: Index = ZERO
     for position, stride in zip(where, contiguous_strides(shape), strict=True):
@@ -86,7 +86,7 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
 @lowers("squeeze squeeze.dim squeeze.dims squeeze_copy squeeze_copy.dim", "view", any_dtype=True)
 def _squeeze(ctx: Context, x: Tensor, dims: Sequence[int] | int | None = None) -> Tensor:
     chosen = range(x.ndim) if dims is None else normal_dims(dims, x.ndim) if dims != [] else []
-    kept = [k for k in range(x.ndim) if not (k in chosen and x.shape[k] == 1)]
+    kept = [k for k in range(x.ndim) if not (k in chosen and is_one(x.shape[k]))]
     shape = tuple(x.shape[k] for k in kept)
     new = dim_indices(shape)
     return x.remap(shape, [new[kept.index(k)] if k in kept else ZERO for k in range(x.ndim)])
@@ -196,7 +196,7 @@ def _flip(ctx: Context, x: Tensor, dims: Sequence[int]) -> Tensor:
 
 @lowers("roll", "native")
 def _roll(ctx: Context, x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    if not dims or 0 in x.shape or x.ndim == 0:
+    if not dims or no_elements(x.shape) or x.ndim == 0:
         raise Decline
     moved = dict.fromkeys(range(x.ndim), 0)
     for shift, d in zip(shifts, dims, strict=True):
@@ -212,6 +212,6 @@ def _roll(ctx: Context, x: Tensor, shifts: Sequence[int], dims: Sequence[int] = 
 def _repeat(ctx: Context, x: Tensor, repeats: Sequence[int]) -> Tensor:
     shape = as_shape(ctx.meta.shape)
     skip = len(shape) - x.ndim
-    if 0 in shape:
+    if no_elements(shape):
         raise Decline
     return ctx.make(shape, x.dtype, lambda new: x.load([p % n for p, n in zip(new[skip:], x.shape, strict=True)]))

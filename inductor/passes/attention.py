@@ -227,7 +227,7 @@ class Attention:
 
     def fits(self, q: Tensor, kt: Tensor, v: Tensor, masks: Sequence[Tensor]) -> bool:
         """The flash kernel takes it: one dtype and batch, one head size, a mask without gradient that broadcasts to the scores."""
-        if any(t.dim() != 4 or t.dtype != torch.float32 or t.device.type != "cpu" or 0 in t.shape for t in (q, kt, v)):
+        if any(t.dim() != 4 or t.dtype != torch.float32 or t.device.type != "cpu" or t.numel() == 0 for t in (q, kt, v)):
             return False
         if torch.is_autocast_enabled("cpu") or any(dtype != q.dtype for dtype in self.found.dtypes):
             return False

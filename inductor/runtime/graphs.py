@@ -29,7 +29,7 @@ from dynamo.backends.registry import when_reset
 from dynamo.ops.facts import is_random
 from dynamo.surroundings.collector import paused
 from inductor import _host
-from inductor.ir.dims import numel
+from inductor.ir.dims import numel, span
 from inductor.ir.nest import Extern, View
 from inductor.runtime.capturable import MOVES, NO_MEMORY, NO_REPLAY, NOT_CAPTURED, ON_PROCESSOR, WRITES_ELSEWHERE, Refusal, place_of
 from inductor.runtime.layout import dtype_number
@@ -282,11 +282,6 @@ def whole(t: torch.Tensor) -> torch.Tensor:
     """All of a tensor's storage as one row of its dtype."""
     storage = t.untyped_storage()
     return torch.empty(0, dtype=t.dtype, device=t.device).set_(storage, 0, (storage.nbytes() // t.element_size(),), (1,))
-
-
-def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the last of a tensor."""
-    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
 
 
 def overlaps(t: torch.Tensor) -> bool:

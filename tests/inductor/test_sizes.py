@@ -22,6 +22,7 @@ from inductor.targets import registry
 ROOT = Path(__file__).resolve().parents[2]
 HOME = ("inductor/ir/dims.py", "inductor/ir/affine.py")
 NAMES = frozenset({"extent", "extents"})  # attributes and variables that hold sizes; a number taken from one has another name
+SHAPES = frozenset({"shape", "small", "size"})  # what holds sizes in the lowering, whose tensors are not torch's
 NUMBERS_ONLY = frozenset("abs all any divmod float format int max min pow range repr round sorted str".split())
 KEEPING = (ast.Add, ast.Sub, ast.Mult)  # operators that make sizes of sizes
 
@@ -29,7 +30,11 @@ KEEPING = (ast.Add, ast.Sub, ast.Mult)  # operators that make sizes of sizes
 def is_size(node: ast.AST) -> bool:
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, KEEPING) and (is_size(node.left) or is_size(node.right))
-    return (isinstance(node, ast.Attribute) and node.attr in NAMES) or (isinstance(node, ast.Name) and node.id in NAMES)
+    return named(node) in NAMES
+
+
+def named(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def misused(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -59,12 +64,23 @@ def misused(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield part.lineno, how  # type: ignore[attr-defined]  # every expression has a place
 
 
+def misused_in_shapes(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, how) for every size that is compared where it stands in a shape."""
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.Compare)):
+        parts = [node.left, *node.comparators]
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)) and named(parts[1]) in SHAPES:
+            yield node.lineno, "looked for in a shape"
+        if any(isinstance(p, ast.Subscript) and not isinstance(p.slice, ast.Slice) and named(p.value) in SHAPES for p in parts):
+            yield node.lineno, "compared in a shape"
+
+
 def test_no_size_is_looked_at_outside_its_home() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: a size is {how}; ask inductor/ir/dims.py"
         for path in sorted((ROOT / "inductor").rglob("*.py"))
         if str(path.relative_to(ROOT)) not in HOME
-        for line, how in misused(ast.parse(path.read_text()))
+        for rule in ((misused, misused_in_shapes) if path.parent.name == "lowering" else (misused,))
+        for line, how in rule(ast.parse(path.read_text()))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -89,6 +105,19 @@ def test_no_size_is_looked_at_outside_its_home() -> None:
 )
 def test_the_rule_sees(text: str, how: str) -> None:
     assert [h for _, h in misused(ast.parse(text))] == [how]
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("0 in x.shape", "looked for in a shape"),
+        ("a or 0 not in shape", "looked for in a shape"),
+        ("x.shape[k] == 1", "compared in a shape"),
+        ("g == x.shape[1] == w.shape[0] > 1", "compared in a shape"),
+    ],
+)
+def test_the_rule_sees_shapes(text: str, how: str) -> None:
+    assert {h for _, h in misused_in_shapes(ast.parse(text))} == {how}
 
 
 def test_the_rule_lets_sizes_pass() -> None:

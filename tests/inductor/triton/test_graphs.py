@@ -20,6 +20,7 @@ import dynamo
 from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CacheLooked, Note
+from inductor.ir.dims import span
 from inductor.ir.nest import Buffer, View
 from inductor.runtime import capturable, devices, graphs
 from inductor.runtime.capturable import REASONS
@@ -81,7 +82,7 @@ class Device:
 
 def at_address(t: torch.Tensor) -> torch.Tensor:
     """The same memory as a device knows it: by its address, without holding it."""
-    size = graphs.span(t.shape, t.stride()) * t.element_size()
+    size = span(t.shape, t.stride()) * t.element_size()
     if not size:
         return torch.empty_like(t)
     flat = torch.frombuffer((ctypes.c_char * size).from_address(t.data_ptr()), dtype=t.dtype)
