@@ -7,7 +7,7 @@
 
 #include "driver.h"
 #include "fingerprint.h"
-#include "program.h"
+#include "graphs.h"
 #include "templates.h"
 #include "tensors.h"
 
@@ -97,7 +97,7 @@ PyMODINIT_FUNC PyInit__host(void)
         return NULL;
     PyObject *module = PyModule_Create(&module_def);
     PyTypeObject *types[] = {&host_ProgramType, &host_RefType, &host_BuildType, &host_PoolType, &host_RecordingType, &host_GraphedType};
-    int bad = !module || PyModule_AddFunctions(module, driver_methods) || PyModule_AddFunctions(module, graph_methods) ||
+    int bad = !module || PyModule_AddFunctions(module, driver_methods) || PyModule_AddFunctions(module, pool_methods) ||
               PyModule_AddFunctions(module, tensor_methods) || PyModule_AddFunctions(module, run_methods);
     for (size_t i = 0; !bad && i < sizeof types / sizeof *types; i++)
         bad = PyModule_AddType(module, types[i]);

@@ -1,4 +1,4 @@
-/* A host program as data: run by run.c, made from Python tuples by program.c, captured by graphs.c. */
+/* A host program as data: run by run.c, made from Python tuples by program.c, captured in graphs.h. */
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -77,7 +77,3 @@ extern PyMethodDef run_methods[];
 /* program.c */
 extern PyTypeObject host_ProgramType;
 int64_t *program_longs(PyObject *tuple); /* to be freed with PyMem_Free */
-
-/* graphs.c */
-extern PyTypeObject host_PoolType, host_RecordingType, host_GraphedType;
-extern PyMethodDef graph_methods[];

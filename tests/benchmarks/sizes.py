@@ -18,7 +18,10 @@ ENDINGS = (".py", ".pyi", ".c", ".h")
 LATER: dict[str, tuple[str, str]] = {
     "Triton target: printing, building, tuning": ("inductor/targets/triton", ""),
     "GPU: CUDA driver and captured graphs": (
-        "inductor/csrc/driver.c inductor/csrc/driver.h inductor/csrc/graphs.c inductor/runtime/graphs.py inductor/runtime/capturable.py",
+        (
+            "inductor/csrc/driver.c inductor/csrc/driver.h inductor/csrc/graphs.c inductor/csrc/graphs.h inductor/csrc/pool.c "
+            "inductor/csrc/recording.c inductor/runtime/graphs.py inductor/runtime/capturable.py"
+        ),
         "",
     ),
     "GPU: schedules, passes, random numbers": (
