@@ -102,6 +102,12 @@ def _pow_scalar(device: torch.device, base: Any, x: Tensor) -> Tensor:
     return dense(x.shape, promote((base, x)))  # written into an empty tensor, so row-major whatever the exponents' strides are
 
 
+def _complex(device: torch.device, real: Tensor, imag: Tensor) -> Any:
+    if real.dtype is not imag.dtype or not real.dtype.is_floating_point:
+        return NotImplemented
+    return iterate((real, imag), False, real.dtype.to_complex())
+
+
 def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> Any:
     if mask.dtype is not torch.bool or x.dim() < mask.dim():
         return NotImplemented
@@ -152,7 +158,7 @@ leaky_relu elu softplus softshrink hardshrink celu frac nan_to_num positive"""
 _BOOL_UNARY = "logical_not signbit isposinf isneginf isnan isinf"
 _SAME_BINARY = """fmod remainder floor_divide maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor
 bitwise_left_shift bitwise_right_shift hypot gcd lcm nextafter heaviside logaddexp logaddexp2 add sub mul rsub igamma igammac"""
-_FLOAT_BINARY = "div atan2 copysign xlogy special_xlog1py"
+_FLOAT_BINARY = "div atan2 copysign xlogy special_xlog1py special_zeta"
 _BOOL_BINARY = "eq ne lt le gt ge logical_and logical_or logical_xor"
 _BACKWARD = {
     "threshold_backward": 2,
@@ -184,11 +190,15 @@ _FAMILIES: dict[str, tuple[int, DtypeOf]] = {
     **dict.fromkeys(_BOOL_BINARY.split(), (2, _bool)),
 }
 # integer inputs of these need rules of their own, or raise
-_FLOATS_ONLY = words(
-    """gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu softplus softshrink hardshrink celu frac
-    hypot nextafter logaddexp logaddexp2 addcdiv lerp igamma igammac"""
-)
-_NO_BOOL = words("neg sub rsub sign ceil floor round trunc relu")
+_FLOATS_ONLY = words("gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu softplus softshrink hardshrink celu frac")
+_NO_BOOL = words("neg sign ceil floor round trunc relu")
+# Binary operators, and whether they compute in a common dtype (`None`: in any but that of truth values).
+_COMMON: dict[str, Callable[[torch.dtype], bool] | None] = {
+    **dict.fromkeys(words("hypot nextafter logaddexp2 igamma igammac"), lambda dtype: dtype.is_floating_point),
+    **dict.fromkeys(words("logaddexp addcdiv lerp"), lambda dtype: dtype.is_floating_point or dtype.is_complex),
+    "special_zeta": lambda dtype: not dtype.is_complex,
+    **dict.fromkeys(words("sub rsub"), None),
+}
 
 
 def _guarded(name: str, rule: Rule) -> Rule:
@@ -211,7 +221,24 @@ def _guarded(name: str, rule: Rule) -> Rule:
             return rule(device, x, *args, **kwargs)
 
         return no_bool
+    if name in _COMMON:
+        computes = _COMMON[name]
+
+        def in_common(device: torch.device, *args: Any, **kwargs: Any) -> Any:
+            tensors = [a for a in args if isinstance(a, Tensor)]
+            if not tensors or not isinstance(args[0], Tensor):
+                return NotImplemented
+            refused = any(t.dtype is torch.bool for t in tensors) if computes is None else not computes(promote(tensors))
+            if refused or (name == "addcdiv" and not any(map(_is_inexact, tensors[1:]))):
+                return NotImplemented
+            return rule(device, *args, **kwargs)
+
+        return in_common
     return rule
+
+
+def _is_inexact(t: Tensor) -> bool:
+    return t.dtype.is_floating_point or t.dtype.is_complex
 
 
 def _is_functional(op: Any) -> bool:
@@ -254,6 +281,8 @@ ROWS: dict[Any, Rule] = {
     aten.pow.Scalar: _pow_scalar,
     aten.pow.Tensor_Tensor: _op(2, _same),
     aten.pow_.Scalar: _in_place(1, _same),
+    aten.complex.default: _complex,
+    aten.polar.default: _complex,
     aten.masked_fill.Scalar: _masked_fill,
     aten.masked_fill.Tensor: _masked_fill,
     aten.mse_loss.default: _loss(2),

@@ -6,6 +6,7 @@ A stride that a fake gets wrong becomes the stride of the compiled result.
 from __future__ import annotations
 
 import itertools
+import random
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -153,6 +154,12 @@ F.leaky_relu(x) | F.hardtanh(x) | F.gelu(x) | F.softplus(x) | F.prelu(x,torch.on
 """
 
 
+RARE = """
+| torch.logaddexp2(x,y) | torch.igamma(x,y) | torch.igammac(x,y) | torch.gcd(x,y) | torch.special.zeta(x,y) | torch.complex(x,y) |
+torch.polar(x,y) | torch.lerp(x,y,0.5) | torch.addcdiv(c,x,y) | torch.addcmul(c,x,y) | torch.where(c,x,1)
+"""
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -182,4 +189,40 @@ def test_layouts_of_operands_of_two_dtypes_agree_with_eager(first: torch.dtype, 
             if found != expected:
                 wrong.append(f"{text} of {layout} and {other}: {found} instead of {expected}")
     assert compared > 1000
+    assert not wrong, "\n".join(wrong)
+
+
+def drawn(rng: random.Random, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+    """A tensor that broadcasts to `shape`: permuted, a part of a larger one, every second element, expanded."""
+    sizes = [1 if rng.random() < 0.3 else s for s in shape]
+    if rng.random() < 0.3:
+        sizes = sizes[rng.randrange(len(shape)) :]
+    order = rng.sample(range(len(sizes)), len(sizes))
+    larger, step = rng.choice([0, 0, 2]), rng.choice([1, 1, 2])
+    whole = torch.ones([sizes[i] * step + larger for i in order], dtype=dtype)
+    part = whole[tuple(slice(0, sizes[i] * step, step) for i in order)].permute([order.index(i) for i in range(len(sizes))])
+    return part.expand(shape) if rng.random() < 0.2 else part
+
+
+def test_layouts_of_broadcast_operands_of_two_dtypes_agree_with_eager() -> None:
+    texts = [f"{name}(x, y)" for name in ops.BINARY] + [text.strip() for text in (MIXED + RARE).split("|")]
+    dtypes = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.float64, torch.complex64)
+    wrong, compared = [], 0
+    for seed in range(250):
+        rng = random.Random(seed)
+        shape = [rng.choice((1, 2, 3, 4)) for _ in range(rng.choice((2, 3, 4)))]
+        x, y, c = (drawn(rng, shape, dtype) for dtype in (rng.choice(dtypes), rng.choice(dtypes), torch.bool))
+        for text in texts:
+            try:
+                expected = results(text, x, y, c)
+            except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+                continue  # not for these dtypes
+            mode = FakeMode()
+            fakes = [mode.from_real(t) for t in (x, y, c)]
+            with mode:
+                found = results(text, *fakes)
+            compared += 1
+            if found != expected:
+                wrong.append(f"{seed}: {text} is {found} instead of {expected}")
+    assert compared > 10_000
     assert not wrong, "\n".join(wrong)
