@@ -69,6 +69,11 @@ def stepwise(fn: Callable[..., Expr], ctx: Context, *operands: Operand) -> Tenso
     return ctx.map(lambda *values: fn(stored, *map(stored, values)), operands, dtype)
 
 
+def rounded(value: float, dtype: torch.dtype) -> float:
+    """A number that ATen's kernel has in the type of its operand."""
+    return float(torch.tensor(value, dtype=dtype, device="cpu")) if dtype.is_floating_point else value
+
+
 def predicate(fn: Fn, ctx: Context, x: Tensor) -> Tensor:
     """Computed in the operand's own type, bool out."""
     return ctx.map(fn, [x], torch.bool, x.dtype)
@@ -450,8 +455,10 @@ def _threshold(ctx: Context, x: Tensor, threshold: float, value: float) -> Tenso
 
 @lowers("hardshrink")
 def _hardshrink(ctx: Context, x: Tensor, lambd: float = 0.5) -> Tensor:
+    bound = rounded(lambd, ctx.meta.dtype)
+
     def fn(v: Expr) -> Expr:
-        inside = call("and", call("ge", v, number(v, -lambd)), call("le", v, number(v, lambd)))
+        inside = call("and", call("ge", v, number(v, -bound)), call("le", v, number(v, bound)))
         return call("where", inside, number(v, 0), v)
 
     return unary(fn, ctx, x)

@@ -7,7 +7,7 @@ import math
 from inductor.ir.expr import Expr, call
 from inductor.lowering.context import Context
 from inductor.lowering.formulas import number, over, plus, sigmoid, square, times
-from inductor.lowering.pointwise import binary
+from inductor.lowering.pointwise import binary, rounded
 from inductor.lowering.registry import lowers
 from inductor.lowering.tensor import Tensor
 
@@ -79,6 +79,20 @@ def _hardtanh_backward(ctx: Context, grad: Tensor, x: Tensor, low: float, high: 
     def fn(g: Expr, v: Expr) -> Expr:
         outside = call("or", call("le", v, number(v, low)), call("ge", v, number(v, high)))
         return call("where", outside, number(g, 0), g)
+
+    return binary(fn, ctx, grad, x)
+
+
+@lowers("logit_backward")
+def _logit_backward(ctx: Context, grad: Tensor, x: Tensor, eps: float | None = None) -> Tensor:
+    """ATen compares with an `eps`, and its distance from 1, in the type of `x`."""
+    has_bounds = eps is not None and eps >= 0
+    low = rounded(eps, x.dtype) if eps is not None and has_bounds else 0.0
+    high = rounded(1 - low, x.dtype)
+
+    def fn(g: Expr, v: Expr) -> Expr:
+        inside = call("and", call("ge", v, number(v, low)), call("le", v, number(v, high)))
+        return call("where", inside, over(g, times(v, call("sub", number(v, 1), v))), number(g, 0 if has_bounds else math.nan))
 
     return binary(fn, ctx, grad, x)
 
