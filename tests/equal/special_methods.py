@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
 import math
 import operator
@@ -222,3 +223,93 @@ def of_classes(compile):
         return Scale[3] @ x, Named[2] * x, [n * x for n in Scale], max(Scale)
 
     return [f(torch.ones(2)) for _ in range(3)], [entry for entry in log if entry != "len"]
+
+
+@program("", "a list or tuple of what has a length of its own")
+def lengths_are_asked(compile):
+    log = []
+
+    class Sized:
+        def __init__(self, n) -> None:
+            self.n = n
+
+        def __iter__(self):
+            log.append("iter")
+            return iter(range(self.n))
+
+        def __len__(self):
+            log.append("len")
+            return self.n
+
+    class Hinted:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            log.append("next")
+            raise StopIteration
+
+        def __length_hint__(self):
+            log.append("hint")
+            return NotImplemented
+
+    class Refuses(Hinted):
+        def __len__(self):
+            log.append("refuses")
+            raise TypeError("no")
+
+    class Own(list):
+        def __len__(self):
+            log.append("own")
+            return 7
+
+    def three(*args):
+        return len(args)
+
+    class Text:
+        def __iter__(self):
+            return iter("ab")
+
+        def __len__(self):
+            log.append("text")
+            return 2
+
+    class Fails:
+        def __iter__(self):
+            log.append("made")
+            return iter(())
+
+        def __len__(self):
+            raise KeyError("length")
+
+    @compile
+    def f(x):
+        s = Sized(2)
+        kept = [9]
+        out = [list(s), tuple(s), [*s], (*s, 1), {*s}, sorted(s), three(*s), three(1, *s), set(s), sum(s), max(s)]
+        log.append("more")
+        kept.extend(s)
+        kept += s
+        kept[1:2] = s
+        a, *b = s
+        c, d = s
+        out += [a, b, c, d, kept, list(map(str, s)), list(zip(s, s)), list(enumerate(s)), dict.fromkeys(s), frozenset(s)]
+        log.append("hinted")
+        out += [list(Hinted()), list(Refuses()), tuple(Refuses()), [*Own((1, 2))], list(Own((3,))), sorted(Own((2, 1)))]
+        log.append("itertools")
+        out += [
+            list(itertools.product(s, s)),
+            list(itertools.permutations(s)),
+            list(itertools.combinations(s, 1)),
+            list(itertools.starmap(three, [s])),
+        ]
+        out += ["".join(Text()), list(itertools.chain(s, s)), list(reversed([1, 2])), list(iter(s))]
+        try:
+            list(Fails())
+        except KeyError as e:
+            out.append(e.args)
+        return x + 1, out, list(log)
+
+    first = f(torch.ones(2))
+    log.clear()
+    return first, f(torch.ones(2)), log

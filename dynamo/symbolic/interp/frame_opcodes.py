@@ -103,7 +103,7 @@ def _call_function_ex(tx: Tracer, f: Frame, ins: Instr) -> None:
             kw[name] = v
     if not containers.is_iterable(args):
         raise tx.throw(TypeError, f"{containers.shown_callable(fn)} argument after * must be an iterable, not {args.cls.__name__}")
-    f.push(call(tx, fn, iteration.unpack_iterable(tx, args), kw))
+    f.push(call(tx, fn, iteration.unpack_iterable(tx, args, with_room=True), kw))
 
 
 @op("MAKE_FUNCTION")

@@ -337,7 +337,7 @@ def _list_extend(tx: Tracer, f: Frame, ins: Instr) -> None:
     target = f.stack[-ins.arg]
     assert isinstance(target, ListValue)
     try:
-        added = iteration.unpack_iterable(tx, v)
+        added = iteration.unpack_iterable(tx, v, with_room=True)
     except Raised:
         if all(tx.lookup(v.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
             raise tx.throw(TypeError, f"Value after * must be an iterable, not {v.cls.__name__}") from None

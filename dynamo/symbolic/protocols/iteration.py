@@ -176,12 +176,39 @@ def send(tx: Tracer, it: Value, v: Value) -> tuple[bool, Value]:
     return False, tx_call(tx, getattr_(tx, it, "send"), [v])
 
 
-def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None) -> list[Value]:
-    """list(v) as values; stops after `limit` items."""
+def ask_for_room(tx: Tracer, v: Value) -> None:
+    """`PyObject_LengthHint`, once an iterator of `v` is made: what asks only wants to know, but methods of the program may do anything."""
+    if v.cls in (list, tuple):
+        return
+    for name in ("__len__", "__length_hint__"):
+        raw = tx.lookup(v.cls, name)
+        if raw is MISSING:
+            continue
+        if not is_of_program(raw):
+            return
+        try:
+            answer = special(tx, v, name)
+        except Raised as e:
+            if issubclass(e.value.cls, TypeError):
+                continue
+            raise
+        if isinstance(answer, Const) and answer.value is NotImplemented and name == "__length_hint__":
+            return
+        if answer is None or answer.cls is not int or (isinstance(answer, Const) and answer.value < 0):
+            raise tx.break_("DD009", f"{name} that gives {answer.describe() if answer is not None else None}")
+        return
+
+
+def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None, with_room: bool = False) -> list[Value]:
+    """list(v) as values; stops after `limit` items. `with_room`: the real thing makes a list or tuple and asks how long it will be."""
     if isinstance(v, ListValue | TupleValue) and tx.lookup(v.cls, "__iter__") in (list.__iter__, tuple.__iter__):
+        if with_room:
+            ask_for_room(tx, v)
         return tx.items(v.items)
     out: list[Value] = []
     it = iter_(tx, v)
+    if with_room:
+        ask_for_room(tx, v)
     while limit is None or len(out) < limit:
         x = next_(tx, it)
         if x is None:

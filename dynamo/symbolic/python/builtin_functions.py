@@ -115,7 +115,7 @@ _extreme(min, "<")
 
 @on_function(sorted, "iterable * key? reverse?")
 def _sorted(tx: Tracer, iterable: Value, key: Value | None, reverse: Value | None) -> Value:
-    return tx.make_list(sort_values(tx, unpack_iterable(tx, iterable), key, reverse))
+    return tx.make_list(sort_values(tx, unpack_iterable(tx, iterable, with_room=True), key, reverse))
 
 
 # ---- identity ---------------------------------------------------------------------------------------------

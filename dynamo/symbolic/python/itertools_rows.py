@@ -85,7 +85,7 @@ FUNCTIONS.add(itertools.chain.__dict__["from_iterable"], itertools.chain.from_it
 @on_class(itertools.starmap, "function iterable")
 def _starmap(tx: Tracer, cls: type, fn: Value, iterable: Value) -> Value:
     it = iter_(tx, iterable)
-    real = itertools.starmap(lambda *vs: call(tx, fn, list(vs), {}), Steps(tx, it, lambda v: unpack_iterable(tx, v)))
+    real = itertools.starmap(lambda *vs: call(tx, fn, list(vs), {}), Steps(tx, it, lambda v: unpack_iterable(tx, v, with_room=True)))
     return live(tx, cls, real, lambda: ("call", [tx.wrap(cls, None), fn, it]))
 
 
@@ -321,22 +321,22 @@ def _checked(tx: Tracer, r: int) -> int:
 @on_class(itertools.product, "*iterables * repeat?")
 def _product(tx: Tracer, cls: type, repeat: Value | None, iterables: list[Value]) -> Value:
     times = index_of(tx, repeat) if repeat is not None else 1
-    return _selection(tx, itertools.product, [unpack_iterable(tx, v) for v in iterables], repeat=times)
+    return _selection(tx, itertools.product, [unpack_iterable(tx, v, with_room=True) for v in iterables], repeat=times)
 
 
 @on_class(itertools.permutations, "| iterable r?")
 def _permutations(tx: Tracer, cls: type, iterable: Value, r: Value | None) -> Value:
-    pool = unpack_iterable(tx, iterable)
+    pool = unpack_iterable(tx, iterable, with_room=True)
     length = _index(tx, r)
     return _selection(tx, itertools.permutations, [pool], None if length is None else _checked(tx, length))
 
 
 @on_class(itertools.combinations, "| iterable r")
 def _combinations(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
-    return _selection(tx, itertools.combinations, [unpack_iterable(tx, iterable)], _checked(tx, index_of(tx, r)))
+    return _selection(tx, itertools.combinations, [unpack_iterable(tx, iterable, with_room=True)], _checked(tx, index_of(tx, r)))
 
 
 @on_class(itertools.combinations_with_replacement, "| iterable r")
 def _combinations_with_replacement(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
-    pool = unpack_iterable(tx, iterable)
+    pool = unpack_iterable(tx, iterable, with_room=True)
     return _selection(tx, itertools.combinations_with_replacement, [pool], _checked(tx, index_of(tx, r)))

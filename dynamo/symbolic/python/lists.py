@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING, lookup
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import as_slice, bool_, find_index, index_of, position, steps
-from dynamo.symbolic.protocols.iteration import iter_, sequence_iter
+from dynamo.symbolic.protocols.iteration import ask_for_room, iter_, sequence_iter
 from dynamo.symbolic.protocols.operators import compare, equal, truth
 from dynamo.symbolic.protocols.registry import getset
 from dynamo.symbolic.protocols.rows import on_class, on_method
@@ -90,11 +90,17 @@ def _maxlen(tx: Tracer, self: ListValue) -> Value:
 
 def extend(tx: Tracer, v: ListValue, iterable: Value) -> None:
     """v.extend(iterable), one item at a time, so that what was taken before an exception stays."""
+    has_room = issubclass(v.cls, list)
     if isinstance(iterable, ListValue | TupleValue) and not _own_iter(iterable):
+        if has_room:
+            ask_for_room(tx, iterable)
         v.items.extend(list(iterable.items))
         _trim(v)
         return
-    for x in steps(tx, iter_(tx, iterable)):
+    it = iter_(tx, iterable)
+    if has_room:
+        ask_for_room(tx, iterable)
+    for x in steps(tx, it):
         v.items.append(x)
         _trim(v)
 

@@ -29,12 +29,12 @@ TUPLES = (tuple, SIZE)
 def _make_tuple(tx: Tracer, cls: type, iterable: Value | None) -> Value:
     if cls is tuple and isinstance(iterable, TupleValue) and iterable.cls is tuple:
         return iterable
-    return TupleValue(list(unpack_iterable(tx, iterable)) if iterable is not None else [], cls)
+    return TupleValue(list(unpack_iterable(tx, iterable, with_room=True)) if iterable is not None else [], cls)
 
 
 @on_class(SIZE, "iterable?")
 def _make_size(tx: Tracer, cls: type, iterable: Value | None) -> Value:
-    items = unpack_iterable(tx, iterable) if iterable is not None else []
+    items = unpack_iterable(tx, iterable, with_room=True) if iterable is not None else []
     for i, x in enumerate(items):
         if not (isinstance(x, Const) and type(x.value) in (int, bool)):
             raise tx.throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {i} is '{x.cls.__name__}')")
