@@ -16,7 +16,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from dynamo.peer.located import MAIN, NoSuchModule, located
+from dynamo.peer.located import MAIN, NoSuchModule, here, located
 from dynamo.recording.format import is_recording
 from tui.applications import main_of
 from tui.child import Request
@@ -56,7 +56,7 @@ def _first_path(folder: str) -> None:
 def _file(request: Request) -> Program:
     path = os.path.abspath(request.script)
     sys.argv[:] = [request.script, *request.args]
-    whole = os.path.join(os.getcwd(), request.script)
+    whole = os.path.join(here(), request.script)
     application = main_of(whole)
     if application is not None:
         sys.path.insert(0, whole)
@@ -80,7 +80,8 @@ def _module(request: Request) -> Program:
     """`python -m`: what is imported to find the module is part of the program, so it is not looked for before that begins."""
     name, *args = request.args
     sys.argv[:] = ["-m", *args]
-    _first_path(os.getcwd())
+    if here():
+        _first_path(here())
     module = _main()
 
     def code() -> CodeType:

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
 from dynamo import _C
+from dynamo.peer.located import here
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
@@ -55,7 +56,7 @@ def main(started: frozenset[str]) -> NoReturn:
     _follow_others(request, root, folder, current.began)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
     main_module = programs.prepare(request, root)
-    store.emit(RunStarted((main_module.shown, *sys.argv[1:]), os.getcwd(), versions(), request.engine, main_module.name))
+    store.emit(RunStarted((main_module.shown, *sys.argv[1:]), here(), versions(), request.engine, main_module.name))
     _ENGINES[request.engine](request.backend)
     ending = run(request, main_module, root, started)
     store.emit(RunEnded(ending.code, ending.error, *ending.place))

@@ -44,13 +44,22 @@ def located(name: str, path: Sequence[str] | None = None) -> ModuleSpec:
 
 def _missing(name: str, part: str) -> NoSuchModule:
     reason = f", for there is no {part}" if part not in (name, "") else ""
-    where = f"it is looked up in {os.getcwd()} and where Python does"
+    where = f"it is looked up in {here()} and where Python does"
     return NoSuchModule(f"{name}: no such module{reason}; {where}", after_imports="." in part)
+
+
+def here() -> str:
+    """The folder that the process is in; '' where that is deleted."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def program_path() -> list[str]:
     """`sys.path` of a program that is started with `-m` in this folder."""
-    return [*sys.path] if sys.flags.safe_path else [os.getcwd(), *sys.path]
+    folder = "" if sys.flags.safe_path else here()
+    return [folder, *sys.path] if folder else [*sys.path]
 
 
 def _found(name: str, search: Sequence[str]) -> ModuleSpec | None:
@@ -67,8 +76,8 @@ def _found(name: str, search: Sequence[str]) -> ModuleSpec | None:
 def _on_path(name: str, search: Sequence[str]) -> ModuleSpec | None:
     """As `PathFinder` does it, which asks for the packages above to be loaded where they have no `__init__`."""
     portions: list[str] = []
-    for entry in search:
-        importer: Any = pkgutil.get_importer(entry or os.getcwd())
+    for entry in [entry or here() for entry in search]:
+        importer: Any = pkgutil.get_importer(entry) if entry else None
         spec: ModuleSpec | None = importer.find_spec(name) if importer is not None else None
         if spec is None:
             continue

@@ -133,6 +133,27 @@ def test_a_folder_or_zip_file_with_a_main_runs_as_under_python(script: str, tmp_
     assert done.stdout == plain.stdout
 
 
+@pytest.mark.parametrize(
+    "words", [["-m", "this"], ["{}/script.py"], ["-c", "import sys; print(sys.path[0])"]], ids=["module", "file", "code"]
+)
+def test_a_program_runs_in_a_folder_that_is_deleted(words: list[str], tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nprint(sys.argv, sys.path[0])\n")
+    words = [word.format(tmp_path) for word in words]
+    gone = f"import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); sys.argv[1:] = {words!r}\n"
+    plain = subprocess.run(
+        [sys.executable, "-c", f"{gone}os.execv(sys.executable, [sys.executable, *{words!r}])"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    command = [sys.executable, "-c", f"{gone}from tui.main import main; main(['trace', '-o', {str(tmp_path / 'rec')!r}, *sys.argv[1:]])"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+
+
 def test_standard_input_runs_as_under_python(tmp_path: Path) -> None:
     text = "import sys\nprint(sys.argv, sys.path[0], __file__, __name__, __package__, __spec__, type(__loader__), __cached__)\n"
     plain = subprocess.run([sys.executable, "-", "x"], cwd=tmp_path, input=text, capture_output=True, text=True, check=True)
