@@ -10,7 +10,7 @@ from dynamo.aot.report import report
 from dynamo.trace import emit, is_watched
 from dynamo.trace.events import CodeGenerated, StepScheduled
 from inductor.ir.affine import Axis
-from inductor.ir.dims import text
+from inductor.ir.dims import dim_text
 from inductor.ir.nest import Extern, Origin, Program
 from inductor.ir.text import print_buffer, print_extern, print_nest, print_program, print_value
 from inductor.schedule.kernel import Kernel
@@ -88,7 +88,7 @@ def _kernel_lines(kernel: Kernel, program: Program) -> list[str]:
 
 
 def _loops(axes: Iterable[Axis]) -> str:
-    return "(" + ", ".join(f"{a.name}:{text(a.extent)}" for a in axes) + ")"
+    return "(" + ", ".join(f"{a.name}:{dim_text(a.extent)}" for a in axes) + ")"
 
 
 def _origins(origins: Iterable[Origin]) -> str:

@@ -81,7 +81,7 @@ def run_times(path: Path, signature: Signature, runs: int, bounds: Bounds | None
     with ThreadPoolExecutor(at_once, thread_name_prefix="certify") as pool:
         found = list(pool.map(lambda _: once(path, signature, bounds or Bounds()), range(runs)))
     hits = sum(is_shown for is_shown, _ in found)
-    return Rate(hits, runs, tuple(dict.fromkeys(end for is_shown, end in found if not is_shown)))
+    return Rate(hits, runs, tuple(dict.fromkeys(how for is_shown, how in found if not is_shown)))
 
 
 def once(path: Path, signature: Signature, bounds: Bounds, early: Early | None = None) -> tuple[bool, str]:

@@ -40,6 +40,17 @@ def _has_all(text: str) -> bool:
     return any(isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__" for n in ast.parse(text).body)
 
 
+def _hidden(text: str) -> list[str]:
+    """Variables of functions that have the name of something the file imports or defines."""
+    tree = ast.parse(text)
+    imported = (a.asname or a.name.partition(".")[0] for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names)
+    known = {*imported, *(n.name for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef)))}
+    functions = [n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    shared = {name for n in ast.walk(tree) if isinstance(n, ast.Global) for name in n.names}
+    stored = {n.id for f in functions for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return sorted(stored & known - shared)
+
+
 def _without_reason(text: str) -> list[str]:
     """Comments that switch off a tool for their line and don't say why."""
     comments = (t.string for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type == tokenize.COMMENT)
@@ -64,6 +75,11 @@ def test_what_counts_as_a_reason(comment: str, is_enough: bool) -> None:
     assert (_without_reason(f"x = 1  {comment}\n") == []) is is_enough
 
 
+def test_what_counts_as_hidden() -> None:
+    assert _hidden("import a\nfrom b import c as d\ndef f():\n    a = d = f = e = 1\n") == ["a", "d", "f"]
+    assert _hidden("import a\ndef f():\n    global a\n    a = 1\n") == []
+
+
 def test_what_counts_as_too_long() -> None:
     assert _too_long("def f():\n" + "    pass\n" * FUNCTION) == [f"f of {FUNCTION + 1} lines"]
     assert _too_long("class C:\n" + "    x = 1\n" * (CLASS - 1)) == []
@@ -85,3 +101,7 @@ def test_every_file_says_what_it_is() -> None:
 def test_names_kept_alive() -> None:
     """Elsewhere `__all__` hides names that nobody uses from the tool that finds them."""
     assert [name for name, text in _files() if _has_all(text) and not name.endswith("__init__.py")] == list(FRONTS)
+
+
+def test_no_variable_hides_a_name_of_its_file() -> None:
+    assert {name: found for name, text in _files() if (found := _hidden(text))} == {}

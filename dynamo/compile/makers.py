@@ -87,16 +87,16 @@ def _list(w: EntryWriter, v: ListValue) -> str:
         return w.assign("l", f"[{w.sequence(v.items)}]", v)
     if v.cls is list:
         name = w.assign("l", "[]", v)
-        fill = "list_extend"
+        extend = "list_extend"
     elif issubclass(v.cls, collections.deque):
         name = w.assign("l", f"{w.names.const(v.cls)}(maxlen={v.maxlen!r})", v)
-        fill = w.names.const(collections.deque.extend)
+        extend = w.names.const(collections.deque.extend)
     else:
         name = w.assign("l", f"list_new({w.names.const(v.cls)})", v)
-        fill = "list_extend"
+        extend = "list_extend"
     if v.items:
         items = w.sequence(v.items)
-        w.body.append(f"{fill}({name}, ({items},))")
+        w.body.append(f"{extend}({name}, ({items},))")
     _attributes(w, v, name)
     return name
 

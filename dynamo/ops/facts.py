@@ -67,8 +67,8 @@ def facts_of(op: OpOverload) -> Facts:
     namespace, _, name = schema.name.partition("::")
     base = name.rstrip("_")
     full = f"{name}.{schema.overload_name or 'default'}" if namespace == "aten" else schema.name
-    writes = writes_of(op)
-    views = not writes and any(r.alias_info is not None for r in schema.returns)
+    written = writes_of(op)
+    views = not written and any(r.alias_info is not None for r in schema.returns)
 
     def has(row: frozenset[str], name: str = name) -> bool:
         return namespace == "aten" and (name in row or full in row)
@@ -77,7 +77,7 @@ def facts_of(op: OpOverload) -> Facts:
     known = namespace in rows.NAMESPACES
     return Facts(
         base=base,
-        writes=writes,
+        writes=written,
         views=views,
         shares=has(rows.SHARES),
         same=has(rows.SAME),
@@ -88,7 +88,7 @@ def facts_of(op: OpOverload) -> Facts:
         mixes_devices=has(rows.MIXES_DEVICES),
         training=rows.TRAINING.get(full),
         asks_grad_mode=has(rows.ASKS_GRAD_MODE),
-        acts=not known or bool(writes) or not schema.returns or random,
+        acts=not known or bool(written) or not schema.returns or random,
         has_results=bool(schema.returns),
         refuses=has(rows.REFUSES) or not (known if namespace != "aten" else pointwise or has(rows.TOTAL) or _never_refuses(name, views)),
         divides=base in rows.DIVIDES or (base in rows.DIVIDES_ROUNDED and any(a.name == "rounding_mode" for a in schema.arguments)),

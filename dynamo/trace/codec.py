@@ -133,10 +133,10 @@ class _Quick(typing.NamedTuple):
 @functools.cache
 def _quick(cls: type) -> _Quick:
     hints = _hints(cls)
-    fields = [(f.name, hints[f.name]) for f in dataclasses.fields(cls)]
-    types = tuple(hint if hint in _SCALARS else list if typing.get_origin(hint) is tuple else dict for _, hint in fields)
-    converted = tuple((i, decoder) for i, (name, _, decoder) in enumerate(_plan(cls)) if types[i] in (list, dict))
-    return _Quick(tuple(name for name, _ in fields), frozenset([types]), converted)
+    typed = [(f.name, hints[f.name]) for f in dataclasses.fields(cls)]
+    kinds = tuple(hint if hint in _SCALARS else list if typing.get_origin(hint) is tuple else dict for _, hint in typed)
+    converted = tuple((i, decoder) for i, (name, _, decoder) in enumerate(_plan(cls)) if kinds[i] in (list, dict))
+    return _Quick(tuple(name for name, _ in typed), frozenset([kinds]), converted)
 
 
 def _build_slowly(cls: type, value: Json, where: str) -> object:

@@ -85,7 +85,7 @@ def number(dim: Dim) -> int:
     return dim
 
 
-def text(dim: Dim) -> str:
+def dim_text(dim: Dim) -> str:
     """A size in programs and in C, where `sizes` are those that the kernel is told."""
     return f"{SIZES}[{dim.number}]" if isinstance(dim, RunSize) else str(dim)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from inductor.ir import types
 from inductor.ir.affine import Axis, Index
-from inductor.ir.dims import text as size_text
+from inductor.ir.dims import dim_text
 from inductor.ir.expr import Expr, FloatBits
 from inductor.ir.nest import Batch, Buffer, Extern, Nest, Program, Step, View
 
@@ -37,11 +37,11 @@ def print_view(view: View) -> str:
 
 
 def _print_axes(axes: tuple[Axis, ...]) -> str:
-    return "(" + ", ".join(f"{a.name}:{size_text(a.extent)}" for a in axes) + ")"
+    return "(" + ", ".join(f"{a.name}:{dim_text(a.extent)}" for a in axes) + ")"
 
 
 def _print_index(index: Index, indirect: tuple[str, ...]) -> str:
-    lengths = {a.name: size_text(a.extent) for a in index.axes if a.name.startswith("$")}
+    lengths = {a.name: dim_text(a.extent) for a in index.axes if a.name.startswith("$")}
     text = repr(index)
     if not indirect:
         return f"[{text}]"
@@ -97,7 +97,7 @@ def print_extern(step: Extern) -> str:
 
 
 def print_batch(step: Batch) -> str:
-    rows = [f"  row {size_text(extent)}: {', '.join(row)}" for row, extent in zip(step.rows, step.extents, strict=True)]
+    rows = [f"  row {dim_text(extent)}: {', '.join(row)}" for row, extent in zip(step.rows, step.extents, strict=True)]
     return "\n".join(["batch", *rows, print_nest(step.nest)])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inductor.ir.affine import Axis, Index
-from inductor.ir.dims import at_least, is_empty, text
+from inductor.ir.dims import at_least, dim_text, is_empty
 from inductor.ir.expr import Expr
 from inductor.ir.nest import Batch, Buffer, Nest, Program, Store, views_of
 from inductor.ir.ops import OPS, REDUCTIONS
@@ -109,7 +109,7 @@ def verify_batch(batch: Batch, buffers: dict[str, Buffer], stage: str) -> None:
         if [buffers[b].type for b in row] != [buffers[b].type for b in first]:
             checker.fail(f"row {row} has other types than row {first}")
         if not all(at_least(buffers[row[k]].size, extent) for k in per_row):
-            checker.fail(f"row {row} has buffers with less than {text(extent)} elements")
+            checker.fail(f"row {row} has buffers with less than {dim_text(extent)} elements")
         if len(batch.rows) > 1 and {b for k, b in enumerate(row) if first[k] not in nest.writes()} & set(written):
             checker.fail(f"row {row} reads what another row writes")
     verify_nest(nest, buffers, stage)

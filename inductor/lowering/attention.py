@@ -40,8 +40,8 @@ class Unfusable(Exception):
 
 def attention(ctx: Context, target: Any, args: Sequence[Any], lowered: Lowered) -> Any:
     """The call, with what becomes of a score where that is an expression. `lowered` lowers a graph."""
-    number = args[-3]
-    own = Scores.of(number)
+    which = args[-3]
+    own = Scores.of(which)
     captured = [as_traced(ctx, t, meta) for t, meta in zip(args[-1], traced_as(own), strict=True)]
     found = ctx.extern(target, [*args[:-1], captured], {}, ctx.meta)
     step = ctx.program.steps.pop()

@@ -230,8 +230,8 @@ class Batcher:
                 target = self.env[node]
                 buffer = self.ctx.program.buffers[target.buffer]
                 whole = target == of_strides(buffer.name, buffer.shape, buffer.strides, buffer.dtype)
-                kept = not target.ndim or (target.shape, buffer.strides) == (row.shape, row.strides)
-                if target.buffer in owner or not whole or not kept or not types.known(target.dtype):
+                is_alike = not target.ndim or (target.shape, buffer.strides) == (row.shape, row.strides)
+                if target.buffer in owner or not whole or not is_alike or not types.known(target.dtype):
                     raise Decline
                 owner[target.buffer] = row.number
         for row in rows:

@@ -122,12 +122,12 @@ class Recorder:
         places = self.places(inputs)
         warm = self.before is not None
         again = self.stays_blocked(blocked) if blocked is not None else not self.recordings or self.moves_again(inputs, places)
-        recording = self.record(inputs, places) if warm and again and not self.is_refused else None
+        made = self.record(inputs, places) if warm and again and not self.is_refused else None
         self.before = places
-        if recording is None:
+        if made is None:
             return self.subject.run(inputs)
-        self.recordings.append(recording)
-        outputs = recording.replay(inputs)
+        self.recordings.append(made)
+        outputs = made.replay(inputs)
         if outputs is None:
             return self.subject.run(inputs)
         if self.subject.is_backward:

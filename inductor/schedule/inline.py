@@ -243,12 +243,12 @@ def drop_dead(program: Program, inlined: Collection[str] = ()) -> None:
     """Remove steps none of whose results are used and that do nothing besides. The checks of a nest that was inlined are elsewhere."""
     live = {v.buffer for v in views_of(program.outputs)}
     live |= {b.name for b in program.buffers.values() if b.kind in ("input", "const")}
-    kept = []
+    left = []
     for step in reversed(program.steps):
         writes = step.writes()
         if writes & live or (does_more(step) and getattr(step, "name", "") not in inlined):
-            kept.append(step)
+            left.append(step)
             live |= step.reads()
-    program.steps = kept[::-1]
+    program.steps = left[::-1]
     named = set(live).union(*(s.writes() for s in program.steps)) if program.steps else set(live)
     program.buffers = {k: b for k, b in program.buffers.items() if k in named or b.kind in ("input", "object")}

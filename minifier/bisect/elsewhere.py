@@ -46,10 +46,10 @@ class Mover:
             raise TypeError(f"a graph that calls {type(value).__name__} as a whole is not moved to another device")
         if isinstance(value, torch.Generator):
             return torch.Generator(self.device).manual_seed(value.initial_seed())
-        moved = value.detach().to(self.device, copy=True)
+        copied = value.detach().to(self.device, copy=True)
         if isinstance(value, torch.nn.Parameter):
-            return torch.nn.Parameter(moved, value.requires_grad)
-        return moved.requires_grad_(value.requires_grad)
+            return torch.nn.Parameter(copied, value.requires_grad)
+        return copied.requires_grad_(value.requires_grad)
 
     def graph(self, gm: GraphModule) -> GraphModule:
         """The same graph with parameters, buffers and device arguments of the other device."""

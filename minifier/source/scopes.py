@@ -186,11 +186,11 @@ def without_annotations(params: cst.Parameters) -> cst.Parameters:
         return [p.with_changes(annotation=None) for p in given]
 
     star = params.star_arg.with_changes(annotation=None) if isinstance(params.star_arg, cst.Param) else params.star_arg
-    words = params.star_kwarg and params.star_kwarg.with_changes(annotation=None)
+    keywords = params.star_kwarg and params.star_kwarg.with_changes(annotation=None)
     return params.with_changes(
         params=bare(params.params),
         posonly_params=bare(params.posonly_params),
         kwonly_params=bare(params.kwonly_params),
         star_arg=star,
-        star_kwarg=words,
+        star_kwarg=keywords,
     )

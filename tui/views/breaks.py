@@ -107,13 +107,13 @@ def not_captured(run: Run) -> tuple[NotCaptured, ...]:
 def short_lines(place: BreakPlace, page: Page) -> list[str]:
     """A break in a few lines: what, where, its line marked, what to write instead."""
     times = f"  {place.count}x" if place.count > 1 else ""
-    lines = [page.clip(f"{page.paint(place.at, 'yellow')}{times}  {place.id} {place.reason}", 2)]
-    lines += [page.clip(f"  {line}", 2) for line in place.excerpt]
+    out = [page.clip(f"{page.paint(place.at, 'yellow')}{times}  {place.id} {place.reason}", 2)]
+    out += [page.clip(f"  {line}", 2) for line in place.excerpt]
     if place.hint:
-        lines += Page(page.width - 2, full=page.full).wrap(f"instead: {place.hint}", "  ", most=2)
+        out += Page(page.width - 2, full=page.full).wrap(f"instead: {place.hint}", "  ", most=2)
     if place.peer:
-        lines.append(page.clip(f"  torch.compile {place.peer}", 2))
-    return lines
+        out.append(page.clip(f"  torch.compile {place.peer}", 2))
+    return out
 
 
 def lines(found: Breaks, page: Page) -> list[str]:
@@ -149,5 +149,5 @@ def left_line(left: NotCaptured) -> str:
 def counted(found: Breaks) -> str:
     if not found.count:
         return "no graph breaks"
-    lines = len({(p.file, p.line) for p in found.places})
-    return f"{found.count} graph break{'s' * (found.count != 1)} at {lines} line{'s' * (lines != 1)}"
+    at = len({(p.file, p.line) for p in found.places})
+    return f"{found.count} graph break{'s' * (found.count != 1)} at {at} line{'s' * (at != 1)}"

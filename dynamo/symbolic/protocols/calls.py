@@ -119,12 +119,12 @@ def bind(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Val
     code = fn.code
     npos, nkw = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
-    slots: list[Value | Lazy | None] = [None] * len(_program_slots(code))
+    bound: list[Value | Lazy | None] = [None] * len(_program_slots(code))
     extra: dict[str, Value] = {}
-    slots[: min(npos, len(args))] = args[:npos]
+    bound[: min(npos, len(args))] = args[:npos]
     at = npos + nkw
     if code.co_flags & inspect.CO_VARARGS:
-        slots[at] = tx.make_tuple(args[npos:])
+        bound[at] = tx.make_tuple(args[npos:])
         at += 1
     elif len(args) > npos:
         raise _binding_error(tx, fn, args, kwargs)
@@ -132,16 +132,16 @@ def bind(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Val
         i = _index(names, name, code.co_posonlyargcount, npos + nkw)
         if i is None:
             extra[name] = v
-        elif slots[i] is not None:
+        elif bound[i] is not None:
             raise _binding_error(tx, fn, args, kwargs)
         else:
-            slots[i] = v
+            bound[i] = v
     if code.co_flags & inspect.CO_VARKEYWORDS:
-        slots[at] = _keyword_dict(tx, extra)
+        bound[at] = _keyword_dict(tx, extra)
     elif extra:
         raise _binding_error(tx, fn, args, kwargs)
-    _fill_defaults(tx, fn, slots, args, kwargs)
-    return slots
+    _fill_defaults(tx, fn, bound, args, kwargs)
+    return bound
 
 
 def _program_slots(code: types.CodeType) -> tuple[Any, ...]:

@@ -89,9 +89,9 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     if tx.has_choices and (isinstance(a, ChoiceValue) or isinstance(b, ChoiceValue)):
         a, b = operands(tx, symbol, a, b)
     if isinstance(a, NumberValue) or isinstance(b, NumberValue):
-        computed = arithmetic(tx, symbol, a, b)
-        if computed is not None:
-            return computed
+        made = arithmetic(tx, symbol, a, b)
+        if made is not None:
+            return made
     if isinstance(a, TensorValue) or isinstance(b, TensorValue):
         if _tensor_operands(a, b) and not _overridden(tx, a, b, name, rname, *(["__i" + name[2:]] if inplace else [])):
             return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
@@ -225,9 +225,9 @@ def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     if isinstance(a, Const) and isinstance(b, Const):
         return _fold(tx, fn, a, b)
     if isinstance(a, NumberValue) or isinstance(b, NumberValue):
-        computed = arithmetic(tx, symbol, a, b)
-        if computed is not None:
-            return computed
+        made = arithmetic(tx, symbol, a, b)
+        if made is not None:
+            return made
     order = [(a, name, b), (b, rname, a)]
     if a.cls is not b.cls and issubclass(b.cls, a.cls):
         order.reverse()

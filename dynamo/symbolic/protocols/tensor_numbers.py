@@ -114,14 +114,14 @@ def _operand(tx: Tracer, number: NumberValue | Changing, other: Any) -> Value | 
         return None
     if number.cls is int and not other.dtype.is_floating_point and not other.dtype.is_complex and other.dtype is not torch.int64:
         return None  # torch checks the range of a number, and not that of a tensor
-    wanted = torch.result_type(other, number.cls(1))
-    same = torch.result_type(other, torch.empty((), dtype=_KINDS[number.cls], device="cpu")) is wanted
-    if not same and wanted not in (torch.float32, torch.float64):
+    result = torch.result_type(other, number.cls(1))
+    same = torch.result_type(other, torch.empty((), dtype=_KINDS[number.cls], device="cpu")) is result
+    if not same and result not in (torch.float32, torch.float64):
         return None  # the smaller types compute with the unrounded number
     tensor = number.tensor if isinstance(number, NumberValue) else None if number.guarded else tensor_of(tx, number)
     if tensor is None or same:
         return tensor
-    return tx.call_method("to", [tensor, Const(wanted)], {})
+    return tx.call_method("to", [tensor, Const(result)], {})
 
 
 # ---- Python's arithmetic ----------------------------------------------------------------------------------

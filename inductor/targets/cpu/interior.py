@@ -129,7 +129,7 @@ def _direct(node: Expr, args: tuple[Expr, ...]) -> Expr:
     """An indirect load some of whose indices turned out to be plain index expressions."""
     buffer, index = node.attr
     mapping: dict[Axis, Index] = {}
-    kept: list[Expr] = []
+    left: list[Expr] = []
     for axis in sorted((a for a in index.axes if a.name.startswith("$")), key=lambda a: int(a.name[1:])):
         arg = args[int(axis.name[1:])]
         value = const_value(arg)
@@ -138,6 +138,6 @@ def _direct(node: Expr, args: tuple[Expr, ...]) -> Expr:
         elif value is not None:
             mapping[axis] = Index(int(value))
         else:
-            mapping[axis] = of_atom(Axis(f"${len(kept)}", axis.extent))
-            kept.append(arg)
-    return load(buffer, node.type, index.substitute(mapping), tuple(kept))
+            mapping[axis] = of_atom(Axis(f"${len(left)}", axis.extent))
+            left.append(arg)
+    return load(buffer, node.type, index.substitute(mapping), tuple(left))

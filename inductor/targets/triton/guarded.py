@@ -115,8 +115,8 @@ class Guard:
 
     def tell(self, kind: str, region: Region, what: str, element: int, other: int = NOBODY) -> None:
         line = self.line()
-        programs = (self.program,) if other in (NOBODY, SEVERAL, self.program) else tuple(sorted((other, self.program)))
-        self.strays.setdefault((kind, region.parameter, line), Stray(kind, region.parameter, f"`{line}` {what}", element, programs))
+        who = (self.program,) if other in (NOBODY, SEVERAL, self.program) else tuple(sorted((other, self.program)))
+        self.strays.setdefault((kind, region.parameter, line), Stray(kind, region.parameter, f"`{line}` {what}", element, who))
 
     def line(self) -> str:
         """The line of the kernel that is at work."""

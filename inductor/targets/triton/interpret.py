@@ -188,6 +188,6 @@ def part(data: np.ndarray, axis: int, start: int, end: int) -> np.ndarray:
 
 def combined(function: Any, first: list[np.ndarray], second: list[np.ndarray], kinds: list[Any]) -> list[np.ndarray]:
     function = getattr(function, "fn", function)
-    args = [wrapped(a, kind) for part in (first, second) for a, kind in zip(part, kinds, strict=True)]
+    args = [wrapped(a, kind) for state in (first, second) for a, kind in zip(state, kinds, strict=True)]
     result = function(*args)
     return [r.handle.data for r in (result if isinstance(result, tuple) else (result,))]

@@ -158,8 +158,8 @@ class Writer:
         self.bad = torch.zeros(1, dtype=torch.int32, pin_memory=torch.cuda.is_available()) if notes else None
 
     def run(self) -> Compiled:
-        device = where(self.device, self.bad.data_ptr() if self.bad is not None else 0)
-        compiled: Compiled = HostWriter(self.recipe, Platform(self.steps, device, keep=(self.bad, self.kernels))).run()
+        place = where(self.device, self.bad.data_ptr() if self.bad is not None else 0)
+        compiled: Compiled = HostWriter(self.recipe, Platform(self.steps, place, keep=(self.bad, self.kernels))).run()
         return compiled
 
     def load(self, kernel: Kernel) -> Loaded | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from inductor.ir.affine import Axis
-from inductor.ir.dims import Dim, divides, hint, number, text
+from inductor.ir.dims import Dim, dim_text, divides, hint, number
 from inductor.ir.expr import Expr, walk
 from inductor.ir.nest import Program
 from inductor.ir.types import TYPES
@@ -145,7 +145,7 @@ class Printer:
                 self.body.starts[column] = f"{column_at}{block}" if column_at else ""
                 lines.append(f"{column.name} = {column_at + str(block) + ' + ' if column_at else ''}tl.arange(0, {block})[None, :]")
                 if self.body.places[column].is_padded:
-                    lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+                    lines.append(f"{column.name}_in = {column.name} < {dim_text(column.extent)}")
         return lines
 
     def splits_ends(self) -> bool:
@@ -229,7 +229,7 @@ class Printer:
         outer.lines.append(f"{part.name} = tl.program_id(0){'.to(tl.int64)' if self.is_wide else ''}")
         outer.lines.append(f"{column.name} = tl.arange(0, {body.places[column].block})[None, :]")
         if body.places[column].is_padded:
-            outer.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+            outer.lines.append(f"{column.name}_in = {column.name} < {dim_text(column.extent)}")
         kept = {s: body.fresh("acc") for s in sums}
         for state, name in kept.items():
             kind = reduction(state[0], state[2].type).state[0][0]
@@ -245,10 +245,10 @@ class Printer:
             body.at.lines.append(f"{name} += tl.where({rows.name}_in, {value}, 0)" if place.is_padded else f"{name} += {value}")
         inside, body.at = [*body.at.lines, *body.late], outer
         body.late = []
-        outer.lines.append(f"for at in tl.range(0, {text(rows.extent)}, {place.block}, num_stages={self.shape.stages}):")
+        outer.lines.append(f"for at in tl.range(0, {dim_text(rows.extent)}, {place.block}, num_stages={self.shape.stages}):")
         outer.lines.append(f"    {rows.name} = at + tl.arange(0, {place.block})[:, None]")
         if place.is_padded:
-            outer.lines.append(f"    {rows.name}_in = {rows.name} < {text(rows.extent)}")
+            outer.lines.append(f"    {rows.name}_in = {rows.name} < {dim_text(rows.extent)}")
         outer.lines += [f"    {line}" for line in inside]
         for state, name in kept.items():
             body.reduced[state] = (body.let(f"tl.reduce({name}, 0, {body.use('add')}, keep_dims=True)", outer),)
@@ -333,7 +333,7 @@ class Printer:
             if granule is not None:
                 body.at.lines += granule.lanes(f"{start} + {lane}", part)
             elif is_padded:
-                body.at.lines.append(f"{column.name}_in = {column.name} < {text(column.extent)}")
+                body.at.lines.append(f"{column.name}_in = {column.name} < {dim_text(column.extent)}")
             if any(reduction(s[0], s[2].type).step and not takes_in(s, place) for s in states):
                 body.at.lines.append(f"{column.name}_step = {start} // {block} + 1")
             for state in states:
@@ -425,8 +425,8 @@ class Printer:
         """One more value for every lane, of which the loop knows the number."""
         place, body = self.body.places[state[1][0]], self.body
         value = body.tensor(state[2])
-        number = f"tl.full([1, 1], {place.axis.name}_step, {row.state[-1][0]})"
-        call = f"{body.use(row.step)}({', '.join([*names, value, number])})"
+        count = f"tl.full([1, 1], {place.axis.name}_step, {row.state[-1][0]})"
+        call = f"{body.use(row.step)}({', '.join([*names, value, count])})"
         if not place.is_padded:
             body.at.lines.append(f"{', '.join(names)} = {call}")
             return
@@ -477,7 +477,7 @@ class Printer:
             body.at.lines += granule.lanes(lane, EDGES)
         else:
             body.at.lines.append(f"{column.name} = {lane}")
-            body.at.lines += [f"{column.name}_in = {column.name} < {text(column.extent)}"] if is_ragged else []
+            body.at.lines += [f"{column.name}_in = {column.name} < {dim_text(column.extent)}"] if is_ragged else []
         node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
         row, texts = body.states_of(node, None)
         value = body.let(texts[0], body.at)

@@ -94,22 +94,22 @@ def space_of(group: Group, program: Program, needed: frozenset[str]) -> Space:
 
 def walking_space(group: Group, program: Program, needed: frozenset[str]) -> Space:
     """A group whose programs stay, over the rows of one program and their columns."""
-    (outer,), walk = group.outer, group.walk
-    assert walk is not None
-    part, rows = Axis("p", outer.extent), Axis("x", walk.extent)
+    (outer,), walking = group.outer, group.walk
+    assert walking is not None
+    part, rows = Axis("p", outer.extent), Axis("x", walking.extent)
     columns: dict[Dim, Axis] = {}
     stores: list[tuple[Store, tuple[Origin, ...]]] = []
     for nest in group.members:
-        column, inside = flattened("r0", ordered([a for a in (*nest.axes, *nest.reduced) if a not in (outer, walk)], [nest]))
+        column, inside = flattened("r0", ordered([a for a in (*nest.axes, *nest.reduced) if a not in (outer, walking)], [nest]))
         if column is not None:
             columns[column.extent] = column
-        mapping = {**inside, outer: of_atom(part), walk: of_atom(rows)}
+        mapping = {**inside, outer: of_atom(part), walking: of_atom(rows)}
         memo: dict[Expr, Expr] = {}
         stores += [(s.substitute(mapping, memo), nest.origins) for s in nest.stores]
     if len(columns) > 1:
         raise Unprintable("rows of several lengths are walked together")
     is_free = all(rows in s.index.axes or is_summed(s.buffer, s.index.coef(part), part.extent, program) for s, _ in stores)
-    if is_free and is_known(walk.extent):
+    if is_free and is_known(walking.extent):
         turns: dict[Expr, Expr] = {}
         stores = [(in_turns(s, part, rows, turns), origins) for s, origins in stores]
     stages = Stager(group, program.mutated).run()
@@ -171,8 +171,8 @@ def ordered(axes: Sequence[Axis], nests: Sequence[Nest]) -> list[Axis]:
     votes: list[tuple[int, Index]] = []
     for nest in nests:
         for is_store, index in [(1, s.index) for s in nest.stores] + [(0, e.attr[1]) for e in nest.loads()]:
-            walked = [a for a in axes if index.coef(a)]
-            votes.append((2 * numel([a.extent for a in walked]) + is_store, index))
+            met = [a for a in axes if index.coef(a)]
+            votes.append((2 * numel([a.extent for a in met]) + is_store, index))
     best = max(votes, key=lambda v: v[0], default=(0, Index(0)))[1]
     return sorted(axes, key=lambda a: -abs(best.coef(a)) if best.coef(a) else -(1 << 62))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, Index
-from inductor.ir.dims import Dim, is_known, text
+from inductor.ir.dims import Dim, dim_text, is_known
 from inductor.ir.expr import Expr, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
@@ -113,7 +113,7 @@ class BodyPrinter:
 
         Lanes need a select. One at a time, a branch that is never taken costs less; the empty statement keeps gcc from undoing it.
         """
-        depth, limit = max(depth, mask[1] if mask else 0), f"{text(size)}UL" if is_known(size) else f"(uint64_t){size_text(size)}"
+        depth, limit = max(depth, mask[1] if mask else 0), f"{dim_text(size)}UL" if is_known(size) else f"(uint64_t){size_text(size)}"
         if self.is_scalar:
             name = self.names.fresh()
             noted = f'{{ __asm__ volatile(""); bad |= {mask[0] if mask else 1}; {name} = 0; }}'

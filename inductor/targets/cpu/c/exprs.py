@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dynamo.faults import through
 from inductor.ir.affine import Axis, Div, Index
-from inductor.ir.dims import Dim, is_known, text
+from inductor.ir.dims import Dim, dim_text, is_known
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Nest
 from inductor.ir.types import TYPES
@@ -23,7 +23,7 @@ def c_type(name: str) -> str:
 
 def size_text(dim: Dim) -> str:
     """A size as a C expression of type long: a number, or one that the kernel is told."""
-    return f"{text(dim)}L" if is_known(dim) else f"p_{text(dim)}"
+    return f"{dim_text(dim)}L" if is_known(dim) else f"p_{dim_text(dim)}"
 
 
 def product_text(factors: Sequence[int | str]) -> str:

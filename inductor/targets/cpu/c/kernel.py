@@ -122,12 +122,12 @@ class StagePrinter:
             self.before.append(f"{c_type(type_name or operand.type)} {name}[{self.lanes}] __attribute__((aligned(64)));")
             self.before.append(f"for (int l = 0; l < {self.lanes}; l++) {name}[l] = {initial};")
         terms = operand.args[:2] if row.is_sum and is_term(operand) else (operand,)
-        value, *factor = [self.printer.value(a) for a in terms]
+        value, *more = [self.printer.value(a) for a in terms]
         position = self.position(axes) if kind.startswith("arg") else ""
         self.running[key] = Running(node, row, arrays, total, value, position)
         lane = f"{self.kernel.block.name} - lo" if self.kernel.block else "l" if self.lanes > 1 else "0"
         unique = self.names.fresh("")
-        update, other = (ADD_PRODUCT[operand.type], factor[0][0]) if factor else (row.update, "")
+        update, other = (ADD_PRODUCT[operand.type], more[0][0]) if more else (row.update, "")
         text = update.format(
             *arrays, y=other, x=value[0], p=f"(int32_t)({position})" if is_short else position, l=lane, l0=unique, t=c_type(operand.type)
         )
@@ -232,15 +232,15 @@ class StagePrinter:
             return [f"for (long {axis.name} = 0; {axis.name} < {size_text(axis.extent)}; {axis.name}++) {{", *indent(body), "}"]
         at = self.names.fresh("at")
         length = number(axis.extent)
-        whole, rest = length - length % lanes, length % lanes
+        full, rest = length - length % lanes, length % lanes
         flush = self.flush() if any(r.total for r in self.running.values()) and self.chunk_depth() == len(self.scope.loops) else []
         step = [SIMD, f"for (int l = 0; l < {lanes}; l++) {{", f"    const long {axis.name} = {at} + l;", *indent(body), "}"]
         step = prefetches(self.kernel, self.stage, axis, at, lanes) + step
         if flush and length > ROW_CHUNK:
             block = self.names.fresh("from")
-            end = f"({block} + {ROW_CHUNK} < {whole}L ? {block} + {ROW_CHUNK} : {whole}L)"
+            end = f"({block} + {ROW_CHUNK} < {full}L ? {block} + {ROW_CHUNK} : {full}L)"
             out = [
-                f"for (long {block} = 0; {block} < {whole}L; {block} += {ROW_CHUNK}) {{",
+                f"for (long {block} = 0; {block} < {full}L; {block} += {ROW_CHUNK}) {{",
                 f"    for (long {at} = {block}; {at} < {end}; {at} += {lanes}) {{",
                 *indent(step, 2),
                 "    }",
@@ -248,9 +248,9 @@ class StagePrinter:
                 "}",
             ]
         else:
-            out = [f"for (long {at} = 0; {at} < {whole}L; {at} += {lanes}) {{", *indent(step), "}"]
+            out = [f"for (long {at} = 0; {at} < {full}L; {at} += {lanes}) {{", *indent(step), "}"]
         if rest:
-            out += [SIMD, f"for (int l = 0; l < {rest}; l++) {{", f"    const long {axis.name} = {whole}L + l;", *indent(body), "}"]
+            out += [SIMD, f"for (int l = 0; l < {rest}; l++) {{", f"    const long {axis.name} = {full}L + l;", *indent(body), "}"]
         return out + ([] if not flush or length > ROW_CHUNK else flush)
 
     # ---- after the loops ----
