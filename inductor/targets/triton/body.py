@@ -121,7 +121,8 @@ class Body:
 
     def value(self, node: Expr, mask: Mask | None = None) -> str:
         """Text of a node's value in its own type."""
-        guard = mask if mask is not None and self.reads_memory(node) else None
+        is_whole = node.op in ("reduce", "scan")  # of all elements, those where the condition is false too
+        guard = mask if mask is not None and not is_whole and self.reads_memory(node) else None
         if guard is not None and (known := self.lines_for(node.axes).known.get((node, ""))) is not None:
             return known  # it was read without a condition
         axes = node.axes | (guard.axes if guard else frozenset())
@@ -143,9 +144,9 @@ class Body:
         if node.op == "load":
             return self.load(node, mask, lines)
         if node.op == "reduce":
-            return self.reduce(node, mask)
+            return self.reduce(node)
         if node.op == "scan":
-            return self.scan(node, mask, lines)
+            return self.scan(node, lines)
         if node.op == "masked":
             return self.masked(node, mask, lines)
         if node.op == "check":
@@ -289,12 +290,12 @@ class Body:
     def row_block(self) -> Dim:
         return self.places[self.space.rows].block if self.space.rows is not None else 1
 
-    def states_of(self, node: Expr, mask: Mask | None) -> tuple[Reduction, list[str]]:
+    def states_of(self, node: Expr) -> tuple[Reduction, list[str]]:
         """The state that every element of the tile is."""
         kind, axes, _ = node.attr
         (operand,) = node.args
         row = reduction(kind, operand.type)
-        value = self.tensor(operand, mask)
+        value = self.tensor(operand)
         position = axes[0].name
         full = frozenset(axes)
         texts = []
@@ -317,16 +318,16 @@ class Body:
         """The results of a reduction whose end states have names."""
         self.reduced[state] = tuple(names[int(r[1])] if r in ("{0}", "{1}") else self.let(r.format(*names), self.at) for r in row.results)
 
-    def reduce(self, node: Expr, mask: Mask | None) -> str:
+    def reduce(self, node: Expr) -> str:
         kind, axes, output = node.attr
         state = (kind, axes, node.args[0])
         if state not in self.reduced:
             if self.at.outer is not None and (self.at.column is not self.space.rows or self.space.rows in axes):
                 raise Unprintable("a reduction is wanted before its loop")
-            row, texts = self.states_of(node, mask)
+            row, texts = self.states_of(node)
             if kind in FIRST:
                 names = self.first(node, texts)
-            elif (partner := self.partner(state) if mask is None else None) is not None:
+            elif (partner := self.partner(state)) is not None:
                 self.two_sums(state, partner, row, texts[0])
                 return self.reduced[state][output]
             elif len(texts) == 1:
@@ -354,7 +355,7 @@ class Body:
 
     def two_sums(self, state: State, partner: State, row: Reduction, text: str) -> None:
         node = Expr("reduce", partner[2].type, (partner[2],), (*partner[:2], 0))
-        other = self.states_of(node, None)[1][0]
+        other = self.states_of(node)[1][0]
         names = self.fresh(), self.fresh()
         self.remark(self.at, self.space.owner.get(node, ()))
         self.at.lines.append(f"{', '.join(names)} = tl.reduce(({text}, {other}), 1, {self.use('add_two')}, keep_dims=True)")
@@ -373,12 +374,12 @@ class Body:
         """Whether a value is the extreme one of its row, which is NaN where there is one."""
         return f"({value} == {end}) | ({value} != {value})" if TYPES[type_name].kind == "float" else f"{value} == {end}"
 
-    def scan(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+    def scan(self, node: Expr, lines: Lines) -> str:
         kind, axis = node.attr
         operand = node.args[0]
         neutral = "0" if kind == "sum" else "1"
         type_text = TRITON_TYPES[operand.type]
-        text = self.whole(operand, frozenset({axis}), neutral, self.tensor(operand, mask))
+        text = self.whole(operand, frozenset({axis}), neutral, self.tensor(operand))
         helper = self.use(SCAN_COMBINE[kind])
         given = self.let(text, lines)
         part = self.let(f"tl.associative_scan({given}, 1, {helper})", lines, node)

@@ -403,7 +403,7 @@ class Printer:
     def accumulate(self, state: State, names: Sequence[str], start: str) -> None:
         """Take in the block of columns that begins at `start`."""
         node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
-        row, texts = self.body.states_of(node, None)
+        row, texts = self.body.states_of(node)
         self.body.remark(self.body.at, self.space.owner.get(state[2], ()))
         place = self.body.places[state[1][0]]
         if takes_in(state, place):
@@ -479,7 +479,7 @@ class Printer:
             body.at.lines.append(f"{column.name} = {lane}")
             body.at.lines += [f"{column.name}_in = {column.name} < {dim_text(column.extent)}"] if is_ragged else []
         node = Expr("reduce", state[2].type, (state[2],), (state[0], state[1], 0))
-        row, texts = body.states_of(node, None)
+        row, texts = body.states_of(node)
         value = body.let(texts[0], body.at)
         least = f"tl.where({body.same(value, end, state[2].type)}, {texts[1]}, 2147483647)"
         found = body.let(f"tl.reduce({least}, 1, {body.use('smallest')}, keep_dims=True)", body.at)

@@ -224,6 +224,33 @@ def test_what_has_no_atomic_addition_runs_as_aten_calls() -> None:
     assert refusals(store) == ["no atomic addition of torch.bfloat16"]
 
 
+def put_into(x: torch.Tensor, dim: int, start: int, value: torch.Tensor) -> torch.Tensor:
+    return torch.slice_scatter(torch.zeros_like(x), value.narrow(dim, start, x.shape[dim] - start), dim, start)
+
+
+UNDER_CONDITIONS = {
+    "a scan": lambda x: put_into(x, 1, 3, x.cumsum(1)),
+    "rows of a scan": lambda x: put_into(x, 0, 3, x.cumsum(1)),
+    "a softmax": lambda x: put_into(x, 1, 3, x.softmax(1)),
+    "rows of a softmax": lambda x: (put_into(x, 0, 3, x.softmax(1)), x.softmax(1)),
+    "a padded softmax": lambda x: F.pad(x.softmax(1)[:, 2:], (2, 0)),
+    "a position": lambda x: put_into(x, 1, 7, x * x.argmax(1, keepdim=True)),
+    "sums of columns": lambda x: put_into(x, 0, 4, x - x.sum(0)),
+    "gradients of extremes": lambda x: torch.slice_scatter(x, (x[::7] == x[::7].amax(0)) / (x[::7] == x[::7].amax(0)).sum(0), 0, step=7),
+}
+
+
+@pytest.mark.parametrize("shape", [(8, 40), (5, 5001), (70, 33)])
+@pytest.mark.parametrize("name", UNDER_CONDITIONS)
+def test_what_is_reduced_is_not_what_a_condition_leaves(name: str, shape: tuple[int, int]) -> None:
+    """Where a result is only taken at some places, it is still that of all elements."""
+    fn, given = UNDER_CONDITIONS[name], [torch.randn(shape)]
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given), rtol=1e-4, atol=1e-4)
+    assert refusals(store) == []
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 def test_random_programs(part: int) -> None:
     def check(program: Program) -> None:
