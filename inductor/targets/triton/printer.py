@@ -21,7 +21,7 @@ from inductor.targets.triton.reductions import Reduction, reduction
 from inductor.targets.triton.space import Root, Space, of_powers
 from inductor.targets.triton.table import Table
 
-WIDE = 1 << 31
+WIDE = (1 << 31) - (1 << 16)  # less than a block below what 32 bits count to: the last one may end behind that
 PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
 TAKE_IN = {"online_softmax": "take_in_sums", "welford": "take_in_moments"}  # several neighbours into the state of a lane
 END = {"online_softmax": "end_sums", "welford": "end_moments"}  # such states of all lanes as one
@@ -164,7 +164,8 @@ class Printer:
         self.body.under({rows: True})
         ends = [line for line in self.indices() if line.startswith("x_in")] + self.content()
         block = self.shape.rows
-        full = f"{self.own_rows} * {block} + {block} <= {self.length}"
+        own = f"{self.own_rows}.to(tl.int64)" if self.is_wide else self.own_rows
+        full = f"{own} * {block} + {block} <= {self.length}"
         if self.kernel.table is not None:
             full = f"is_aligned & ({full})"
             whole = [*(f"{p} = tl.multiple_of({p}, 16)" for p in self.names.values()), *whole]
