@@ -13,7 +13,7 @@ from itertools import permutations
 
 from dynamo.decisions import decide
 from inductor.ir.affine import Axis, of_atom
-from inductor.ir.dims import is_one, known_equal, volume
+from inductor.ir.dims import is_empty, is_one, known_equal, volume
 from inductor.ir.expr import Expr, call, cast, const, const_value, kept, load, reduce, walk
 from inductor.ir.nest import Nest, Program, Step
 from inductor.schedule.inline import inline, invert
@@ -121,6 +121,8 @@ def summed(nest: Nest) -> Expr | None:
     if quotient.args[0] is not total or items is None:
         return None
     length = volume(a.extent for a in total.attr[1])
+    if is_empty(length):
+        return None
     share = items / length if quotient.op == "div" else items * length
     return total if abs(share - 1) < NEAR else None
 
