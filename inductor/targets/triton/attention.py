@@ -37,19 +37,19 @@ class Tile:
 
 # By part, whether values have 16 bits, and elements of a head (rounded up).
 TILES: dict[tuple[str, bool, int], Tile] = {
-    ("forward", True, 64): Tile(128, 64, 4, 3),
-    ("forward", True, 128): Tile(128, 64, 8, 3),
+    ("forward", True, 64): Tile(64, 64, 4, 3),
+    ("forward", True, 128): Tile(64, 64, 4, 3),
     ("forward", True, 256): Tile(64, 32, 4, 2),
     ("forward", False, 64): Tile(64, 32, 4, 2),
     ("forward", False, 128): Tile(32, 32, 4, 2),
     ("forward", False, 256): Tile(16, 16, 4, 1),
-    ("rows", True, 64): Tile(128, 64, 8, 2),
+    ("rows", True, 64): Tile(64, 64, 4, 2),
     ("rows", True, 128): Tile(64, 64, 4, 2),
     ("rows", True, 256): Tile(32, 32, 4, 1),
     ("rows", False, 64): Tile(32, 32, 4, 1),
     ("rows", False, 128): Tile(32, 16, 4, 1),
     ("rows", False, 256): Tile(16, 16, 4, 1),
-    ("columns", True, 64): Tile(64, 128, 8, 2),
+    ("columns", True, 64): Tile(64, 64, 4, 3),
     ("columns", True, 128): Tile(64, 64, 4, 2),
     ("columns", True, 256): Tile(32, 32, 4, 1),
     ("columns", False, 64): Tile(32, 32, 4, 1),
@@ -158,9 +158,18 @@ def tile_of(step: Attention, part: str, program: Program) -> Tile:
         rows //= 2
     while formulas.columns and formulas.columns % columns:
         columns //= 2
+    if part == "learned" and any(runs_along_diagonals(read, *formulas.axes[2:]) for read, _, _ in formulas.learned):
+        rows = columns = min(rows, columns)
     if rows < LEAST or columns < LEAST:
         raise Unprintable(f"blocks of {formulas.rows} x {formulas.columns}, which no tile of {LEAST} fits")
     return replace(tile, rows=rows, columns=columns)
+
+
+def runs_along_diagonals(read: Expr, q: Axis, kv: Axis) -> bool:
+    """Whether the element that is read is given by how far a row is from a column, as of a relative bias."""
+    index, step = read.attr[1], read.attr[1].coef(q)
+    rest = index - of_atom(q) * step + of_atom(kv) * step
+    return bool(step) and not read.args and not {q, kv} & rest.axes
 
 
 class Printer:
@@ -190,6 +199,7 @@ class Printer:
         fast = frozenset(walk(*needed)) - exact if is_half(self.type) else frozenset()
         pointers = {role: self.pointer(role) for role in self.roles if role.startswith("read") and self.roles[role].buffer in kernel.names}
         self.body = Body(Space(None, (), [], [], owner=formulas.owner), 2, self.places, pointers, fast)
+        self.body.fetches = frozenset({self.q, self.kv})
         self.head = Lines()
         self.grid = 0
         self.sizes = {b: program.buffers[b].size for b in kernel.writes}
@@ -475,6 +485,8 @@ class Printer:
                 elif self.q not in read.axes:
                     down = f"tl.reduce({text}, 0, {self.body.use('add')}, keep_dims=True)"
                     inner.lines += self.add_to(result, read, down, "kv_idx_in" if self.places[self.kv].is_padded else "")
+                elif self.is_diagonal(read):
+                    inner.lines += self.add_diagonals(n, result, read, text)
                 else:
                     inner.lines += self.add_to(result, read, text, kept)
             loops += self.loop(each, inner.lines)
@@ -487,6 +499,29 @@ class Printer:
             value, kept = f"tl.reduce({value}, 0, {self.body.use('add')}, keep_dims=True)", ""
             where = f"{where} + tl.full([1, 1], 0, tl.int32)"
         return [f'tl.atomic_add(learned{result} + ({where}), {value}{f", {kept}" if kept else ""}, sem="relaxed")']
+
+    def is_diagonal(self, read: Expr) -> bool:
+        """Whether each diagonal of a tile adds to one element."""
+        is_whole = self.tile.rows == self.tile.columns and not any(p.is_padded for p in self.places.values())
+        return is_whole and runs_along_diagonals(read, self.q, self.kv)
+
+    def add_diagonals(self, number: int, result: int, read: Expr, value: str) -> list[str]:
+        """Rows are turned until diagonals are columns, of which each holds the end of one diagonal and the beginning of another."""
+        n, step, add = self.tile.rows, read.attr[1].coef(self.q), self.body.use("add")
+        first, start = (of_atom(Axis(name, axis.extent)) for name, axis in (("first", self.q), ("start", self.kv)))
+        at = self.body.index(read.attr[1].substitute({self.q: first, self.kv: start}))
+        ends = [
+            f"tl.reduce(tl.where({side}), 0, {add}, keep_dims=True)"
+            for side in (f"is_low, turned{number}, 0.0", f"is_low, 0.0, turned{number}")
+        ]
+        return [
+            f"first = tile * {n}",
+            f"down, across = tl.arange(0, {n})[:, None], tl.arange(0, {n})[None, :]",
+            "is_low = down >= across",
+            f"turned{number} = tl.gather({value}, (down - across) & {n - 1}, 1)",
+            f'tl.atomic_add(learned{result} + ({at} + across * {step}), {ends[0]}, sem="relaxed")',
+            f'tl.atomic_add(learned{result} + ({at} + (across - {n}) * {step}), {ends[1]}, across > 0, sem="relaxed")',
+        ]
 
     def columns(self) -> list[str]:
         tile, heads = self.tile, self.lengths[1] // self.groups

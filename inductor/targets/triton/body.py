@@ -71,6 +71,7 @@ class Body:
         self.is_last = False  # what is stored would take the place of rows that are read again
         self.filled: frozenset[Expr] = frozenset()  # values that are -inf behind the ends of columns
         self.starts: dict[Axis, str] = {}  # where the tile begins along an axis, a multiple of its block
+        self.fetches: frozenset[Axis] = frozenset()  # float32 that varies along all of these is read into registers
         self._reads: dict[Expr, bool] = {}
 
     # names and lines
@@ -224,6 +225,9 @@ class Body:
             return self.let(f"tl.load({base} + (edge + {self.granule.at}){self.piece(self.part.load)}{hint})", lines)
         where = self.index(index, args)
         condition = self.mask_text(node.axes, mask)
+        if self.fetches and node.type == "f32" and self.fetches <= node.axes:
+            where = f"tl.where({condition}, {where}, 0)" if condition else where
+            return self.let(f"fetched({base} + ({where}))", lines)
         if condition:  # a pointer has to be as large as its mask
             walked = index.axes.union(*(e.axes for e in node.args))
             missing = sorted(a.name for a in (node.axes | (mask.axes if mask else frozenset())) - walked)

@@ -156,6 +156,13 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "ex2": (_assembly("ex2", "ex2.approx.ftz.f32 $0, $1;"), ()),
     "rcp": (_assembly("rcp", "rcp.approx.ftz.f32 $0, $1;"), ()),
+    "fetched": (
+        """def fetched(p):
+    # read into registers: what else is read in a loop of products is staged in shared memory
+    return tl.inline_asm_elementwise("ld.global.nc.f32 $0, [$1];", "=f,l", [p.to(tl.int64)], dtype=tl.float32, is_pure=True, pack=1)
+""",
+        (),
+    ),
     "round_bf16": (
         """def round_bf16(x):
     # to bfloat16 and back, two values at once

@@ -232,6 +232,9 @@ class Reading:
     def by_distance(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
         return s + self.relative[h, q - kv + 140]
 
+    def by_nearness(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
+        return s + self.relative[h, kv - q + 140]
+
     def by_head(self, s: Any, b: Any, h: Any, q: Any, kv: Any) -> Any:
         return s + self.slopes[h] * (kv - q) * 0.1
 
@@ -248,6 +251,7 @@ class Reading:
     def tensors(self, name: str) -> list[torch.Tensor]:
         used = {
             "by_distance": [self.relative],
+            "by_nearness": [self.relative],
             "by_head": [self.slopes],
             "by_number": [self.factor],
             "by_table": [self.table, self.turned],
@@ -271,6 +275,8 @@ def dense(score: Score, mask: Any, given: list[torch.Tensor]) -> torch.Tensor:
 LEARNED: dict[str, tuple[str, dict[str, Any], Any]] = {
     "a bias for each distance": ("by_distance", {}, None),
     "a bias for each distance under a mask": ("by_distance", {}, causal),
+    "a bias for each distance in whole tiles": ("by_distance", {"rows": 128, "columns": 96}, None),
+    "a bias for each distance in whole tiles under a mask": ("by_nearness", {"rows": 128, "columns": 128}, causal),
     "slopes": ("by_head", {"rows": 77, "columns": 131}, causal),
     "a number": ("by_number", {"kv_heads": 2}, None),
     "tables by computed indices": ("by_table", {"rows": 77, "columns": 131}, None),
@@ -451,3 +457,17 @@ def test_the_file_of_each_kernel_equals_its_calls() -> None:
         module.reference(*others, *bad)
         for a, b in zip(tensors, others, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+def test_a_relative_bias_is_read_into_registers_and_added_up_along_diagonals(tmp_path: Path) -> None:
+    bias = torch.zeros(4, 2048, requires_grad=True)
+    options = {"score_mod": lambda s, b, h, q, kv: s + bias[h, q - kv + 1024], "block_mask": long_options()["block_mask"]}
+    given = [torch.ones(2, 4, 1024, 64, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+    with on_cuda() as made:
+        out = dynamo.compile(lambda q, k, v: flex_attention(q, k, v, **options), fullgraph=True)(*given)
+        torch.autograd.grad(out.sum(), [*given, bias])
+    parts = {text.split(", ")[1]: text for text in made.files if ": attention, " in text.partition("\n")[0]}
+    assert "tl.gather(" in parts["learned"]
+    for part in ("forward", "rows", "columns", "learned"):
+        assert "fetched(read0" in parts[part] and "tl.load(read0" not in parts[part]
+        assert registers_and_spills(compiled_for(parts[part], 90, tmp_path))[1] == 0
