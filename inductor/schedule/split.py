@@ -147,7 +147,12 @@ def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
         return None
     axis = max(axes, key=lambda a: hint(a.extent))
     if limits.programs:
-        parts = parts_near(axis.extent, wanted_parts(results, limits, is_column=is_column(nest, node)))
+        is_down = is_column(nest, node)
+        wanted = wanted_parts(results, limits, is_column=is_down)
+        outer = None if is_down else outermost(nest, axes)
+        if outer is not None and parts_near(outer.extent, wanted) == wanted:
+            axis = outer
+        parts = parts_near(axis.extent, wanted)
     elif results > limits.few_results and not (is_column(nest, node) and results <= 256):
         return None
     else:
@@ -159,6 +164,16 @@ def wanted_parts(results: int, limits: Limits, *, is_column: bool) -> int:
     if is_column:
         return limits.programs // -(-results // limits.columns)
     return max(limits.programs // results, FEWEST) if results < limits.programs else 1
+
+
+def outermost(nest: Nest, axes: Sequence[Axis]) -> Axis | None:
+    """The loop of a reduction whose steps in memory are the longest: parts of it are whole pieces of memory."""
+    steps = dict.fromkeys(axes, 0)
+    for e in nest.exprs():
+        if e.op == "load":
+            for a in axes:
+                steps[a] = max(steps[a], hint(e.attr[1].coef(a)))
+    return max(axes, key=lambda a: steps[a]) if len(axes) > 1 and all(steps.values()) else None
 
 
 def is_column(nest: Nest, node: Expr) -> bool:

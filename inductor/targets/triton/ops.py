@@ -325,8 +325,8 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
         """def next_moments(mean, squares, x, n):
     # x is the n-th value of every lane
     d = x - mean
-    mean += d * (1.0 / n)
-    return mean, squares + d * (x - mean)
+    mean = tl.fma(d, 1.0 / n, mean)
+    return mean, tl.fma(d, x - mean, squares)
 """,
         (),
     ),
