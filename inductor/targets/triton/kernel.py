@@ -164,6 +164,7 @@ def facts_of(space: Space, program: Program, crosses: bool) -> Facts:
         streamed=streamed(space, program),
         writes=any(r.store.index.axes & {*space.columns} for r in space.roots),
         draws=any(e.op == "philox" for e in nodes),
+        buffers=len({e.attr[0] for e in nodes if e.op == "load"}),
         shares=space.rows is not None and any(e.op == "load" and e.axes & {*space.columns} and space.rows not in e.axes for e in nodes),
         states=sum(len(reduction(kind, e.type).carried) for kind, e in {(e.attr[0], e.args[0]) for e in nodes if e.op == "reduce"}),
     )

@@ -14,6 +14,7 @@ WARP = 32  # threads that run together
 REGISTERS = 256  # a warp gets a multiple of so many
 VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
+MUCH = 6  # buffers that are read for an element, from which on the same holds
 TILE = 2048  # elements of a tile of short rows
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
@@ -30,6 +31,7 @@ TABLE_BLOCK = 512  # elements of a program that works on one of many buffers
 AHEAD = 65536  # bytes that programs of one processor have on their way
 HELD = 8192  # elements of a tile of which a program keeps sums per element
 MANY = 2048  # programs from which on each of them needs less in flight
+TOGETHER = 2  # steps of a loop that keeps sums of powers, which are under way at once
 STREAM = 8192  # elements that a program has in flight while it reads what it needs once
 
 
@@ -105,6 +107,7 @@ class Facts:
     streamed: int = 0  # bytes that are read at every point
     draws: bool = False  # random numbers, four at once
     writes: bool = True  # elements of rows
+    buffers: int = 1  # that are read
     shares: bool = False  # every row reads the same elements of something else, as weights
 
 
@@ -132,9 +135,9 @@ def choose(facts: Facts, device: Device = Device()) -> Shape:
 
 
 def flat(facts: Facts, device: Device) -> Shape:
-    """16 bytes a thread and load; twice that where arithmetic has to hide."""
+    """16 bytes a thread and load; twice that where arithmetic has to hide, or much that is read, and where nothing is read."""
     block = 128 * max(VECTOR // facts.itemsize, 4)
-    if facts.cost >= HEAVY and facts.itemsize <= 4:
+    if (facts.cost >= HEAVY or facts.buffers >= MUCH or not facts.buffers) and facts.itemsize <= 4:
         block *= 2
     if facts.draws:
         block = DRAWN
@@ -163,7 +166,8 @@ def column(facts: Facts, device: Device) -> Shape:
         steps, warps = SHORT, 4
     rows, columns = min(side, power(facts.rows)), min(steps, power(facts.columns))
     warps = warps if rows * columns >= 128 * warps else 4
-    return Shape("column", rows, columns, warps, is_looped=facts.columns > columns, stages=COLUMN_STAGES if facts.columns > columns else 0)
+    stages = COLUMN_STAGES + (facts.states > 1 and facts.streams < 2)
+    return Shape("column", rows, columns, warps, is_looped=facts.columns > columns, stages=stages if facts.columns > columns else 0)
 
 
 def walk(facts: Facts) -> Shape:
@@ -186,6 +190,8 @@ def row(facts: Facts) -> Shape:
         return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
     if facts.passes < 2:
         if facts.columns <= (FINDING if facts.finds else READ_ONCE):
+            if facts.rows == 1 and facts.columns >= TILE and not facts.has_scan and not facts.finds:
+                return Shape(kind, 1, wide, min(32, wide // 256))  # a program that has the device for itself
             few = facts.columns < LONG or (facts.columns == LONG and not facts.has_scan)
             return Shape(kind, 1, wide, 4 if few else 8 if facts.columns <= 16384 else 16)
         warps = 4 if facts.finds else 8

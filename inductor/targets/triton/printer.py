@@ -15,7 +15,7 @@ from inductor.targets.triton.body import FIRST, Body, Lines, Mask, Place, State
 from inductor.targets.triton.exprs import ends_in_halves
 from inductor.targets.triton.granules import EDGES, FIRST_PART, INNER, LAST_PART, Part
 from inductor.targets.triton.kernel import TritonKernel
-from inductor.targets.triton.machine import LANE, SHORT, power
+from inductor.targets.triton.machine import LANE, SHORT, TOGETHER, power
 from inductor.targets.triton.ops import TRITON_TYPES
 from inductor.targets.triton.reductions import Reduction, reduction
 from inductor.targets.triton.space import Root, Space, of_powers
@@ -346,6 +346,7 @@ class Printer:
             return lines
 
         granule, lane = self.kernel.granule, f"tl.arange(0, {block})[None, :]"
+        together = not stores and whole >= 2 * TOGETHER and any(s[0] == "online_softmax" and takes_in(s, place) for s in states)
         if self.is_renamed:  # a name keeps its type in a loop
             names = [column.name, f"{column.name}_in", *([granule.at] if granule else [])]
             outer.lines += [f"{name} = {lane}{' < 0' if name.endswith('_in') else ''}" for name in names]
@@ -353,7 +354,9 @@ class Printer:
             outer.lines += content(True, "0", FIRST_PART)
             if whole > 1:
                 inner = content(False, "at")
-                outer.lines += [f"for at in range({block}, {whole * block}, {block}):", *(f"    {line}" for line in inner)]
+                bounds = f"{block}, {whole * block}, {block}"
+                loop = f"tl.range({bounds}, loop_unroll_factor={TOGETHER})" if together else f"range({bounds})"
+                outer.lines += [f"for at in {loop}:", *(f"    {line}" for line in inner)]
             for start in range(whole * block, length + granule.size - 1, block):
                 outer.lines += content(True, str(start), LAST_PART)
             self.edges(stores)
@@ -363,6 +366,8 @@ class Printer:
             is_short = block <= SHORT and length <= SHORT * block
             loop = "tl.static_range" if is_short else "tl.range" if self.shape.stages else "range"
             ahead = f", num_stages={self.shape.stages}" if loop == "tl.range" else ""
+            if together and loop == "range":
+                loop, ahead = "tl.range", f", loop_unroll_factor={TOGETHER}"
             outer.lines += [
                 f"for at in {loop}(0, {end}, {block}{ahead}):",
                 f"    {column.name} = at + {lane}",
