@@ -106,14 +106,21 @@ def _load_fast_and_clear(tx: Tracer, f: Frame, ins: Instr) -> None:
 @op("STORE_FAST")
 def _store_fast(tx: Tracer, f: Frame, ins: Instr) -> None:
     v = f.pop()
-    f.slots[ins.arg] = None if isinstance(v, Null) else v
+    old, f.slots[ins.arg] = f.slots[ins.arg], None if isinstance(v, Null) else v
+    if type(old) is GeneratorValue:
+        held = [old]
+        del v, old  # an exception may keep this frame alive, and what it has would count as held
+        discard(tx, held)
 
 
 @op("DELETE_FAST")
 def _delete_fast(tx: Tracer, f: Frame, ins: Instr) -> None:
     if f.slots[ins.arg] is None:
         raise tx.throw(UnboundLocalError, f"cannot access local variable '{ins.argval}' where it is not associated with a value")
+    held = [f.slots[ins.arg]]
     f.slots[ins.arg] = None
+    if type(held[0]) is GeneratorValue:
+        discard(tx, held)
 
 
 @op("MAKE_CELL")
