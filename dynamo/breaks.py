@@ -155,7 +155,7 @@ _ROWS: tuple[Reason, ...] = (
     Reason(
         "DD022",
         "torch machinery that acts outside of graphs",
-        "torch transforms (`vmap`, `grad`, hooks on the engine, `backward()`) act outside of the captured graph.",
+        "hooks on the engine, `backward()` and transforms of functions with effects act outside of the captured graph.",
         "call it outside of the compiled function.",
         "loss.backward()   # runs between graphs",
     ),

@@ -24,6 +24,7 @@ from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
 from dynamo.fake.overlap import overlaps_itself
+from dynamo.graph import transforms
 from dynamo.ops.facts import ONE_HOT, facts_of
 from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
@@ -256,6 +257,9 @@ class Builder:
 
     def attention(self, *args: Any) -> Any:
         return attention(self, *args)
+
+    def transformed(self, transform: Callable[..., Any], body: GraphModule, settings: Any, *tensors: Any) -> Any:
+        return transform(lambda *given: self.interpret(body, given), settings, *tensors)
 
     def inside(self, body: GraphModule) -> Builder:
         """One that traces a graph of its own, which this one's graph calls."""
@@ -556,6 +560,10 @@ def _one_hot(index: Tensor, num_classes: int = -1) -> Tensor:
     return torch.eq(classes.gather(0, index.reshape(-1)).view(*index.shape, 1), classes).to(torch.int64)
 
 
+def _transformed(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda builder, *args: builder.transformed(fn, *args)
+
+
 # Composite operators that look at values, but not at those of fakes: what does the same with an operator that checks.
 _WITH_CHECKS: dict[Any, Callable[..., Any]] = dict.fromkeys(ONE_HOT, _one_hot)
 _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
@@ -563,8 +571,9 @@ _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
     "cond": Builder.cond,
     "flex_attention": Builder.attention,
     "set_data": Builder.set_data,
+    **{fn.__qualname__: _transformed(fn) for fn in transforms.ALL},
 }
-_SPECIAL_HOMES = ("dynamo.graph.helpers", "dynamo.graph.attention")
+_SPECIAL_HOMES = ("dynamo.graph.helpers", "dynamo.graph.attention", transforms.__name__)
 
 
 def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:

@@ -25,8 +25,9 @@ from dynamo.symbolic.values.errors import BreakError
 from dynamo.trace import emit, events
 
 _frame_numbers = itertools.count()
-# Modules whose functions are transforms around one of the program.
-_TRANSFORMS = frozenset({"torch._functorch.apis", "torch._functorch.eager_transforms"})
+# Functions that transforms make of one of the program, and that compute with what graphs don't have.
+_HOME = "torch._functorch.eager_transforms"
+_TRANSFORMS = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
 
 
 def _leave(state: CodeState, fn: types.FunctionType, reason_id: str, reason: str) -> None:
@@ -108,7 +109,7 @@ class Context:
                     self._kept.append(state)
                 if decode(fn.__code__).is_generator:
                     _leave(state, fn, "DD025", "a generator or coroutine frame is run by CPython")
-                elif fn.__globals__.get("__name__") in _TRANSFORMS and not self.fullgraph:
+                elif fn.__globals__.get("__name__") == _HOME and fn.__code__.co_qualname in _TRANSFORMS and not self.fullgraph:
                     _leave(state, fn, "DD022", "a transform of torch.func hides what it runs from graphs")
             return state
 

@@ -20,6 +20,7 @@ import torch.utils.checkpoint  # loads what the helper of that name needs
 from dynamo.aot.decompose import words
 from dynamo.export.facts import SaveError, VocabularyError
 from dynamo.graph import helpers as graph_helpers
+from dynamo.graph import transforms
 
 _C_SPACES = ("_VariableFunctions", "_nn", "_fft", "_linalg", "_special", "_sparse", "_nested")
 _PYTHON_SPACES = ("torch.nn.functional", "torch.functional", "torch.linalg", "torch.fft", "torch.special", "torch.sparse", "torch")
@@ -55,8 +56,10 @@ _BY_NAME = words("""
     dynamo.graph_helpers.enter_inference_mode dynamo.graph_helpers.exit_inference_mode dynamo.graph_helpers.set_data
     dynamo.graph_helpers.make_parameter dynamo.graph_helpers.make_buffer dynamo.graph_helpers.checkpoint
     dynamo.graph_helpers.cond
+    dynamo.transforms.vmap dynamo.transforms.grad dynamo.transforms.jvp dynamo.transforms.jacrev dynamo.transforms.jacfwd
 """)
 _ROOTS: dict[str, Any] = {"torch": torch, "operator": operator, "math": math, "builtins": builtins}
+_ROOTS |= {"graph_helpers": graph_helpers, "transforms": transforms}  # ours, below the name `dynamo`
 
 OPERATOR_NAMESPACES = ("aten", "prims")
 _DENIED_OPERATORS = frozenset({"from_file", "save", "load", "_export", "open"})
@@ -94,8 +97,10 @@ def functions() -> dict[str, Callable[..., Any]]:
 def _resolve(name: str) -> Any:
     """An attribute of a module by a name of ours (never by one from a file). None where this torch lacks it."""
     first, *rest = name.split(".")
-    at: Any = _ROOTS.get(first) if first != "dynamo" else graph_helpers
-    for part in rest[1:] if first == "dynamo" else rest:
+    if first == "dynamo":
+        first, *rest = rest
+    at: Any = _ROOTS.get(first)
+    for part in rest:
         at = getattr(at, part, None)
     return at
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any
 
@@ -126,6 +127,7 @@ for _name, _over in _ANSWERS.items():
 _sympy.Basic = _NoSuchExpression  # type: ignore[attr-defined]  # a module made here
 _compiler.disable = _disable  # type: ignore[attr-defined]  # the same
 _compiler.config = SimpleNamespace(error_on_nested_fx_trace=True)  # type: ignore[attr-defined]  # the same
+_compiler.compiled_autograd = SimpleNamespace(_disable=nullcontext)  # type: ignore[attr-defined]  # the same; only that compiler turns it on
 _STANDINS = (_shapes, _sympy, _compiler)
 
 

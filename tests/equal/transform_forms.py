@@ -111,7 +111,7 @@ def in_module(compile):
             self.seen += 1
             force = -grad(self.energy)(x)
             rows = vmap(self.energy)(x)
-            return force * self.seen, rows
+            return force * self.seen.clone(), rows
 
     m = M()
     c = compile(m)

@@ -415,6 +415,11 @@ def checkpoint(x: Any) -> Any:
     return torch.utils.checkpoint.checkpoint(lambda y: (y @ y).sin(), x, use_reentrant=False)
 
 
+@form("transforms of torch.func", lambda: a(t(4, 3)), lambda: a(-t(4, 3)))
+def transformed(x: Any) -> Any:
+    return torch.vmap(torch.func.grad(lambda row: (row.sin() * row).sum()))(x), torch.func.jacrev(torch.sin)(x[0])
+
+
 @form("torch.cond", lambda: a(t(2, 2)), lambda: a(-t(2, 2)))
 def condition(x: Any) -> Any:
     y = x.exp()

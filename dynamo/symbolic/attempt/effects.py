@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo.symbolic.values.kinds import Value
+from dynamo.symbolic.values.kinds import DictValue, ListValue, TensorValue, Value
 
 Filter = tuple[str, tuple[Any, ...], tuple[tuple[str, Any], ...]]
 
@@ -43,6 +44,17 @@ class Warned:
     early: bool
 
 
+def contents_of(v: Value) -> Any:
+    """What a value that can change holds now, of itself; members are compared by identity."""
+    if isinstance(v, ListValue):
+        return list(v.items)
+    if isinstance(v, DictValue):
+        return [(k, x) for k, (_, x) in v.table.items()]
+    if isinstance(v, TensorValue):
+        return list(v.attrs.items())
+    return getattr(v, "contents", None), list(getattr(v, "slots", {}).items())
+
+
 class Effects:
     """Replayed by the entry in the order of these fields, but for `on_exit`."""
 
@@ -55,6 +67,7 @@ class Effects:
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.context_writes: dict[ContextVar[Any], Value] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
+        self.watching: list[dict[int, tuple[Value, Any]]] = []  # what is changed in regions, with what it held before
         self.changes = 0  # made so far, those of one object again included
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes when the attempt ends, last first
 
@@ -72,6 +85,19 @@ class Effects:
         if getattr(v, "obj", None) is not None or v.source is not None:
             self.changes += 1
             self.mutated.setdefault(id(v), v)
+            for seen in self.watching:
+                if id(v) not in seen:
+                    seen[id(v)] = v, contents_of(v)
+
+    @contextmanager
+    def watched(self) -> Iterator[dict[int, tuple[Value, Any]]]:
+        """Objects that are changed inside, by their value's id, with what they held before."""
+        seen: dict[int, tuple[Value, Any]] = {}
+        self.watching.append(seen)
+        try:
+            yield seen
+        finally:
+            self.watching.remove(seen)
 
     def set_global(self, globals_: dict[str, Any], name: str, v: Value | None) -> None:
         """None deletes."""

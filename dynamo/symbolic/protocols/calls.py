@@ -90,11 +90,12 @@ def call_python(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[s
         handler = FUNCTIONS.get(fn.obj)
         if handler is not None:
             return handler(tx, args, kwargs)
-        row = CODES.get(fn.code)
-        if row is not None:
-            answer: Value | None = row(tx, fn, args, kwargs)
-            if answer is not None:
-                return answer
+    row = CODES.get(fn.code)
+    if row is not None:
+        answer: Value | None = row(tx, fn, args, kwargs)
+        if answer is not None:
+            return answer
+    if fn.obj is not None:
         verdict = tx.above.policy.python_function(tx, fn, args, kwargs)
         if verdict is not None:
             return verdict

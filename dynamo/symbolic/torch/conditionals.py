@@ -7,22 +7,20 @@ results differ), and what this one can't put into a graph, is a break: eager run
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
 
 from dynamo.graph import helpers as graph_helpers
 from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import tx_call
 from dynamo.symbolic.protocols.registry import function
-from dynamo.symbolic.protocols.tables import dict_set
-from dynamo.symbolic.torch.regions import pure_region
+from dynamo.symbolic.torch.regions import body_of, filled, flat, pure_region, structure_of
 from dynamo.symbolic.values.errors import BreakError
-from dynamo.symbolic.values.kinds import Const, DictValue, ListValue, TensorValue, TupleValue, Value
+from dynamo.symbolic.values.kinds import Const, ListValue, TensorValue, TupleValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -72,26 +70,14 @@ def _check_operands(tx: Tracer, predicate: TensorValue, items: Sequence[Value]) 
     if any(scope.is_rehearsal for scope in tx.builder.scopes):
         raise _native(tx, "in a function that the graph calls")
     for item in items:
-        if any(not isinstance(v, TensorValue) for v in _flat(tx, item)):
+        if any(not isinstance(v, TensorValue) for v in flat(tx, item)):
             raise _native(tx, "with operands that are no tensors")
-
-
-def _flat(tx: Tracer, v: Value) -> Iterator[Value]:
-    """The leaves of a structure of lists, tuples and dicts."""
-    if isinstance(v, ListValue | TupleValue) and v.cls in (list, tuple):
-        for item in tx.items(v.items):
-            yield from _flat(tx, item)
-    elif isinstance(v, DictValue) and v.cls is dict:
-        for _, x in v.table.values():
-            yield from _flat(tx, tx.realize(x))
-    else:
-        yield v
 
 
 def _traced(tx: Tracer, fn: Value, operands: list[Value]) -> _Branch:
     with pure_region(tx, f"{fn.describe()} under cond", "branch", partial(_native, tx)) as scope:
         result = tx_call(tx, fn, operands, {})
-        leaves = list(_flat(tx, result))
+        leaves = list(flat(tx, result))
         if not leaves or not all(isinstance(v, TensorValue) and v.cls is torch.Tensor for v in leaves):
             raise _native(tx, "whose results are no tensors")
         tensors = [v for v in leaves if isinstance(v, TensorValue)]
@@ -101,7 +87,7 @@ def _traced(tx: Tracer, fn: Value, operands: list[Value]) -> _Branch:
 
 def _check_results(tx: Tracer, branches: Sequence[_Branch]) -> None:
     one, other = branches
-    if _shape(tx, one.result) != _shape(tx, other.result):
+    if structure_of(tx, one.result) != structure_of(tx, other.result):
         raise _native(tx, "whose branches give different structures")
     for a, b in zip(one.leaves, other.leaves, strict=True):
         if _layout(a) != _layout(b):
@@ -128,59 +114,12 @@ def _layout(v: TensorValue) -> tuple[Any, ...]:
     return tuple(t.shape), t.stride(), t.dtype, t.device, t.storage_offset()
 
 
-def _shape(tx: Tracer, v: Value) -> Any:
-    """The structure of a result, without its tensors."""
-    if isinstance(v, ListValue | TupleValue):
-        return (v.cls, *[_shape(tx, x) for x in tx.items(v.items)])
-    if isinstance(v, DictValue):
-        return (dict, *[(key, _shape(tx, tx.realize(x))) for key, (_, x) in v.table.items()])
-    return None
-
-
 def _emitted(tx: Tracer, predicate: TensorValue, branches: Sequence[_Branch]) -> Value:
     read = list(dict.fromkeys(n for b in branches for n in b.scope.order if isinstance(n.meta["val"], torch.Tensor)))
-    bodies = [tx.attribute_for(_body(tx, b.scope, read), None) for b in branches]
+    bodies = [tx.attribute_for(body_of(b.scope, (), read, partial(_native, tx)), None) for b in branches]
     args = (tx.to_fx(predicate), *bodies, *(tx.builder.node_here(n) for n in read))
     out = tx.builder.propagate("call_function", graph_helpers.cond, args, {})
     node = tx.add_node("call_function", graph_helpers.cond, args, {}, out)
     outputs = tx.wrap_output(node, out)
     assert isinstance(outputs, TupleValue)
-    return _filled(tx, branches[0].result, iter(tx.items(outputs.items)))
-
-
-def _body(tx: Tracer, scope: Scope, read: Sequence[Node]) -> GraphModule:
-    """The branch over all that either branch reads. Graphs inside it are attributes of its own."""
-    root, graph = torch.nn.Module(), Graph()
-    env: dict[Node, Node] = {}
-    stands_for = dict(zip(scope.placeholders, scope.order, strict=True))
-    places = {n: graph.placeholder(n.name) for n in read}
-    for outer, place in places.items():
-        place.meta.update(outer.meta)
-    for node in scope.graph.nodes:
-        if node.op != "placeholder":
-            env[node] = graph.node_copy(node, env.__getitem__)
-            continue
-        outer = stands_for[node]
-        held = outer.meta["val"]
-        if isinstance(held, torch.Tensor):
-            env[node] = places[outer]
-        elif isinstance(held, GraphModule):
-            setattr(root, outer.name, held)
-            env[node] = graph.get_attr(outer.name)
-            env[node].meta.update(outer.meta)
-        else:
-            raise _native(tx, f"whose branch uses a {type(held).__name__}")
-    return GraphModule(root, graph, "CondBranch")
-
-
-def _filled(tx: Tracer, v: Value, leaves: Iterator[Value]) -> Value:
-    """The structure of a result with other tensors in it."""
-    if isinstance(v, ListValue | TupleValue):
-        items = [_filled(tx, x, leaves) for x in tx.items(v.items)]
-        return tx.make_list(items) if v.cls is list else tx.make_tuple(items)
-    if isinstance(v, DictValue):
-        d = DictValue()
-        for key, x in v.table.values():
-            dict_set(tx, d, key, _filled(tx, tx.realize(x), leaves))
-        return d
-    return next(leaves)
+    return filled(tx, branches[0].result, iter(tx.items(outputs.items)))

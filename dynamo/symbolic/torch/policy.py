@@ -35,6 +35,7 @@ from dynamo.symbolic.torch.real import real_objects
 from dynamo.symbolic.torch.regions import rehearse_operator
 from dynamo.symbolic.torch.scans import scan
 from dynamo.symbolic.torch.tensors import python_method, tensor_method
+from dynamo.symbolic.torch.transforms import transform
 from dynamo.symbolic.values.errors import NotConstant, RestartTrace
 from dynamo.symbolic.values.kinds import (
     FALSE,
@@ -379,8 +380,7 @@ _HOMES: dict[str, Verdict] = {
     "torch.autograd.function": _inline,
     "torch.autograd.profiler": _inline,
     "torch.autograd.forward_ad": _broken("DD022"),
-    "torch.func": _broken("DD022"),
-    "torch._functorch": _broken("DD022"),
+    "torch._functorch": transform,
     "torch._functorch.functional_call": _inline,
     "torch._functorch.utils": _inline,
     # Eager runs cond, while_loop, map and scan by torch's own compiler, which decides what their functions may do and what is raised.

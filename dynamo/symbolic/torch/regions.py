@@ -18,11 +18,12 @@ import torch
 import torch._library.autograd
 import torch._library.custom_ops
 import torch.utils.checkpoint
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from dynamo import torch_facts
 from dynamo.graph import helpers as graph_helpers
 from dynamo.source import const_source
+from dynamo.symbolic.attempt.effects import contents_of
 from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import getattr_, hasattr_, setattr_, tx_call
 from dynamo.symbolic.protocols.registry import function
@@ -66,15 +67,24 @@ def region(tx: Tracer, is_rehearsal: bool = False) -> Iterator[Scope]:
 @contextmanager
 def without_effects(tx: Tracer, what: str) -> Iterator[None]:
     """Break when the code inside changes an object that existed before: it would be replayed another number of times than eager does."""
-    changed, written = dict(tx.effects.mutated), dict(tx.effects.global_writes)
-    before = {key: _contents(v) for key, v in changed.items()}
-    yield
-    if (
-        tx.effects.global_writes != written
-        or tx.effects.mutated.keys() != changed.keys()
-        or any(_contents(v) != before[k] for k, v in changed.items())
+    effects, changed = tx.effects, dict(tx.effects.mutated)
+    written = [dict(table) for table in (effects.global_writes, effects.class_writes, effects.context_writes)]
+    with effects.watched() as before:
+        yield
+    if written != [effects.global_writes, effects.class_writes, effects.context_writes] or any(
+        not _is_as_before(tx, contents_of(v), was) for v, was in before.values()
     ):
         raise tx.break_("DD022", f"{what} changes a Python object outside of it")
+    effects.mutated.clear()
+    effects.mutated.update(changed)  # what was changed is as it was
+
+
+def _is_as_before(tx: Tracer, now: Any, was: Any) -> bool:
+    if isinstance(was, list | tuple):
+        return type(now) is type(was) and len(now) == len(was) and all(_is_as_before(tx, n, w) for n, w in zip(now, was, strict=True))
+    if isinstance(was, Lazy) and isinstance(now, Value):
+        return now.source is was.source or tx.identities.by_id.get(id(was.obj)) is now
+    return now is was or (isinstance(was, str | int) and bool(now == was))
 
 
 @contextmanager
@@ -96,15 +106,68 @@ def pure_region(tx: Tracer, what: str, part: str, refused: Callable[..., BreakEr
         raise refused(f"whose {part} leaves a mode changed")
 
 
-def _contents(v: Value) -> Any:
-    """A snapshot of a changed value's own state, comparable by identity of its members."""
-    if isinstance(v, ListValue):
-        return [id(x) for x in v.items]
+def flat(tx: Tracer, v: Value) -> Iterator[Value]:
+    """The leaves of a structure of lists, tuples and dicts."""
+    if isinstance(v, ListValue | TupleValue) and v.cls in (list, tuple):
+        for item in tx.items(v.items):
+            yield from flat(tx, item)
+    elif isinstance(v, DictValue) and v.cls is dict:
+        for _, x in v.table.values():
+            yield from flat(tx, tx.realize(x))
+    else:
+        yield v
+
+
+def structure_of(tx: Tracer, v: Value) -> Any:
+    """The structure of a result, without its tensors."""
+    if isinstance(v, ListValue | TupleValue):
+        return (v.cls, *[structure_of(tx, x) for x in tx.items(v.items)])
     if isinstance(v, DictValue):
-        return [(k, id(x)) for k, (_, x) in v.table.items()]
-    if isinstance(v, TensorValue):
-        return [(k, id(x)) for k, x in v.attrs.items()]
-    return id(getattr(v, "contents", None)), [(k, id(x)) for k, x in getattr(v, "slots", {}).items()]
+        return (dict, *[(key, structure_of(tx, tx.realize(x))) for key, (_, x) in v.table.items()])
+    return None
+
+
+def filled(tx: Tracer, v: Value, leaves: Iterator[Value]) -> Value:
+    """The structure of a result with other tensors in it."""
+    if isinstance(v, ListValue | TupleValue):
+        items = [filled(tx, x, leaves) for x in tx.items(v.items)]
+        return tx.make_list(items) if v.cls is list else tx.make_tuple(items)
+    if isinstance(v, DictValue):
+        d = DictValue()
+        for key, x in v.table.values():
+            dict_set(tx, d, key, filled(tx, tx.realize(x), leaves))
+        return d
+    return next(leaves)
+
+
+def body_of(scope: Scope, given: Sequence[Node], read: Sequence[Node], refused: Callable[..., BreakError]) -> GraphModule:
+    """The region as a graph that takes its own placeholders `given`, then what it reads of the tensors `read` outside.
+
+    Graphs inside it are attributes of its own.
+    """
+    root, graph = torch.nn.Module(), Graph()
+    env: dict[Node, Node] = {}
+    stands_for = dict(zip(scope.placeholders, scope.order, strict=True))
+    places: dict[Node, Node] = {}
+    for outer in (*given, *read):
+        place = places[outer] = graph.placeholder(outer.name)
+        place.target = place.name  # two of them may have had one name
+        place.meta.update(outer.meta)
+    for node in scope.graph.nodes:
+        if node.op != "placeholder":
+            env[node] = graph.node_copy(node, env.__getitem__)
+            continue
+        outer = stands_for.get(node, node)
+        held = outer.meta["val"]
+        if isinstance(held, torch.Tensor):
+            env[node] = places[outer]
+        elif isinstance(held, GraphModule):
+            setattr(root, outer.name, held)
+            env[node] = graph.get_attr(outer.name)
+            env[node].meta.update(outer.meta)
+        else:
+            raise refused(f"that uses a {type(held).__name__}")
+    return GraphModule(root, graph, "Region")
 
 
 # ---- torch.autograd.Function ------------------------------------------------------------------------------
@@ -194,7 +257,7 @@ def _zeros(tx: Tracer, out: Value) -> Value:
 
 def _state(ctx: ObjectValue) -> list[Any]:
     members = [(k, x) for k, (_, x) in ctx.inst.table.items()] if ctx.inst is not None else []
-    return [(k, id(x), _contents(x) if isinstance(x, ObjectValue) else None) for k, x in members]
+    return [(k, id(x), contents_of(x) if isinstance(x, ObjectValue) else None) for k, x in members]
 
 
 def _fits(grad: Value, given: Value) -> bool:

@@ -1,0 +1,84 @@
+"""Transforms of `torch.func` as captured graphs call them: each takes the transformed function as a graph of its own.
+
+That graph takes the tensors given here in the same order and gives a tuple of tensors; so do these functions. On fakes and in the
+ahead-of-time trace the transform itself runs over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import ParamSpec
+
+import torch
+
+from dynamo.fake import standins
+
+Tensor = torch.Tensor
+P = ParamSpec("P")
+Body = Callable[..., tuple[Tensor, ...]]
+Dims = tuple[int | None, ...]
+
+
+def _alone(fn: Callable[P, tuple[Tensor, ...]]) -> Callable[P, tuple[Tensor, ...]]:
+    """Backward passes of transforms ask torch's own compiler to stay out of them, which would load it."""
+
+    @wraps(fn)
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Tensor, ...]:
+        with standins.without_compiler():
+            return fn(*args, **kwargs)
+
+    return call
+
+
+@_alone
+def vmap(body: Body, settings: tuple[Dims, Dims, str, int | None], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """`settings`: the dimension of each tensor and of each result, what random numbers do, how many examples run at a time (None: all)."""
+    in_dims, out_dims, randomness, chunk = settings
+    return torch.vmap(body, in_dims, out_dims, randomness, chunk_size=chunk)(*tensors)  # type: ignore[arg-type]  # None is a dimension too
+
+
+@_alone
+def grad(body: Body, learned: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of the body's first result for the first tensors, `learned` of them; then all its results."""
+    grads, (value, others) = torch.func.grad_and_value(partial(_parted, body, None), tuple(range(learned)), has_aux=True)(*tensors)
+    return (*grads, value, *others)
+
+
+@_alone
+def jvp(body: Body, settings: tuple[int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """`settings`: how many tensors have a tangent (theirs come next), how many results have one: they, their tangents, the others."""
+    moved, results = settings
+    read = tensors[2 * moved :]
+    all_found = torch.func.jvp(
+        lambda *given: _parted(body, results, *given, *read), tensors[:moved], tensors[moved : 2 * moved], has_aux=True
+    )
+    return tuple(t for part in all_found for t in part)
+
+
+@_alone
+def jacrev(body: Body, settings: tuple[int, int, int | None], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """`settings`: how many of the first tensors and results there are Jacobians of, how many rows are computed at a time (None: all).
+    The Jacobians of one result after those of another; then the results that have none."""
+    learned, results, chunk = settings
+    argnums = tuple(range(learned))
+    rows, others = torch.func.jacrev(partial(_parted, body, results), argnums, has_aux=True, chunk_size=chunk)(*tensors)
+    return (*(j for row in rows for j in row), *others)
+
+
+@_alone
+def jacfwd(body: Body, settings: tuple[int, int, str], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """As `jacrev`; the last of `settings` says what random numbers do."""
+    learned, results, randomness = settings
+    argnums = tuple(range(learned))
+    rows, others = torch.func.jacfwd(partial(_parted, body, results), argnums, has_aux=True, randomness=randomness)(*tensors)
+    return (*(j for row in rows for j in row), *others)
+
+
+def _parted(body: Body, results: int | None, *given: Tensor) -> tuple[Tensor | tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """What is differentiated and what is not. None: the first result alone is."""
+    found = body(*given)
+    return (found[0], tuple(found[1:])) if results is None else (tuple(found[:results]), tuple(found[results:]))
+
+
+ALL: tuple[Callable[..., tuple[Tensor, ...]], ...] = (vmap, grad, jvp, jacrev, jacfwd)
