@@ -13,7 +13,7 @@ import json
 import keyword
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 import torch
@@ -139,7 +139,7 @@ def _document(exported: ExportResult | GraphModule) -> tuple[str, list[torch.Unt
             if isinstance(value, torch.Tensor):
                 attributes.append({"name": str(node.target), "tensor": tensors.add(value, str(node.target)), "plain": True})
             elif isinstance(value, GraphModule):
-                bodies[str(node.target)] = _nodes(value, known)
+                bodies.update(_bodies(value, str(node.target)))
             else:
                 raise SaveError(f"the graph holds a {type(value).__qualname__} ({node.target}), which has no form in a file [EXP002]")
             known.add(str(node.target))
@@ -147,7 +147,7 @@ def _document(exported: ExportResult | GraphModule) -> tuple[str, list[torch.Unt
         "format": FORMAT,
         "version": VERSION,
         "call": call_to_json(call),
-        "nodes": _nodes(gm, None),
+        "nodes": _nodes(gm),
         "bodies": bodies,
         "attributes": attributes,
         "tensors": tensors.rows,
@@ -157,11 +157,19 @@ def _document(exported: ExportResult | GraphModule) -> tuple[str, list[torch.Unt
     return json.dumps(document, indent=None, separators=(",", ":"), allow_nan=False), tensors.storages
 
 
-def _nodes(gm: GraphModule, outer: set[str] | None) -> list[dict[str, Any]]:
+def _bodies(gm: GraphModule, path: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """A region of the graph and those inside it, whose names begin with that of the region."""
+    yield path, _nodes(gm)
+    for node in gm.graph.find_nodes(op="get_attr"):
+        inner = attribute(gm, str(node.target))
+        if not isinstance(inner, GraphModule):
+            raise SaveError(f"a region of the graph holds {node.target}, which has no form in a file [EXP002]")
+        yield from _bodies(inner, f"{path}.{node.target}")
+
+
+def _nodes(gm: GraphModule) -> list[dict[str, Any]]:
     rows = []
     for node in gm.graph.nodes:
-        if outer is not None and node.op == "get_attr":
-            raise SaveError(f"a region of the graph holds {node.target}, which has no form in a file [EXP002]")
         target = vocabulary.name_of(node.target) if node.op == "call_function" else str(node.target)
         if node.op == "call_module":
             raise SaveError(f"the graph calls the module {node.target}, which has no form in a file [EXP002]")
@@ -221,9 +229,8 @@ def _result(document: dict[str, Any], memory: list[bytearray], operators: Sequen
         name = _path(row["name"])
         value = tensors[_index(row["tensor"], tensors)]
         put(holder, name, value, bool(row.get("persistent", True)))
-    for name, rows in document["bodies"].items():
-        body = GraphModule(torch.nn.Module(), _graph(rows, operators, None))
-        attributes[_path(name)] = body
+    for name, body in _regions(document["bodies"], operators).items():
+        attributes[name] = body
         put(holder, name, body)
     graph = _graph(document["nodes"], operators, holder)
     if len(graph.find_nodes(op="placeholder")) != len(call.leaves):
@@ -231,6 +238,18 @@ def _result(document: dict[str, Any], memory: list[bytearray], operators: Sequen
     gm = module_of(graph, attributes, call, holder)
     gm.train(document["training"] is True)
     return ExportResult(gm, list(call.guards))
+
+
+def _regions(bodies: dict[str, Any], operators: Sequence[str]) -> dict[str, GraphModule]:
+    """The regions of the graph by name, each with those inside it."""
+    made: dict[str, GraphModule] = {}
+    for name in sorted(map(_path, bodies), key=lambda n: -n.count(".")):
+        holder = torch.nn.Module()
+        inside = [path for path in made if path.rpartition(".")[0] == name]
+        for path in inside:
+            put(holder, path.rpartition(".")[2], made.pop(path))
+        made[name] = GraphModule(holder, _graph(bodies[name], operators, holder if inside else None))
+    return {name: made[name] for name in bodies if name in made}
 
 
 def _tensors(rows: list[dict[str, Any]], memory: list[bytearray]) -> list[torch.Tensor]:
