@@ -129,7 +129,7 @@ row(
         x.amax(0),
         x.argmax(),
         x.nan_to_num(0).max(0),
-        torch.aminmax(x, dim=1),
+        torch.aminmax(x.detach(), dim=1),  # torch 2.11 has no gradient of it
         x.isnan().any(0),
         x.nansum(1),
     ),
