@@ -39,6 +39,9 @@ KEY_OF_NAMES: Final = _key("Named")
 # `torch.distributions.transforms.Transform.inv`: kept by a weak reference in 2.11, by a plain one since.
 TRANSFORMS_KEEP_WEAK_INVERSES: Final = hasattr(torch.distributions.transforms, "weakref")
 
+# Jacobians of several tensors: where the parts of the unit matrix begin is computed by tensors in 2.11, by numbers since.
+JACOBIANS_READ_TENSORS: Final = "cumsum" in torch.func.jacrev.__globals__["_chunked_standard_basis_for_"].__code__.co_names
+
 
 def _clamp_ignores_a_single_nan() -> bool:
     """Asked of the operator, whatever modes the program has on when it first needs the compiler: `equal` is a bool in traces too."""

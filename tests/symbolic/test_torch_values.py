@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 import dynamo
+from dynamo.graph.transforms import _unit_matrices
 from dynamo.symbolic.torch import policy
 
 Tensor = torch.Tensor
@@ -710,3 +711,11 @@ assert not {"torch._dynamo", "torch._inductor"} & set(sys.modules), "the peer wa
 
 def test_torch_s_own_compiler_is_not_loaded() -> None:
     subprocess.run([sys.executable, "-c", _WITHOUT_PEER], check=True)
+
+
+@pytest.mark.parametrize("numels, chunk", [((3,), None), ((1, 2, 1), None), ((4, 0, 3), 2), ((2, 5), 7), ((0,), None), ((3, 3), 4)])
+def test_unit_matrices_are_those_of_torch(numels: tuple[int, ...], chunk: int | None) -> None:
+    own = torch.func.jacrev.__globals__["_chunked_standard_basis_for_"]
+    tensors = [torch.ones(n, dtype=torch.float64) for n in numels]
+    for ours, theirs in zip(_unit_matrices(tensors, numels, chunk), own(tensors, numels, chunk), strict=True):
+        assert all(a.dtype is b.dtype and a.shape == b.shape and torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
