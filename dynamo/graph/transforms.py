@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, wraps
-from typing import ParamSpec
+from typing import Any
 
 import torch
+from torch.fx import GraphModule
 
 from dynamo.fake import standins
 from dynamo.torch_facts import JACOBIANS_READ_TENSORS
 
 Tensor = torch.Tensor
-P = ParamSpec("P")
 Body = Callable[..., tuple[Tensor, ...]]
 Dims = tuple[int | None, ...]
 
 
-def _alone(fn: Callable[P, tuple[Tensor, ...]]) -> Callable[P, tuple[Tensor, ...]]:
-    """Backward passes of transforms ask torch's own compiler to stay out of them, which would load it."""
+def _alone(fn: Callable[..., tuple[Tensor, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+    """Backward passes of transforms ask torch's own compiler to stay out of them, which would load it. And a graph module that is called
+    prints where its code raises, which is the business of whoever catches it."""
 
     @wraps(fn)
-    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Tensor, ...]:
+    def call(body: Body, *args: Any) -> tuple[Tensor, ...]:
         with standins.without_compiler():
-            return fn(*args, **kwargs)
+            return fn(body.forward if isinstance(body, GraphModule) else body, *args)
 
     return call
 

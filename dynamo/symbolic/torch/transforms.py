@@ -89,6 +89,7 @@ class _Call:
         tensors = self.places(args, kwargs)
         with pure_region(tx, f"{self.fn.describe()} under {self.name}", "function", self.native) as scope:
             places = {k: self.place(scope, tensors[k], inner(k)) for k in order}
+            given = [place.node for place in places.values()]  # operators that give back what they get move a value to another node
             versions = [place.fake._version for place in places.values()]
             found = iter([places[k] for k in range(len(tensors))])
             around = tx.make_tuple([self.inside(a, found) for a in args])
@@ -103,7 +104,7 @@ class _Call:
         read = [n for n in scope.order if isinstance(n.meta["val"], torch.Tensor)]
         if any(n.meta["val"].is_inference() for n in read):
             raise self.native("with inference tensors")
-        return _Traced(body_of(scope, [place.node for place in places.values()], read, self.native), read, result)
+        return _Traced(body_of(scope, given, read, self.native), read, result)
 
     def places(self, args: Args, kwargs: Kwargs) -> list[TensorValue]:
         """The tensors of arguments, as often as they occur: each is another one for the function."""
