@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import types
+
 import torch
 from torch import nn
 from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, stack_module_state, vmap
@@ -180,3 +183,44 @@ def forms_of_results(compile):
         return parts, cast, learned
 
     return _with_gradients(f, torch.rand(4, 3), torch.rand(3))
+
+
+@program("", "effects behind an inner transform, and on objects of many kinds")
+def effects_of_many_kinds(compile):
+    out = []
+    for change in (
+        lambda s: s["list"].append(1),
+        lambda s: s["set"].add(1),
+        lambda s: s["deque"].append(1),
+        lambda s: s["bytes"].append(1),
+        lambda s: next(s["iterator"]),
+        lambda s: s["dict"].pop("a", None),
+        lambda s: setattr(s["object"], "n", s["object"].n + 1),
+    ):
+        made = {"list": [], "set": set(), "deque": collections.deque(), "bytes": bytearray(), "iterator": iter(range(9)), "dict": {"a": 1}}
+        state = {**made, "object": types.SimpleNamespace(n=0)}
+
+        def f(x, change=change, state=state):
+            def row(a):
+                learned = grad(_energy)(a)
+                change(state)
+                return learned * 2
+
+            return vmap(row)(x) + 1
+
+        c = compile(f)
+        x = torch.rand(2, 3)
+        seen = [c(x), c(x)]
+        out.append(
+            (
+                seen,
+                state["list"],
+                state["set"],
+                list(state["deque"]),
+                bytes(state["bytes"]),
+                list(state["iterator"]),
+                state["dict"],
+                state["object"].n,
+            )
+        )
+    return out

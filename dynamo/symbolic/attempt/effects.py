@@ -97,7 +97,7 @@ class Effects:
         try:
             yield seen
         finally:
-            self.watching.remove(seen)
+            self.watching.pop()
 
     def set_global(self, globals_: dict[str, Any], name: str, v: Value | None) -> None:
         """None deletes."""

@@ -72,7 +72,7 @@ def without_effects(tx: Tracer, what: str) -> Iterator[None]:
     with effects.watched() as before:
         yield
     if written != [effects.global_writes, effects.class_writes, effects.context_writes] or any(
-        not _is_as_before(tx, contents_of(v), was) for v, was in before.values()
+        not (type(v) is DictValue or key in changed) or not _is_as_before(tx, contents_of(v), was) for key, (v, was) in before.items()
     ):
         raise tx.break_("DD022", f"{what} changes a Python object outside of it")
     effects.mutated.clear()
