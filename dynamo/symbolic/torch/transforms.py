@@ -222,22 +222,20 @@ class _Derivative:
             raise call.native("by one argument twice")
         if not all(v.fake.dtype.is_floating_point or v.fake.dtype.is_complex for v in self.learned):
             raise call.native("by integers")
-        tensors, starts = call.places(args, kwargs), [0]
+        self.tensors, starts = call.places(args, kwargs), [0]
         for a in args:
             starts.append(starts[-1] + len(call.places([a], {})))
         first = [k for n in picked for k in range(starts[n], starts[n + 1])]
-        self.order = [*first, *(k for k in range(len(tensors)) if k not in first)]
-        self.given = [tensors[k] for k in self.order]
+        self.order = [*first, *(k for k in range(len(self.tensors)) if k not in first)]
+        self.given = [self.tensors[k] for k in self.order]
 
     def traced(self, *, by_backward: bool) -> _Traced:
         mode = self.call.tx.builder.mode
-
-        tensors = self.call.places(self.args, self.kwargs)
         first = self.order[: len(self.learned)] if by_backward else []
 
         def leaf(k: int) -> FakeTensor:
             with mode:
-                return tensors[k].fake.detach().requires_grad_(k in first)
+                return self.tensors[k].fake.detach().requires_grad_(k in first)
 
         with torch.enable_grad() if by_backward else nullcontext():
             return self.call.traced(self.args, self.kwargs, self.order, leaf, {})
