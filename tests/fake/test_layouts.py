@@ -116,6 +116,18 @@ def results(text: str, x: torch.Tensor, y: torch.Tensor, c: torch.Tensor | None 
     return [facts(t, []) for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
 
 
+def on_both(text: str, *tensors: torch.Tensor) -> tuple[list[Any], list[Any]] | None:
+    """What the fakes give, and what eager gives. None: it is not for these dtypes."""
+    mode = FakeMode()
+    try:
+        expected = results(text, *tensors)
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+        return None
+    fakes = [mode.from_real(t) for t in tensors]
+    with mode:
+        return results(text, *fakes), expected
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_agree_with_eager(layout: str) -> None:
     wrong, compared = [], 0
@@ -177,15 +189,11 @@ def test_layouts_of_operands_of_two_dtypes_agree_with_eager(first: torch.dtype, 
     for layout, other in itertools.product(LAYOUTS, LAYOUTS):
         x, y, c = laid_out(layout, 0, first), laid_out(other, 1, second), laid_out("transposed", 2) > 0
         for text in texts:
-            mode = FakeMode()
-            try:
-                expected = results(text, x, y, c)
-            except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
-                continue  # not for these dtypes
-            fakes = [mode.from_real(t) for t in (x, y, c)]
-            with mode:
-                found = results(text, *fakes)
+            both = on_both(text, x, y, c)
+            if both is None:
+                continue
             compared += 1
+            found, expected = both
             if found != expected:
                 wrong.append(f"{text} of {layout} and {other}: {found} instead of {expected}")
     assert compared > 1000
@@ -213,15 +221,11 @@ def test_layouts_of_broadcast_operands_of_two_dtypes_agree_with_eager() -> None:
         shape = [rng.choice((1, 2, 3, 4)) for _ in range(rng.choice((2, 3, 4)))]
         x, y, c = (drawn(rng, shape, dtype) for dtype in (rng.choice(dtypes), rng.choice(dtypes), torch.bool))
         for text in texts:
-            try:
-                expected = results(text, x, y, c)
-            except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
-                continue  # not for these dtypes
-            mode = FakeMode()
-            fakes = [mode.from_real(t) for t in (x, y, c)]
-            with mode:
-                found = results(text, *fakes)
+            both = on_both(text, x, y, c)
+            if both is None:
+                continue
             compared += 1
+            found, expected = both
             if found != expected:
                 wrong.append(f"{seed}: {text} is {found} instead of {expected}")
     assert compared > 10_000
