@@ -232,7 +232,7 @@ def test_failed_capture_is_written_under_a_name_of_its_own_and_fails_again(tmp_p
     assert len({p.name for p in [*tmp_path.glob("*")]}) == 1
 
 
-def test_every_frame_is_kept_on_request_and_runs_with_its_result_and_modes(tmp_path: Path) -> None:
+def test_every_frame_is_kept_on_request_and_runs_with_its_result_and_modes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dynamo.reset()
 
     def drawing(x: torch.Tensor, bias: float = 0.5) -> tuple[torch.Tensor, bool]:
@@ -247,6 +247,8 @@ def test_every_frame_is_kept_on_request_and_runs_with_its_result_and_modes(tmp_p
     got, again = dynamo.replay(path)
     torch.testing.assert_close(got, want, rtol=0, atol=0)
     assert [on, again] == [False, False]
+    assert replay(path, show=True) == 0
+    assert "\nerror: none\n" in capsys.readouterr().out
 
 
 def test_rest_of_a_frame_behind_a_break_is_kept_too(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _show(file: Path, as_json: bool) -> int:
         "sources": sorted(frame.frame["sources"]),
         "not_recorded": sorted({v["type"] for v in held}),
     }
-    put_json(facts) if as_json else put("".join(f"{name}: {value}\n" for name, value in facts.items()))
+    put_json(facts) if as_json else put("".join(f"{name}: {'none' if value in ('', []) else value}\n" for name, value in facts.items()))
     return 0
 
 
