@@ -21,6 +21,7 @@ from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import first_lines, write_repro
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
+from minifier.ladder.rungs import LAST
 from minifier.programs import program
 from minifier.recordings import VALUES, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
@@ -32,6 +33,7 @@ from minifier.warmed import Warmed
 __all__ = ["NoSuchGraph", "Plan", "Report", "ScriptFailed", "Undiscerning", "Wish", "minify"]
 
 REPRODUCED, FLAKY, NOTHING, NOT_REPRODUCED = "reproduced", "flaky", "nothing fails", "not reproduced"
+UNREAD = "not looked at"  # no graph fails, and one could not be looked at
 STAGE_OF_SCRIPT = "script"  # the whole script fails, and no graph of it does alone
 STAGE_OF_COMMAND = "oracle"
 # Backends that stop short of code generation: a script that fails under one of them fails at that stage.
@@ -96,7 +98,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of it. `status`: reproduced, flaky, nothing fails, not reproduced.
+    """What came of it. `status`: reproduced, flaky, nothing fails, not looked at, not reproduced.
 
     `stage` is the rung of the ladder: capture, aot, codegen, or `backend` for one of the user's. `culprit` is the part of torch's compiler
     that fails, '' for ours (`bisect` names its decisions). `problems` are graphs that could not be
@@ -210,9 +212,14 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
     tell = patience.tell
     problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
     judged = [g for g in graphs if g.graph is not None]
+    in_parts = [g for g in graphs if g.graph is None and g.backend in LAST and wish.after == "auto"]
     is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
     found = ladder.first_failure(judged, level, tries=1)
     patience.graphs = ladder.seconds
+    if found is None and in_parts:
+        deeper, problems = _deeper(wish, in_parts, ladder, patience, listener)
+        if deeper is not None:
+            return replace(deeper, problems=problems)
     script = _script_failure(wish, patience, must_be_sure=True) if found is None and is_whole else None
     if script is not None:  # a graph that fails in most runs may have worked in its only one
         found = ladder.first_failure(judged, level, tries=SURE)
@@ -228,12 +235,12 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
     problems += tuple(ladder.problems)
     if found is not None:
         is_ours = wish.after == "auto" and found.stage == "codegen" and wish.engine == "dynamo"
-        report = _deeper(wish, found, ladder, patience, listener) if is_ours else None
+        report = _deeper(wish, [found.recorded], ladder, patience, listener)[0] if is_ours else None
         return replace(report or _reduced_graph(wish, found, ladder, tell, listener), problems=problems)
     ladder.close()
     script = _script_failure(wish, patience) if is_whole else None
     report = None if script is None else _reduced_failure(wish, script, patience, listener)
-    return report or Report(NOT_REPRODUCED if problems else NOTHING, problems=problems, tried=tuple(ladder.asked))
+    return report or Report(UNREAD if problems and not is_whole else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
 def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
@@ -241,17 +248,22 @@ def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
     return Ladder(wish.engine, wish.accuracy, store, folder, wish.plan.limits, wish.plan.jobs, tell=tell)
 
 
-def _deeper(wish: Wish, found: Found, ladder: Ladder, patience: Patience, listener: Listener) -> Report | None:
-    """The ATen graph of a captured one that fails alone, reduced; None where none does. Asked in the processes of `ladder`."""
+def _deeper(
+    wish: Wish, captured: list[Recorded], ladder: Ladder, patience: Patience, listener: Listener
+) -> tuple[Report | None, tuple[str, ...]]:
+    """The first ATen graph of captured ones that fails alone, reduced, None where none does; and which could not be looked at. Asked in
+    the processes of `ladder`."""
     tell = patience.tell
     _, graphs = _record(wish, "aot", patience)
     lower = _ladder(wish, "aot", tell)
     lower.transport, ladder.transport = ladder.transport, None
     try:
-        own = [g for g in graphs if g.graph is not None and g.answers_to(found.recorded.name)]
-        lower.needs = {g.name: found.needs for g in own if found.needs}
-        deeper = lower.first_failure(own, "aot")
-        return None if deeper is None else _reduced_graph(wish, deeper, lower, tell, listener)
+        own = [g for g in graphs if any(g.answers_to(c.name) for c in captured)]
+        read = [g for g in own if g.graph is not None]
+        lower.needs = {g.name: n for g in read for c, n in ladder.needs.items() if g.answers_to(c)}
+        deeper = lower.first_failure(read, "aot")
+        report = None if deeper is None else _reduced_graph(wish, deeper, lower, tell, listener)
+        return report, (*(f"graph {g.name}: {g.problem}" for g in own if g.graph is None), *lower.problems)
     finally:
         ladder.transport = lower.transport
 

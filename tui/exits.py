@@ -26,7 +26,8 @@ MEANINGS: dict[Exit, str] = {
     Exit.USAGE: "wrong usage: no such script, a syntax error in it, an unknown id, a place that is taken",
     Exit.TOOL: "dynamo-debug itself failed; or a check of `verify` did",
     Exit.NOT_REPRODUCED: (
-        "`minify` or `bisect` saw a failure and could not make it happen again, or `run` does not show the failure of a repro"
+        "`minify` or `bisect` saw a failure and could not make it happen again, or could not look at a graph; "
+        "or `run` does not show the failure of a repro"
     ),
     Exit.FLAKY: "a repro of `minify` or `run`, or wrong numbers of `bisect`, that show in some runs and not in others",
     Exit.INTERRUPTED: "interrupted with Ctrl-C",

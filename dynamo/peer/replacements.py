@@ -134,8 +134,10 @@ def mark_dynamic(*args: Any, **kwargs: Any) -> None:
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """`torch._dynamo.lookup_backend`: the function behind a name, anything else as it is."""
-    return registry.lookup_backend(compiler_fn)[1] if isinstance(compiler_fn, str) else compiler_fn
+    """`torch._dynamo.lookup_backend`: the function behind a name, anything else as it is.
+
+    Whoever stands between is not asked: what the function gets is no graph of ours."""
+    return registry.looked_up(compiler_fn)[1] if isinstance(compiler_fn, str) else compiler_fn
 
 
 @functools.cache

@@ -30,7 +30,7 @@ def reduced(cluster: Cluster, wish: Wish, folder: Path, tell: door.Tell, listene
     cluster.stage, cluster.shown = cluster.first.stage, str(cluster.first.signature)
     backend = dict(wish.target.shorter).get(cluster.first.stage, wish.target.backend)
     report = _minified(script, backend, is_wrong, wish, folder, tell, listener)
-    if is_wrong and report.status == door.NOTHING:  # no graph alone is wrong; the script may be, which says so by failing
+    if is_wrong and report.status in (door.NOTHING, door.UNREAD):  # no graph alone is wrong; the script may be, which says so by failing
         report = _minified(script, backend, False, wish, folder, tell, listener)
     cluster.seconds = round(time.monotonic() - began, 1)
     cluster.status = _STATUS.get(report.status, UNCERTIFIED)

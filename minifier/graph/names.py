@@ -16,6 +16,7 @@ class Unsupported(ValueError):
     """A graph has something in it that can't be written down; the message names the node and what."""
 
 
+REGIONS = "dynamo_regions"  # operators of `dynamo.aot` that call graphs
 _CONSTANTS: tuple[tuple[str, type], ...] = (
     ("dtype", torch.dtype),
     ("device", torch.device),
@@ -25,7 +26,10 @@ _CONSTANTS: tuple[tuple[str, type], ...] = (
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name under which `resolve` finds a function. Raises Unsupported for what has none: closures, lambdas, functions of a script."""
+    """The name under which `resolve` finds a function. Raises Unsupported for what has none: closures, lambdas, functions of a script,
+    and for operators that find their graphs by a number of this process."""
+    if isinstance(function, torch._ops.OpOverload) and function.namespace == REGIONS:
+        raise Unsupported(f"{function} calls graphs of its own")
     for name in _names(function):
         try:
             if resolve(name) is function:

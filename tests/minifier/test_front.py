@@ -75,3 +75,33 @@ def test_a_graph_that_works_at_first_is_tried_again_before_the_script(
 
     assert report.stage == stage
     assert bool(asked) == (works > 0)
+
+
+@pytest.mark.parametrize(
+    "after, accuracy, fails, status",
+    [
+        ("auto", False, True, "reproduced"),
+        ("auto", True, True, "reproduced"),
+        ("auto", False, False, "nothing fails"),
+        ("auto", True, False, "not looked at"),
+        ("dynamo", False, True, "not looked at"),
+    ],
+)
+def test_what_cannot_be_written_down_as_captured_is_looked_at_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, accuracy: bool, fails: bool, status: str
+) -> None:
+    (tmp_path / "script.py").write_text("")
+
+    def deeper(wish: Any, captured: list[Recorded], *more: Any) -> tuple[front.Report | None, tuple[str, ...]]:
+        assert [c.name for c in captured] == ["0/0"]
+        return front.Report("reproduced") if fails else None, ("graph 0/0.fw: it has a region",)
+
+    monkeypatch.setattr(front, "_deeper", deeper)
+    monkeypatch.setattr(front, "run_compiled", lambda *given: Ended(0))
+    patience = Patience(9.0, "script.py", (), "dynamo", lambda line: None, _eager=Ended(0))
+    wish = front.Wish(str(tmp_path / "script.py"), after=after, accuracy=accuracy, folder=tmp_path)
+    unread = Recorded(0, "inductor", False, None, "it has a region", "0/0")
+    report = front._graph_failure(wish, "dynamo", [unread], Rungs(99), patience, lambda event: None)  # type: ignore[arg-type]  # as far as it is asked
+
+    assert report.status == status
+    assert len(report.problems) == 1

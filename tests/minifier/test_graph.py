@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import fx
 
+from dynamo.aot.branches import RUN_BRANCH
 from minifier.engine import Status
 from minifier.graph import edits
 from minifier.graph.fx import bind, execute, from_fx, to_fx
@@ -51,6 +52,11 @@ def test_graph_computes_what_the_module_did(tmp_path: Path) -> None:
     for expected, one, two in zip(module(*inputs), plain, again, strict=True):
         assert torch.equal(one, expected)
         assert torch.equal(two, expected)
+
+
+def test_operator_that_calls_graphs_of_this_process_has_no_name() -> None:
+    with pytest.raises(Unsupported, match="calls graphs of its own"):
+        name_of(RUN_BRANCH)
 
 
 def test_written_and_read_back() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo.backends import registry
+from dynamo.peer import replacements
 from minifier.script_backends import definition
 
 SCRIPT = """
@@ -72,3 +74,10 @@ def test_a_backend_takes_what_it_reads_and_what_is_set_in_that() -> None:
 )
 def test_only_names_of_the_module_count(text: str, expected: str) -> None:
     assert definition(text, "b") == expected
+
+
+def test_who_stands_between_does_not_see_what_torch_compiles_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.ops.higher_order.map` in eager asks torch's own compiler to run it with the backend `eager`."""
+    monkeypatch.setattr(registry, "_between", lambda name, backend: pytest.fail(name))
+
+    assert replacements.lookup_backend("eager") is registry.looked_up("eager")[1]

@@ -110,8 +110,10 @@ def minify(
         raise CliError("CL020", f"--oracle {oracle}: {e}") from e
     except (IsolationError, JournalError) as e:
         raise CliError("CL019", str(e)) from e
-    if report.status == "nothing fails" and (graph or after in ("dynamo", "aot")):
-        say("only graphs were looked at, each alone; --after auto looks at the script too")
+    if report.status in ("nothing fails", "not looked at") and (graph or after in ("dynamo", "aot")):
+        say("only graphs were looked at, each alone; --after auto looks at their ATen graphs and at the script too")
+    if report.status == "not looked at" and accuracy:
+        say("`dynamo-debug bisect` compares the numbers of these too")
     return _tell(report, accuracy or bool(oracle), as_json)
 
 
@@ -139,7 +141,7 @@ def _command(text: str) -> tuple[str, ...]:
 def _tell(report: Report, accuracy: bool, as_json: bool) -> int:
     for problem in report.problems:
         say(problem)
-    if report.status == "not reproduced":
+    if report.status in ("not looked at", "not reproduced"):
         for line in report.tried:
             say(f"tried: {line}")
     if as_json:
@@ -157,7 +159,13 @@ def _tell(report: Report, accuracy: bool, as_json: bool) -> int:
     return Exit.INTERRUPTED if report.is_interrupted else _EXITS[report.status]
 
 
-_EXITS = {"reproduced": Exit.FINDING, "flaky": Exit.FLAKY, "nothing fails": Exit.OK, "not reproduced": Exit.NOT_REPRODUCED}
+_EXITS = {
+    "reproduced": Exit.FINDING,
+    "flaky": Exit.FLAKY,
+    "nothing fails": Exit.OK,
+    "not looked at": Exit.NOT_REPRODUCED,
+    "not reproduced": Exit.NOT_REPRODUCED,
+}
 
 
 def _narrate(event: Event) -> None:
