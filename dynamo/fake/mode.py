@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from dynamo.fake.checks import Check, check_of
 from dynamo.fake.convert import Converter
 from dynamo.fake.errors import DataDependent, NoMeta
+from dynamo.fake.filled import layouts_of
 from dynamo.fake.overlap import check_overlap
 from dynamo.fake.rules import Rule, rule_of
 from dynamo.fake.said import saying
@@ -167,7 +168,10 @@ def propagate(plan: Plan, mode: FakeMode | None, func: Any, args: tuple[Any, ...
     rule = plan.rule
     out = rule(device, *metas, **named) if rule is not None else NotImplemented
     if out is NotImplemented:
-        out = call_meta(func, metas, named)
+        try:
+            out = call_meta(func, metas, named)
+        except NoMeta as missing:
+            out = layouts_of(missing, args, kwargs)
         return _wrap_all(out, device, metas)
     if isinstance(out, torch.Tensor):
         return FakeTensor(out, device)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from dynamo.fake import DataDependent, FakeMode, FakeTensor, NoMeta, Unsupported
+from tests.models.running import tensors
 
 CUDA = torch.device("cuda", 0)
 
@@ -160,6 +164,35 @@ def test_custom_op_with_and_without_fake() -> None:
         torch.library.register_fake("fake_test::double", lambda x: torch.empty_like(x), lib=lib)
         with FakeMode():
             assert torch.ops.fake_test.double(torch.ones(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x, m: torch.histogram(x, 5, range=(-1.0, 1.0), density=True),
+        lambda x, m: torch.geqrf(x),
+        lambda x, m: torch.geqrf(x.t()),
+        lambda x, m: torch.histogramdd(x, [3, 4, 2])[0],
+        lambda x, m: torch._masked_softmax(x, m, -1),
+    ],
+)
+def test_a_kernel_without_shapes_is_asked_with_zeros(use: Callable[..., Any]) -> None:
+    x, m = torch.randn(4, 3), torch.zeros(4, 3, dtype=torch.bool)
+    state = torch.get_rng_state()
+    with FakeMode() as mode:
+        found = use(mode.from_real(x), mode.from_real(m))
+    assert torch.equal(torch.get_rng_state(), state)
+    expected = use(x, m)
+    for fake, real in zip(tensors(found), tensors(expected), strict=True):
+        assert type(fake) is FakeTensor
+        assert (fake.shape, fake.stride(), fake.dtype) == (real.shape, real.stride(), real.dtype)
+
+
+def test_layouts_that_whole_numbers_tell_are_not_guessed() -> None:
+    """How long the rows are is told by their lengths: zeros and ones give different results."""
+    offsets, values = torch.tensor([0, 2, 5]), torch.randn(5, 2)
+    with FakeMode() as mode, pytest.raises(NoMeta):
+        torch.ops.aten._padded_dense_to_jagged_forward(mode.from_real(values.view(1, 5, 2)), [mode.from_real(offsets)])
 
 
 def test_autocast_reaches_the_fake_device() -> None:

@@ -176,7 +176,14 @@ row(
 )
 row(
     "scalars of the processor among tensors",
-    lambda x, n, b: (x * n + n, torch.where(b, x, n), x.add(n, alpha=2), x > n, x.clamp(min=n), torch.maximum(x, n.to(x.device))),
+    lambda x, n, b: (
+        x * n + n,
+        torch.where(b, x, n),
+        x.add(n, alpha=2),
+        x > n,
+        x.clamp(min=n.to(x.device)),
+        torch.maximum(x, n.to(x.device)),
+    ),
     lambda d: [rand(d, 30, 7), torch.tensor(0.5, dtype=torch.float64), torch.tensor(True)],
 )
 
