@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tests.gpu.rare  # noqa: F401  # more rows
 from tests.gpu.classes import CLASSES, check
 
 pytestmark = pytest.mark.gpu

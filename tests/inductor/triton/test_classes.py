@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import tests.gpu.rare  # noqa: F401  # more rows
 from dynamo.trace import session
 from dynamo.trace.events import Note
 from tests.benchmarks.gpu import Row
@@ -18,10 +19,12 @@ from tests.gpu.classes import CLASSES, check
 from tests.inductor.triton.seam import compiled_for, interpreted, refusals, registers_and_spills
 
 EMPTY = {"a loop without iterations"}
+QUICK = [n for n in CLASSES if not n.startswith("steps of ")]
+LONG = [pytest.param(n, marks=pytest.mark.slow) for n in CLASSES if n not in QUICK]
 
 
 @pytest.mark.parametrize("gradients", [False, True], ids=["values", "gradients"])
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [*QUICK, *LONG])
 def test_a_class(name: str, gradients: bool) -> None:
     with interpreted(), session() as store:
         check(name, "cpu", gradients=gradients)
