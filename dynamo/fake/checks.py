@@ -6,23 +6,17 @@ program never sees them, since the call that is refused while tracing is made by
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from dynamo.fake.layout import wrap_dims
+from dynamo.fake.number_checks import Check, filled, holds, number_check, promotion, require
 from dynamo.ops.facts import aten_name
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
-Check = Callable[..., None]
-
-
-def require(condition: bool, message: str) -> None:
-    if not condition:
-        raise RuntimeError(message)
 
 
 def _where(condition: Tensor, *_: Any) -> None:
@@ -73,7 +67,7 @@ def _masked_fill(x: Tensor, mask: Tensor, value: Any) -> None:
         n = value.dim()
         require(n == 0, f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {n} dimension(s).")
     else:
-        _holds(x.dtype, value)
+        holds(x.dtype, value)
     require(mask.dtype is torch.bool, "masked_fill_ only supports boolean masks")
 
 
@@ -100,7 +94,7 @@ def _scatter(x: Tensor, dim: int, index: Tensor, source: Any, **_: Any) -> None:
         require(same, "Index tensor must have the same number of dimensions as src tensor")
         require(source.dtype is x.dtype, "scatter(): Expected self.dtype to be equal to src.dtype")
     else:
-        _holds(x.dtype, source)
+        holds(x.dtype, source)
     require(index.dtype in (torch.int64, torch.int32), "scatter(): Expected dtype int32/int64 for index")
 
 
@@ -119,40 +113,9 @@ def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
 
-# Operands that are brought to one type with the first tensor. Of an operator without a row, the type of the first tensor counts.
-_PROMOTED = {
-    "add": "other",
-    "addcdiv": "tensor1 tensor2",
-    "addcmul": "tensor1 tensor2",
-    "clamp": "min max",
-    "div": "other",
-    "mse_loss": "target",
-    "mul": "other",
-    "pow": "exponent",
-    "smooth_l1_loss": "target",
-    "sub": "other",
-}
-
-
-def _promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torch.dtype]:
-    """Of the first tensor, the arguments and the keywords of a call of `op`, the type that its operands are brought to."""
-    names = _PROMOTED.get(op._schema.name.removeprefix("aten::").rstrip("_"), "").split()
-    places = [(i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names]
-
-    def promoted(first: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.dtype:
-        dtype = first.dtype
-        for position, name in places:
-            operand = args[position] if position < len(args) else kwargs.get(name)
-            if operand is not None:
-                dtype = torch.promote_types(dtype, torch.result_type(first, operand))
-        return dtype
-
-    return promoted
-
-
 def _fits(op: Any, is_floating: bool = False) -> Check:
     """In place, the result must fit the type of what is written. `is_floating`: of integers too, the result is no integer."""
-    promoted = _promotion(op)
+    promoted = promotion(op)
 
     def check(*args: Any, **kwargs: Any) -> None:
         x = args[0]
@@ -174,36 +137,19 @@ def _addcdiv_in_place(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) ->
     _fits(aten.addcdiv_.default)(x, dividend, divisor)
 
 
+def _lerp(x: Tensor, end: Tensor, weight: Any) -> None:
+    require(end.dtype is x.dtype, f"expected dtype {x.dtype} for `end` but got dtype {end.dtype}")
+    fits = not isinstance(weight, Tensor) or weight.dim() == 0 or weight.dtype is x.dtype
+    require(fits, f"expected dtype {x.dtype} for `weight` but got another")
+
+
+def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, *_: Any) -> None:
+    require(values.dtype is x.dtype, "Index put requires the source and destination dtypes match")
+
+
 def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> None:
     divisor = args[6] if len(args) > 6 else divisor_override
     require(divisor != 0, "divisor must be not zero")
-
-
-def _filled(position: int) -> Check:
-    def check(*args: Any, dtype: torch.dtype | None = None, **_: Any) -> None:
-        given = next((a for a in args if isinstance(a, Tensor)), None)
-        if dtype is None:
-            if given is None:
-                return
-            dtype = given.dtype
-        if len(args) > position and not isinstance(args[position], Tensor):
-            _holds(dtype, args[position])
-
-    return check
-
-
-def _holds(dtype: torch.dtype, value: Any) -> None:
-    """Raises when a number is none of the type's, as storing it does."""
-    if dtype in (torch.float32, torch.float64) and type(value) in (int, float) and (abs(value) < 1e38 or not math.isfinite(value)):
-        return
-    if dtype is torch.bool or dtype.is_complex:
-        return
-    if not dtype.is_floating_point and type(value) in (int, bool):
-        kind = torch.iinfo(dtype)
-        if kind.min <= value <= kind.max:
-            return
-    with torch.utils._python_dispatch._disable_current_modes():
-        torch.empty(1, dtype=dtype, device="cpu").fill_(value)
 
 
 def _not_bool(*args: Any, **_: Any) -> None:
@@ -213,8 +159,9 @@ def _not_bool(*args: Any, **_: Any) -> None:
 
 # Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
 _LACKING = """
+_softmax bui | _log_softmax bui |
 abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
-clamp.default b | threshold b | hardshrink bui | celu bui | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
+clamp.default bc | threshold b | hardshrink bui | celu buic | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
 dot b | vdot b | mv b | addmv b | addcmul b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
 binary_cross_entropy ui | smooth_l1_loss bui | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
 _softmax_backward_data bui | _log_softmax_backward_data bui | reflection_pad1d b | grid_sampler_2d bui | im2col ui |
@@ -233,8 +180,8 @@ def _kind(dtype: torch.dtype) -> str:
     return "" if dtype.is_floating_point else "i"
 
 
-def _lacks(op: Any, kinds: str, other: Check | None) -> Check:
-    promoted = _promotion(op)
+def _lacks(op: Any, kinds: str) -> Check:
+    promoted = promotion(op)
 
     def check(*args: Any, **kwargs: Any) -> None:
         first = next((a for a in args if isinstance(a, Tensor)), None)
@@ -244,8 +191,6 @@ def _lacks(op: Any, kinds: str, other: Check | None) -> Check:
         if dtype is not torch.float32:
             kind = _kind(dtype)
             require(not kind or kind not in kinds, f"not implemented for {dtype}")
-        if other is not None:
-            other(*args, **kwargs)
 
     return check
 
@@ -281,25 +226,39 @@ CHECKS: dict[Any, Check] = {
     aten.index_add.default: _index_add,
     aten.index_add_.default: _index_add,
     aten.complex.default: _complex,
-    aten.full.default: _filled(1),
-    aten.full_like.default: _filled(1),
-    aten.new_full.default: _filled(2),
-    aten.fill.Scalar: _filled(1),
-    aten.fill_.Scalar: _filled(1),
-    aten.scalar_tensor.default: _filled(0),
-    aten.index_fill.int_Scalar: _filled(3),
-    aten.index_fill_.int_Scalar: _filled(3),
+    aten.full.default: filled(1),
+    aten.full_like.default: filled(1),
+    aten.new_full.default: filled(2),
+    aten.fill.Scalar: filled(1),
+    aten.fill_.Scalar: filled(1),
+    aten.scalar_tensor.default: filled(0),
+    aten.index_fill.int_Scalar: filled(3, is_index=True),
+    aten.index_fill_.int_Scalar: filled(3, is_index=True),
     **{op: _fits(op) for op in (aten.add_.Tensor, aten.add_.Scalar, aten.sub_.Tensor, aten.sub_.Scalar)},
     **{op: _fits(op) for op in (aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar, aten.addcmul_.default)},
     **{op: _fits(op, is_floating=True) for op in (aten.div_.Tensor, aten.div_.Scalar, aten.logit_.default)},
     aten.addcdiv.default: _addcdiv,
     aten.addcdiv_.default: _addcdiv_in_place,
-    **dict.fromkeys((aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar), _not_bool),
+    aten.lerp.Scalar: _lerp,
+    aten.lerp.Tensor: _lerp,
+    aten.lerp_.Scalar: _lerp,
+    aten.lerp_.Tensor: _lerp,
+    aten.index_put.default: _index_put,
+    aten.index_put_.default: _index_put,
     aten.avg_pool3d.default: _avg_pool3d,
 }
 
 
 def check_of(op: Any) -> Check | None:
-    row, name = CHECKS.get(op), aten_name(op).removesuffix("_")
+    name = aten_name(op).removesuffix("_")
     kinds = _KINDS.get(name) or _KINDS.get(f"{name}.{op._overloadname}")
-    return row if kinds is None else _lacks(op, kinds, row)
+    given = (_lacks(op, kinds) if kinds else None, _not_bool if name in ("sub", "rsub") else None, CHECKS.get(op), number_check(op))
+    checks = [check for check in given if check is not None]
+    if len(checks) < 2:
+        return checks[0] if checks else None
+
+    def check_all(*args: Any, **kwargs: Any) -> None:
+        for check in checks:
+            check(*args, **kwargs)
+
+    return check_all
