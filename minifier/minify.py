@@ -40,7 +40,7 @@ STAGE_OF_COMMAND = "oracle"
 SHORTER = (("aot", "aot_eager"),)
 STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
 SURE = 3  # tries at graphs before the script is taken for what fails
-MORE = 3  # runs of a compiled script that failed once: of failures that come three times in ten, one in 120 passes for a steady one
+MORE = 4  # runs of a compiled script that failed once: of failures that come three times in ten, one in 400 passes for a steady one
 KEYS = (
     "status",
     "stage",

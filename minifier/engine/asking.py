@@ -19,6 +19,7 @@ from minifier.engine.walk import Node
 EARLIEST = 0.5  # seconds after which a run may be looked at that is to be one that never ends
 SLOWER = 2.0  # times the longest run that ended, it is looked at
 MISSED = 5e-4  # how likely a candidate that does fail may be rejected
+SPREAD = 1.64  # standard deviations that a measured rate may be too high by: one in twenty is more
 
 
 class OutOfBudget(Exception):
@@ -50,10 +51,12 @@ class Repeats:
 
     @classmethod
     def for_rate(cls, hits: int, runs: int, confirm: int) -> Repeats:
-        """Enough tries to overlook a failure of that rate rarely. The rate is taken low, since few runs tell little about it."""
+        """Enough tries to overlook a failure of that rate rarely. The rate is taken low, since few runs tell little about it: it is the
+        lower end of Wilson's interval."""
         if hits == runs:
             return cls(1, confirm)
-        rate = max((hits - 0.5) / runs, 0.5 / runs)
+        seen, spread = hits / runs, SPREAD**2 / runs
+        rate = (seen + spread / 2 - math.sqrt(spread * (seen * (1 - seen) + spread / 4))) / (1 + spread)
         return cls(max(2, math.ceil(math.log(MISSED) / math.log1p(-rate))), confirm)
 
 
@@ -144,11 +147,11 @@ class Asker(Generic[S]):
             known = self._known.get(candidate.key)
         return known
 
-    def fails_again(self, candidate: Candidate) -> bool:
-        """Whether a candidate that was accepted after one hit fails as often as it has to; if not, it is flaky. Raises OutOfBudget."""
+    def fails_again(self, candidate: Candidate, times: int) -> bool:
+        """Whether a candidate that was accepted after one hit fails so many times more; if not, it is flaky. Raises OutOfBudget."""
         if self.repeats.tries > 1:
             return True
-        outcomes = self.outcomes(candidate, self.repeats.confirm)
+        outcomes = self.outcomes(candidate, times)
         self.is_flaky = self.is_flaky or any(self.verdict(o) is not Verdict.INTERESTING for o in outcomes)
         return not self.is_flaky
 

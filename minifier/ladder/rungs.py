@@ -19,7 +19,7 @@ from minifier.recordings import Recorded
 SHORTER = {"inductor": (("capture", "eager"), ("aot", "aot_eager")), "aot_eager": (("capture", "eager"),)}
 LAST = {"inductor": "codegen", "aot_eager": "aot", "eager": "capture"}
 OF_A_BACKEND = "backend"
-TRIES = 12  # at graphs none of which fails: of failures that come three times in ten, one in seventy is missed
+TRIES = 18  # at graphs none of which fails: of failures that come three times in ten, one in six hundred is missed
 PATIENCE = 60.0  # seconds after which no further try begins
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,12 @@ def test_flaky_repro_is_run_more_often(tmp_path: Path) -> None:
 
     assert (done.rate.hits, done.rate.runs) == (4, 12)
     assert "Seen in 4 of 12 runs" in (tmp_path / "repro.py").read_text()
+
+
+def test_flaky_repro_that_is_not_seen_at_first_is_run_on(tmp_path: Path) -> None:
+    done = deliver(replace(draft(FLAKY.replace("n % 3 == 0", "n >= 20")), rate=0.3), tmp_path)
+
+    assert done.rate.runs == 30 and 0 < done.rate.hits < 12
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,17 @@ def test_flaky_failures_are_reduced(rate: float) -> None:
     assert all(5 in r.state and 21 in r.state for r in found)
 
 
+def test_a_start_that_fails_three_times_in_a_row_by_chance_is_not_taken_for_steady() -> None:
+    """Of those that do, many reject what fails three times in ten too: it has one chance only."""
+    seen, ends = (Outcome(Verdict.INTERESTING),), []
+    for seed in range(400):
+        draw = random.Random(seed)
+        found = shrink(NumberList(False), tuple(range(7)), lambda s: 3 in s and draw.random() < 0.3, calibration=3, confirm=1, seen=seen)
+        ends.append(found.state)
+
+    assert ends.count((3,)) >= 398
+
+
 def test_flakiness_seen_late_is_counted() -> None:
     draw = random.Random(1)
     result = shrink(NumberList(False), tuple(range(64)), lambda s: 5 in s and (len(s) == 64 or draw.random() < 0.5), confirm=2)
@@ -183,9 +194,9 @@ def test_only_what_nothing_smaller_stands_for_is_seen_again() -> None:
     result = shrink(NumberList(False), start, holds, confirm=2)
     accepted = [state for state in seen if 5 in state and state != start]
 
-    assert (result.state, seen[result.state]) == ((5,), 3)
+    assert (result.state, seen[result.state]) == ((5,), 1 + 3 * 2)  # the last state is seen most
     assert sorted(seen[state] for state in accepted)[0] == 1
-    assert result.calls < 2 * len(seen)
+    assert result.calls - 2 * 2 < 2 * len(seen)
 
 
 def test_what_failed_once_by_accident_is_not_kept() -> None:
