@@ -117,9 +117,10 @@ class Asker(Generic[S]):
         self.transport.looks(max(EARLIEST, SLOWER * (self._ended or self.slowest)) if self.wanted.frame else 0.0, self.wanted.frame)
 
     def start_over(self) -> None:
-        """Forget every answer, and give every run all its time."""
+        """Forget every answer, and give every run all its time and memory."""
         self.is_patient = True
         self.transport.looks(0.0)
+        self.transport.confines(None)
         self.stop()
         self._known.clear()
         for verdict in Verdict:

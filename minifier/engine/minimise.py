@@ -16,6 +16,7 @@ from minifier.engine.signature import Kind, Rule, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
 from minifier.engine.walk import Node, Walk
 
+CONFINED = tuple(n << 30 for n in (1, 2, 4))  # bytes that runs which fill the memory are held to, as long as they fail in the same way
 AT_THE_END = 3  # times as many runs confirm the last state, which are the cheapest
 
 
@@ -78,8 +79,8 @@ def minimise(problem: Problem[S], start: S, transport: Transport, options: Optio
         journal.close()
 
 
-def _ran_out_of_time(outcome: Outcome) -> bool:
-    return outcome.signature is not None and outcome.signature.kind is Kind.HANG
+def _ran_out(outcome: Outcome, kind: Kind) -> bool:
+    return outcome.signature is not None and outcome.signature.kind is kind
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,15 @@ class _Reduction(Generic[S]):
         noted = self.asker.journal.note("calibration")
         if noted is not None:
             self._set_rates(Rates.from_text(noted))
+            if self.rates.wanted is not None and self.rates.wanted.kind is Kind.MEMORY:
+                self._confined(first)
             return
         count = self.options.calibration
         outcomes = list(self.options.seen) or self.asker.outcomes(first, 1)
-        if not _ran_out_of_time(outcomes[0]):  # else it is as long as anything may take: once will do
-            outcomes += self.asker.outcomes(first, count - len(outcomes))
+        if _ran_out(outcomes[0], Kind.MEMORY):
+            outcomes += self._confined(first)
+        if not _ran_out(outcomes[0], Kind.HANG):  # else it is as long as anything may take: once will do
+            outcomes += self.asker.outcomes(first, max(count - len(outcomes), 0))
         rates = self._rates(outcomes)
         most = self.options.flaky_calibration if count > 1 else count
         while rates.hits < rates.runs < (most if rates.hits else most // 2):
@@ -154,6 +159,17 @@ class _Reduction(Generic[S]):
         self.asker.transport.calibrated(self.options.needs if is_hang and self.options.needs else rates.median)
         self.asker.look_early()
         self.options.listener(Calibrated(rates.runs, rates.hits, self.asker.repeats.tries, rates.median, rates.wanted))
+
+    def _confined(self, first: Candidate) -> list[Outcome]:
+        """A run of a start that fills the memory, held to the least at which it still does; none if there is no such limit. Where the
+        reference needs more than a limit, the candidate is invalid."""
+        for memory in CONFINED:
+            self.asker.transport.confines(memory)
+            (outcome,) = self.asker.outcomes(first, 1)
+            if outcome.verdict is Verdict.INTERESTING and _ran_out(outcome, Kind.MEMORY):
+                return [outcome]
+        self.asker.transport.confines(None)
+        return []
 
     def refuse_undiscerning(self, trivial: Candidate) -> None:
         """An oracle that calls an empty candidate interesting would shrink anything to nothing."""
@@ -204,9 +220,11 @@ class _Reduction(Generic[S]):
             self.sure, self.unsure = self.state, []
 
     def is_sure(self) -> bool:
-        """Whether what was taken early for a run that never ends is one. If not, the reduction is to begin again, with more patience."""
+        """Whether what was taken early for a run that never ends, or that fills the memory, is one. If not, the reduction is to begin
+        again, with more patience."""
         wanted = self.asker.wanted
-        if self.asker.is_patient or wanted is None or wanted.kind is not Kind.HANG or not wanted.frame:
+        is_early = wanted is not None and (wanted.kind is Kind.MEMORY or (wanted.kind is Kind.HANG and bool(wanted.frame)))
+        if self.asker.is_patient or not is_early:
             return True
         last = replace(candidate_of(self.problem, self.state, self.options.oracle), is_patient=True)
         if self.asker.verdict(self.asker.outcomes(last, 1)[0]) is Verdict.INTERESTING:

@@ -52,6 +52,9 @@ class Transport(ABC):
         """A run may be taken for one that never ends if it stands still after so many seconds, in a `frame` if one is known; 0: it may not.
         Candidates that are `is_patient` get all their time."""
 
+    def confines(self, memory: int | None) -> None:  # noqa: B027  # nor holds it to anything
+        """Bytes that a run may use from now on, if it might use more; None: as before. Candidates that are `is_patient` may use all."""
+
     def close(self) -> None:  # noqa: B027  # nor anything to free
         """End every run and free everything. May be called twice."""
 

@@ -110,6 +110,7 @@ class LocalTransport(Transport):
         self.spec, self.jobs, self.limits = spec, jobs, replace(limits or Limits())
         self._longest = self.limits.timeout
         self._look, self._frame = 0.0, ""
+        self._memory: int | None = None
         self.folder = folder.absolute()
         self._queried = self.folder / "queries"
         shutil.rmtree(self._queried, ignore_errors=True)  # of a controller that was killed
@@ -150,6 +151,9 @@ class LocalTransport(Transport):
 
     def looks(self, seconds: float, frame: str = "") -> None:
         self._look, self._frame = seconds, frame
+
+    def confines(self, memory: int | None) -> None:
+        self._memory = memory
 
     def close(self) -> None:
         for run in list(self._queries):
@@ -239,9 +243,11 @@ class LocalTransport(Transport):
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
         if self._fresh and self.spec.lends:
             lend(self.folder / "tmp", folder / "tmp")
-        limits, spec = self.limits, self.spec
+        limits, spec, memory = self.limits, self.spec, self.limits.memory
+        if self._memory is not None and not candidate.is_patient:
+            memory = min(memory or self._memory, self._memory)
         environment = {"TMPDIR": str(folder / "tmp")}
-        request = Request(function, spec.command, str(folder), spec.name, limits.timeout, limits.memory, self._fresh, environment)
+        request = Request(function, spec.command, str(folder), spec.name, limits.timeout, memory, self._fresh, environment)
         if function and not self._fresh and not candidate.is_patient:
             request = replace(request, look=self._look, frame=self._frame)
         try:

@@ -40,6 +40,9 @@ class Posed(Transport):
     def looks(self, seconds: float, frame: str = "") -> None:
         self.inner.looks(seconds, frame)
 
+    def confines(self, memory: int | None) -> None:
+        self.inner.confines(memory)
+
 
 def ask(path: Path) -> Outcome:
     """Judge the graph at `path`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -352,3 +353,46 @@ def test_a_hang_is_timed_by_the_runs_that_end() -> None:
     assert (result.state, result.runs) == ((7,), 1)  # a run at the limit is not made three times
     assert clock.told[0] == 60.0
     assert clock.told[1:] == sorted(clock.told[1:]) and clock.told[-1] <= 5.0
+
+
+class Filling(FunctionTransport):
+    """What has 5 fills the memory it may use; what has 6 needs 3 GiB for the reference, what has 7 needs 2 GiB and works with 8."""
+
+    memory: int | None = None
+
+    def __init__(self) -> None:
+        super().__init__(lambda data: False)
+        self.filled: list[int] = []
+
+    def confines(self, memory: int | None) -> None:
+        self.memory = memory
+
+    def submit(self, candidate: Candidate) -> Future[Outcome]:
+        done: Future[Outcome] = Future()
+        state, memory = json.loads(candidate.payload), 8 << 30 if self.memory is None or candidate.is_patient else self.memory
+        out = Signature(Kind.MEMORY)
+        if 6 in state and memory < 3 << 30:
+            done.set_result(Outcome(Verdict.INVALID, out))
+        elif 5 in state or (7 in state and memory < 2 << 30):
+            self.filled.append(memory >> 30)
+            done.set_result(Outcome(Verdict.INTERESTING, out))
+        else:
+            done.set_result(Outcome(Verdict.BORING))
+        return done
+
+
+@pytest.mark.parametrize(
+    "start, filled, end",
+    [
+        ((1, 2, 3, 4, 5), [8] + [1] * 7, (5,)),
+        ((1, 2, 3, 5, 6), [8, 4, 4], (5,)),
+        ((1, 2, 3, 5, 7), [8, 1], (5,)),
+    ],
+)
+def test_what_fills_the_memory_gets_little_of_it(start: Numbers, filled: list[int], end: Numbers) -> None:
+    transport = Filling()
+    result = minimise(NumberList(False), start, transport, Options(calibration=2, confirm=1))
+
+    assert result.state == end
+    assert transport.filled[: len(filled)] == filled
+    assert transport.filled[-1] == 8, "the end is seen with all the memory"
