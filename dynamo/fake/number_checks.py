@@ -161,7 +161,7 @@ def number_check(op: Any) -> Check | None:
 
     def check(*args: Any, **kwargs: Any) -> None:
         if is_list:
-            for i, first in enumerate(args[0]):
+            for i, first in enumerate(next(a for a in args if isinstance(a, (list, tuple)))):  # of a power, the number may come first
                 check_one(first, [a[i] if isinstance(a, (list, tuple)) and len(a) > i else a for a in args], kwargs)
         else:
             check_one(next((a for a in args if isinstance(a, Tensor)), None), args, kwargs)

@@ -57,6 +57,8 @@ CALLS: dict[str, Callable[[torch.dtype, Any], Any]] = {
     "threshold": _at(aten.threshold, (2,), "v", 0),
     "threshold, value": _at(aten.threshold, (2,), 0, "v"),
     "pow": _at(aten.pow.Tensor_Scalar, (2,), "v"),
+    "pow of lists": lambda dtype, v: aten._foreach_pow.Scalar([torch.ones(2).to(dtype)], v),
+    "pow of a number, of lists": lambda dtype, v: aten._foreach_pow.ScalarAndTensor(v, [torch.ones(2).to(dtype)]),
     "hardshrink": _at(aten.hardshrink, (2,), "v"),
     "pad": lambda dtype, v: aten.constant_pad_nd(torch.ones(2).to(dtype), (1, 1), v),
     "fill_diagonal": _at(aten.fill_diagonal_, (2, 2), "v"),
