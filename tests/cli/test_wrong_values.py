@@ -44,6 +44,7 @@ ROWS = (
     ("replay empty", "error[CL001]: empty: is a folder; name a file in it"),
     ("replay garbage", "error[CL030]: garbage: not a recorded frame"),
     ("run garbage", "error[CL021]: garbage: not a bundle"),
+    ("run script.py", "error[CL021]: script.py: a script and no repro, which has a repro.json beside it; `explain` runs scripts"),
     ("fuzz --time soon", "error[CL035]: --time soon: not a time; write it as 90s, 10m or 8h"),
     ("fuzz --kinds tensor", "error[CL035]: --kinds tensor: unknown; did you mean tensors?"),
     ("fuzz --backend nowhere:f", "error[CL012]: unknown backend 'nowhere:f': No module named 'nowhere'"),

@@ -40,6 +40,8 @@ def run(file: File, times: Times = 1, to: To = None, show: Show = False, as_json
                 place = Path(temporary) / "repro"
                 return _run(place, bundle.unpack(file, place), times, as_json)
         folder = file.parent if file.suffix == ".py" else file
+        if file.is_file() and not (folder / bundle.MANIFEST).exists():
+            raise bundle.BundleError(f"{file}: a script and no repro, which has a {bundle.MANIFEST} beside it; `explain` runs scripts")
         manifest = bundle.of_folder(folder)
         if file.suffix == ".py" and file.name != manifest.main:
             raise bundle.BundleError(f"{file}: the repro in this folder is {manifest.main}")
