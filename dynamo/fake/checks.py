@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import wrap_dims
-from dynamo.fake.number_checks import Check, filled, holds, number_check, promotion, require
+from dynamo.fake.number_checks import Check, filled, holds, number_check, places_of, promotion, require
 from dynamo.ops.facts import aten_name
 
 aten = torch.ops.aten
@@ -44,6 +44,10 @@ def _gelu(x: Tensor, *, approximate: str = "none") -> None:
 
 def _gelu_backward(grad: Tensor, x: Tensor, *, approximate: str = "none") -> None:
     _gelu(x, approximate=approximate)
+
+
+def _celu(x: Tensor, alpha: float = 1.0) -> None:
+    require(alpha != 0, "ZeroDivisionError: alpha cannot be 0 for CELU")
 
 
 def _softshrink(x: Tensor, lambd: float = 0.5) -> None:
@@ -109,6 +113,17 @@ def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, **_: Any) -> 
     require(index.numel() == count, "index_add_(): Number of indices should be equal to source.size(dim)")
 
 
+def _channel_shuffle(x: Tensor, groups: int) -> None:
+    require(x.dim() > 2, f"channel_shuffle expects input with > 2 dims, but got input with sizes {tuple(x.shape)}")
+    require(groups > 0, f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    require(x.shape[1] % groups == 0, f"Number of channels must be divisible by groups. Got {x.shape[1]} channels and {groups} groups.")
+
+
+def _max_pool2d(x: Tensor, *args: Any, dilation: Sequence[int] = (1,), **_: Any) -> None:
+    given = args[3] if len(args) > 3 else dilation
+    require(min(given) > 0, f"dilation should be greater than zero, but got {given}")
+
+
 def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
@@ -141,10 +156,6 @@ def _lerp(x: Tensor, end: Tensor, weight: Any) -> None:
     require(end.dtype is x.dtype, f"expected dtype {x.dtype} for `end` but got dtype {end.dtype}")
     fits = not isinstance(weight, Tensor) or weight.dim() == 0 or weight.dtype is x.dtype
     require(fits, f"expected dtype {x.dtype} for `weight` but got another")
-
-
-def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, *_: Any) -> None:
-    require(values.dtype is x.dtype, "Index put requires the source and destination dtypes match")
 
 
 def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> None:
@@ -195,6 +206,42 @@ def _lacks(op: Any, kinds: str) -> Check:
     return check
 
 
+# Operands that must have the type of the first tensor; parameters and statistics of norms may all be float32 beside 16-bit tensors.
+_SAME = {
+    "_embedding_bag": "per_sample_weights",
+    "_embedding_bag_forward_only": "per_sample_weights",
+    "binary_cross_entropy": "target",
+    "grid_sampler_2d": "grid",
+    "grid_sampler_3d": "grid",
+    "heaviside": "values",
+    "index_copy": "source",
+    "index_put": "values",
+    "linalg_cross": "other",
+    "nll_loss2d_forward": "weight",
+    "nll_loss_forward": "weight",
+}
+_NORMS = {
+    "_native_batch_norm_legit": "weight bias running_mean running_var",
+    "native_batch_norm": "weight bias running_mean running_var",
+    "native_group_norm": "weight bias",
+    "native_layer_norm": "weight bias",
+}
+
+
+def _same_types(op: Any) -> Check | None:
+    same, norm = places_of(op, _SAME), places_of(op, _NORMS)
+    if not same and not norm:
+        return None
+
+    def check(first: Tensor, *args: Any, **kwargs: Any) -> None:
+        given = [args[i - 1] if i <= len(args) else kwargs.get(name) for i, name in same or norm]
+        found = {t.dtype for t in given if isinstance(t, Tensor)}
+        fits = found <= {first.dtype} or (bool(norm) and first.dtype in (torch.float16, torch.bfloat16) and found == {torch.float32})
+        require(fits, f"expected scalar type {first.dtype} but found {found}")
+
+    return check
+
+
 CHECKS: dict[Any, Check] = {
     aten.where.self: _where,
     aten._softmax.default: _dim,
@@ -203,6 +250,8 @@ CHECKS: dict[Any, Check] = {
     aten.gelu.default: _gelu,
     aten.gelu_.default: _gelu,
     aten.gelu_backward.default: _gelu_backward,
+    aten.celu.default: _celu,
+    aten.celu_.default: _celu,
     aten.softshrink.default: _softshrink,
     aten.huber_loss.default: _huber,
     aten.smooth_l1_loss.default: _smooth_l1,
@@ -226,6 +275,8 @@ CHECKS: dict[Any, Check] = {
     aten.index_add.default: _index_add,
     aten.index_add_.default: _index_add,
     aten.complex.default: _complex,
+    aten.channel_shuffle.default: _channel_shuffle,
+    aten.max_pool2d_with_indices.default: _max_pool2d,
     aten.full.default: filled(1),
     aten.full_like.default: filled(1),
     aten.new_full.default: filled(2),
@@ -243,8 +294,6 @@ CHECKS: dict[Any, Check] = {
     aten.lerp.Tensor: _lerp,
     aten.lerp_.Scalar: _lerp,
     aten.lerp_.Tensor: _lerp,
-    aten.index_put.default: _index_put,
-    aten.index_put_.default: _index_put,
     aten.avg_pool3d.default: _avg_pool3d,
 }
 
@@ -252,7 +301,13 @@ CHECKS: dict[Any, Check] = {
 def check_of(op: Any) -> Check | None:
     name = aten_name(op).removesuffix("_")
     kinds = _KINDS.get(name) or _KINDS.get(f"{name}.{op._overloadname}")
-    given = (_lacks(op, kinds) if kinds else None, _not_bool if name in ("sub", "rsub") else None, CHECKS.get(op), number_check(op))
+    given = (
+        _lacks(op, kinds) if kinds else None,
+        _not_bool if name in ("sub", "rsub") else None,
+        _same_types(op),
+        CHECKS.get(op),
+        number_check(op),
+    )
     checks = [check for check in given if check is not None]
     if len(checks) < 2:
         return checks[0] if checks else None

@@ -179,7 +179,7 @@ def _convolution(
     channels = weight.shape[0] if transposed else weight.shape[1] * groups
     if x.dim() != weight.dim() or not 3 <= x.dim() <= 5 or x.shape[1] != channels or x.dtype is not weight.dtype:
         return NotImplemented
-    if bias is not None and bias.dtype is not x.dtype:
+    if (bias is not None and bias.dtype is not x.dtype) or min(stride) <= 0:
         return NotImplemented
     shape = _conv_shape(x, weight, stride, padding, dilation, transposed, output_padding, groups)
     if min(shape) <= 0 or x.numel() == 0:
@@ -245,7 +245,7 @@ def _pool_shape(
 ) -> list[int] | None:
     k, p, d = _pair(kernel), _pair(padding), _pair(dilation)
     s = _pair(stride, kernel)
-    if any(2 * pad > size for pad, size in zip(p, k, strict=True)) or 0 in s:
+    if max(map(len, (kernel, padding, dilation, stride))) > 2 or any(2 * pad > size for pad, size in zip(p, k, strict=True)) or 0 in s:
         return None
     sizes = [_pooled(x.shape[i - 2], k[i], p[i], s[i], d[i], ceil) for i in (0, 1)]
     return [*x.shape[:-2], *sizes] if min(sizes) > 0 else None
@@ -317,6 +317,18 @@ def _loss_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, redu
     return NotImplemented if x.numel() or x.shape != target.shape else torch.zeros_like(x)
 
 
+def _bce(device: Device, x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Any:
+    """ATen multiplies in the memory of the loss, so a weight's type doesn't count."""
+    if weight is None or weight.dtype is x.dtype:
+        return NotImplemented
+    return aten.binary_cross_entropy.default(x, target, weight.to(x.dtype), reduction)
+
+
+def _soft_margin(device: Device, x: Tensor, target: Tensor, reduction: int = 1) -> Any:
+    """Likewise of the target's."""
+    return NotImplemented if target.dtype is x.dtype else aten.soft_margin_loss.default(x, target.to(x.dtype), reduction)
+
+
 def _bce_logits(device: Device, x: Tensor, target: Tensor, *rest: Any) -> Any:
     """ATen computes in the memory of `1 - target`, so the result has its dtype; torch 2.11's own rule promotes the two."""
     if x.dtype == target.dtype or not (x.is_floating_point() and target.is_floating_point()):
@@ -340,14 +352,14 @@ def _addr(device: Device, x: Tensor, column: Tensor, row: Tensor, *, beta: Any =
 
 
 def _pixel_shuffle(device: Device, x: Tensor, factor: int) -> Any:
-    if x.dim() != 4 or x.shape[1] % (factor * factor):
+    if x.dim() != 4 or factor <= 0 or x.shape[1] % (factor * factor):
         return NotImplemented
     n, c, h, w = x.shape
     return formatted((n, c // (factor * factor), h * factor, w * factor), x.dtype, suggested_format(x))
 
 
 def _pixel_unshuffle(device: Device, x: Tensor, factor: int) -> Any:
-    if x.dim() != 4 or x.shape[2] % factor or x.shape[3] % factor:
+    if x.dim() != 4 or factor <= 0 or x.shape[2] % factor or x.shape[3] % factor:
         return NotImplemented
     n, c, h, w = x.shape
     return formatted((n, c * factor * factor, h // factor, w // factor), x.dtype, suggested_format(x))
@@ -465,6 +477,8 @@ ROWS: dict[Any, Any] = {
     aten.reflection_pad3d_backward.default: _edge_pad_backward,
     aten.replication_pad2d_backward.default: _edge_pad_backward,
     aten.replication_pad3d_backward.default: _edge_pad_backward,
+    aten.binary_cross_entropy.default: _bce,
+    aten.soft_margin_loss.default: _soft_margin,
     aten.binary_cross_entropy_with_logits.default: _bce_logits,
     aten.log_sigmoid_forward.default: _log_sigmoid,
     aten.mse_loss_backward.default: _loss_backward,

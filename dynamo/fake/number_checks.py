@@ -40,7 +40,7 @@ _PROMOTED = {
 
 def promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torch.dtype]:
     """Of the first tensor, the arguments and the keywords of a call of `op`, the type that its operands are brought to."""
-    places = _places(op, _PROMOTED)
+    places = places_of(op, _PROMOTED)
 
     def promoted(first: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.dtype:
         dtype = first.dtype
@@ -53,7 +53,7 @@ def promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torc
     return promoted
 
 
-def _places(op: Any, rows: dict[str, str]) -> list[tuple[int, str]]:
+def places_of(op: Any, rows: dict[str, str]) -> list[tuple[int, str]]:
     """Where the arguments stand that a table names for an operator and its in-place form."""
     names = rows.get(aten_name(op).removesuffix("_").removeprefix("_foreach_"), "").split()
     return [(i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names]
@@ -141,7 +141,7 @@ def _scales(dtype: torch.dtype, value: Any) -> None:
 
 def number_check(op: Any) -> Check | None:
     """The check of the numbers that `op` converts; of an operator on lists, for each of their tensors."""
-    stored, computed = _places(op, _STORED), _places(op, _COMPUTED)
+    stored, computed = places_of(op, _STORED), places_of(op, _COMPUTED)
     if not stored and not computed:
         return None
     promoted, is_list = promotion(op), aten_name(op).startswith("_foreach_")

@@ -113,11 +113,15 @@ def _smooth_l1_backward(ctx: Context, grad: Tensor, x: Tensor, y: Tensor, reduct
 
 @lowers("huber_loss_backward")
 def _huber_backward(ctx: Context, grad: Tensor, x: Tensor, y: Tensor, reduction: int, delta: float) -> Tensor:
+    if x.dtype != y.dtype:
+        raise Decline
     return _bounded_gradient(ctx, [grad, x, y], reduction, delta, delta, 1.0)
 
 
 @lowers("soft_margin_loss")
 def _soft_margin(ctx: Context, x: Tensor, y: Tensor, reduction: int = MEAN) -> Tensor:
+    if x.dtype != y.dtype:
+        raise Decline
     return reduced(ctx, lambda a, b: call("log1p", call("exp", call("neg", times(a, b)))), [x, y], reduction)
 
 
@@ -140,6 +144,9 @@ def _refuses_targets() -> bool:
 
 @lowers("binary_cross_entropy")
 def _bce(ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, reduction: int = MEAN) -> Tensor:
+    if weight is not None and weight.dtype != x.dtype:
+        raise Decline
+
     def fn(a: Expr, t: Expr, *w: Expr) -> Expr:
         a, t = between_0_and_1(a), between_0_and_1(t) if _refuses_targets() else t
         floor = number(a, -100.0)
@@ -154,7 +161,7 @@ def _bce(ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, reduc
 def _bce_logits(
     ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    if pos_weight is not None:
+    if pos_weight is not None or (x.dtype.itemsize == 2 and ctx.meta.dtype == torch.float64):
         raise Decline
 
     dtype = ctx.meta.dtype

@@ -17,7 +17,7 @@ from dynamo.symbolic.values.errors import BreakError
 from dynamo.symbolic.values.kinds import TensorValue
 
 # What operators of torch raise for arguments that they refuse.
-_RAISED = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, NotImplementedError, AssertionError, OverflowError)
+_RAISED = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, NotImplementedError, AssertionError, ArithmeticError)
 
 
 class Scope:

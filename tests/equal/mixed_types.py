@@ -1,0 +1,100 @@
+"""Operands of several types that a kernel does or does not bring together, and arguments of layers that only eager's kernels look at."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from repro_corpus.program import program
+
+KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+def _tried(compile, make, calls):
+    """Each call compiled alone and made twice: results and gradients, or the type of the exception."""
+    out = []
+    for call in calls:
+        f = compile(call)
+        for _ in range(2):
+            x, p = make()
+            try:
+                y = f(x, p)
+                if y.requires_grad:
+                    y.float().sum().backward()
+                out.append((y, x.grad, p.grad))
+            except Exception as e:  # noqa: BLE001  # compared, whatever it is
+                out.append(type(e).__name__)
+    return out
+
+
+def _for_pairs(compile, shape, calls, tracked=False):
+    def make(a, b):
+        return lambda: (torch.linspace(0.1, 0.9, 8).view(shape).to(a).requires_grad_(tracked), torch.full(shape[-1:], 0.5, dtype=b))
+
+    return [_tried(compile, make(a, b), calls) for a in KINDS for b in KINDS if a is not b]
+
+
+@program("", "parameters and statistics of norms in another type than the input", tolerance=(2e-2, 2e-2))
+def norms(compile):
+    calls = [
+        lambda x, p: F.layer_norm(x, p.shape, p, p),
+        lambda x, p: F.layer_norm(x, p.shape, None, p),
+        lambda x, p: F.layer_norm(x, p.shape, p, torch.ones_like(p, dtype=x.dtype)),
+        lambda x, p: F.group_norm(x, 2, p, p),
+        lambda x, p: F.rms_norm(x, p.shape, p),
+        lambda x, p: F.batch_norm(x, p, p),
+        lambda x, p: F.batch_norm(x, p.clone(), p.clone(), training=True),
+        lambda x, p: F.batch_norm(x, p, p, torch.ones_like(p, dtype=x.dtype)),
+        lambda x, p: F.batch_norm(x, None, None, p, p, training=True),
+    ]
+    return _for_pairs(compile, (2, 4), calls)
+
+
+@program("", "losses of operands, weights and targets of two types, with gradients", tolerance=(2e-2, 2e-2))
+def losses(compile):
+    calls = [
+        lambda x, p: F.cross_entropy(x, torch.tensor([1, 0]), p),
+        lambda x, p: F.nll_loss(x, torch.tensor([1, 0]), p),
+        lambda x, p: F.binary_cross_entropy(x, p.expand(2, 4)),
+        lambda x, p: F.binary_cross_entropy(x, x.detach(), p),
+        lambda x, p: F.binary_cross_entropy_with_logits(x, p.expand(2, 4)),
+        lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), p),
+        lambda x, p: F.huber_loss(x, p.expand(2, 4)),
+        lambda x, p: F.smooth_l1_loss(x, p.expand(2, 4)),
+        lambda x, p: F.soft_margin_loss(x, p.expand(2, 4)),
+        lambda x, p: F.mse_loss(x, p.expand(2, 4)),
+    ]
+    return _for_pairs(compile, (2, 4), calls, tracked=True)
+
+
+@program("", "copies by index, products, steps and samples of operands of two types", tolerance=(2e-2, 2e-2))
+def operands(compile):
+    calls = [
+        lambda x, p: x.index_copy(0, torch.tensor([0]), p[None]),
+        lambda x, p: x.index_put((torch.tensor([0]),), p),
+        lambda x, p: torch.heaviside(x - 0.5, p),
+        lambda x, p: torch.heaviside(x - 0.5, p[0]),
+        lambda x, p: torch.linalg.cross(x[:, :3], p[:3].expand(2, 3)),
+        lambda x, p: F.grid_sample(x[None, None], p[:2].expand(1, 2, 2, 2)),
+        lambda x, p: F.embedding_bag(torch.tensor([[0, 1]]), x, per_sample_weights=p[None, :2], mode="sum"),
+        lambda x, p: x.lerp(p.expand(2, 4), 0.5),
+    ]
+    return _for_pairs(compile, (2, 4), calls)
+
+
+@program("", "arguments of layers that are refused: strides, dilations, factors and groups of zero, too many of them")
+def arguments(compile):
+    calls = [
+        lambda x, _: F.conv2d(x, torch.ones(3, 2, 2, 2), stride=0),
+        lambda x, _: F.conv_transpose2d(x, torch.ones(2, 3, 2, 2), stride=0),
+        lambda x, _: F.max_pool2d(x, 2, dilation=0),
+        lambda x, _: F.max_pool2d(x, (2, 2, 2)),
+        lambda x, _: F.avg_pool2d(x, (2, 2, 2)),
+        lambda x, _: F.pixel_shuffle(x, 0),
+        lambda x, _: F.pixel_unshuffle(x, 0),
+        lambda x, _: F.channel_shuffle(x, 3),
+        lambda x, _: F.channel_shuffle(x, 0),
+        lambda x, _: F.group_norm(x, 0),
+        lambda x, _: F.celu(x, 0),
+    ]
+    return _tried(compile, lambda: (torch.arange(32.0).view(1, 2, 4, 4), torch.ones(1)), calls)
