@@ -39,7 +39,7 @@ NAMES: tuple[str, ...] = words(
     upsample_trilinear3d upsample_bicubic2d vdot xlogy zero _softmax_backward_data _log_softmax_backward_data
     _prelu_kernel _prelu_kernel_backward _unsafe_masked_index _unsafe_masked_index_put_accumulate
     _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d block_diag dot grid_sampler_2d isin
-    linalg_cross logspace max_unpool2d max_unpool3d multilabel_margin_loss_forward mvlgamma renorm tril_indices
+    linalg_cross logspace max_unpool2d max_unpool3d mvlgamma renorm tril_indices
     triu_indices _chunk_cat as_strided_copy _unsafe_index _unsafe_index_put"""
 )
 

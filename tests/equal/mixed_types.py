@@ -98,3 +98,15 @@ def arguments(compile):
         lambda x, _: F.celu(x, 0),
     ]
     return _tried(compile, lambda: (torch.arange(32.0).view(1, 2, 4, 4), torch.ones(1)), calls)
+
+
+@program("", "a margin loss with fewer labels than classes")
+def few_labels(compile):
+    @compile
+    def f(x, labels):
+        return F.multilabel_margin_loss(x, labels, reduction="none"), F.multilabel_margin_loss(x[0] * 2, labels[0])
+
+    x = torch.arange(8.0).view(2, 4).requires_grad_()
+    out = [f(x, torch.tensor(labels)) for labels in ([[0, 1, -1, 2], [3, -1, 0, 0]], [[-1, 0, 1, 2], [3, 2, 1, 0]])]
+    sum(y.sum() for pair in out for y in pair).backward()
+    return out, x.grad
