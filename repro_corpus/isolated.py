@@ -141,35 +141,33 @@ def _serve(timeout: float) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         module, name, backend = json.loads(line)
-        with tempfile.TemporaryFile("w+") as output:
-            verdict = _forked(module, name, backend, output, timeout)
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as found:
+            verdict = _forked(module, name, backend, output, found, timeout)
         answers.write(json.dumps(asdict(verdict)) + "\n")
         answers.flush()
 
 
-def _forked(module: str, name: str, backend: str, output: IO[str], timeout: float) -> Verdict:
-    read, write = os.pipe()
+def _forked(module: str, name: str, backend: str, output: IO[str], found: IO[str], timeout: float) -> Verdict:
+    """What the child found goes through a file: nobody reads a pipe while it runs, and a pipe holds 64 KB."""
     child = os.fork()
     if child == 0:
-        os.close(read)
         os.setpgid(0, 0)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
         (program,) = [p for p in programs_of(module) if p.name == name]
-        with os.fdopen(write, "w") as pipe:
-            lines = _in_child(program, backend)
-            pipe.write(json.dumps([lines, [name for name in HEAVY if name in sys.modules]]))
+        lines = _in_child(program, backend)
+        found.write(json.dumps([lines, [name for name in HEAVY if name in sys.modules]]))
+        found.flush()
         _end(whole=backend == program.backends[-1] and zlib.crc32(program.id.encode()) % 3 == 0)
-    os.close(write)
     exited = os.pidfd_open(child)
     is_done = bool(select.select([exited], [], [], timeout)[0])
     os.close(exited)
     with contextlib.suppress(ProcessLookupError):  # it has ended and left no process of its own behind
         os.killpg(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    with os.fdopen(read) as pipe:
-        text = pipe.read()
+    found.seek(0)
+    text = found.read()
     output.seek(0)
     said = output.read()[-4000:]
     if not is_done:

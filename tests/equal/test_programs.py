@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from repro_corpus.isolated import Servers
+from repro_corpus.isolated import Server, Servers
 from repro_corpus.program import Program, modules_below, programs_of
 
 PROGRAMS = [p for package in ("tests.equal", "repro_corpus.public") for m in modules_below(package) for p in programs_of(m)]
@@ -23,3 +25,23 @@ def servers() -> Iterator[Servers]:
 def test_program(program: Program, backend: str, servers: Servers) -> None:
     verdict = servers.run(program, backend)
     assert verdict.outcome == "equal", "\n".join([*verdict.lines, verdict.output])
+
+
+def test_many_differences_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds."""
+    text = """
+from repro_corpus.program import program
+
+@program("", "differs at every place")
+def differs(compile):
+    return list(range(3000)) if compile.__name__ == "compile" else ["text"] * 3000
+"""
+    (tmp_path / "differing.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    (program,) = programs_of("differing")
+    server = Server(timeout=60.0)
+    verdict = server.run(program, "eager")
+    server.close()
+    assert verdict.outcome == "different"
+    assert len(verdict.lines) > 3000
