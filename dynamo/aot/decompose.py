@@ -53,6 +53,15 @@ def except_halves(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     return decompose
 
 
+def with_positive_base(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of `logspace`, declined where it refuses the base."""
+
+    def decompose(start: Any, end: Any, steps: int, base: float = 10.0, **options: Any) -> Any:
+        return decomposition(start, end, steps, base, **options) if base >= 0 else NotImplemented
+
+    return decompose
+
+
 def select(names: Container[str] | None = None, native: Container[Any] = ()) -> Decompositions:
     """Overload -> decomposition for the names of the table (or only those in `names`), minus the overloads in `native`."""
     table = torch._decomp.decomposition_table
@@ -63,4 +72,6 @@ def select(names: Container[str] | None = None, native: Container[Any] = ()) -> 
         for op in overloads(name):
             if op in table and op not in native and not facts_of(op).writes:
                 chosen[op] = table[op] if facts_of(op).exact else except_halves(table[op])
+                if name == "logspace":
+                    chosen[op] = with_positive_base(chosen[op])
     return chosen

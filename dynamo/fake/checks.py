@@ -124,6 +124,38 @@ def _max_pool2d(x: Tensor, *args: Any, dilation: Sequence[int] = (1,), **_: Any)
     require(min(given) > 0, f"dilation should be greater than zero, but got {given}")
 
 
+def _logsumexp(x: Tensor, dim: Sequence[int], keepdim: bool = False) -> None:
+    require(len(dim) > 0 or keepdim or not x.dim() or not x.numel(), "output with shape [] doesn't match the broadcast shape")
+
+
+def _mvlgamma(x: Tensor, p: int) -> None:
+    require(p >= 1, "p has to be greater than or equal to 1")
+
+
+def _arange(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
+    require(dtype is not torch.bool, "not implemented for torch.bool")
+
+
+def _empty_strided(size: Sequence[int], stride: Sequence[int], **_: Any) -> None:
+    require(min(stride, default=0) >= 0, f"Storage size calculation overflowed with sizes={size} and strides={stride}")
+
+
+def _index_select(x: Tensor, dim: int, index: Tensor) -> None:
+    if index.dim() > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+
+
+def _scattered(view: Any) -> Check:
+    """What is put into a view of a tensor's copy has the view's shape."""
+
+    def check(x: Tensor, source: Tensor, *args: Any, **kwargs: Any) -> None:
+        shape = tuple(view(x, *args, **kwargs).shape)
+        same = tuple(source.shape) == shape
+        require(same, f"expected src to have a size equal to the slice of self. src size = {tuple(source.shape)}, slice size = {shape}")
+
+    return check
+
+
 def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
@@ -274,6 +306,15 @@ CHECKS: dict[Any, Check] = {
     aten.scatter_add_.default: _scatter,
     aten.index_add.default: _index_add,
     aten.index_add_.default: _index_add,
+    **dict.fromkeys((aten.mvlgamma.default, aten.mvlgamma_.default), _mvlgamma),
+    **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _arange),
+    aten.empty_strided.default: _empty_strided,
+    aten.index_select.default: _index_select,
+    aten.logsumexp.default: _logsumexp,
+    aten.select_scatter.default: _scattered(aten.select.int),
+    aten.slice_scatter.default: _scattered(aten.slice.Tensor),
+    aten.diagonal_scatter.default: _scattered(aten.diagonal.default),
+    aten.as_strided_scatter.default: _scattered(aten.as_strided.default),
     aten.complex.default: _complex,
     aten.channel_shuffle.default: _channel_shuffle,
     aten.max_pool2d_with_indices.default: _max_pool2d,

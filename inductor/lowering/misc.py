@@ -13,7 +13,7 @@ from inductor.ir.affine import Index
 from inductor.ir.dims import as_shape, no_elements
 from inductor.ir.expr import Expr, call, cast, const, index_value
 from inductor.lowering.concat import padded_load
-from inductor.lowering.context import Context, Decline, Operand, as_stored, normal_dims
+from inductor.lowering.context import Context, Decline, as_stored, normal_dims
 from inductor.lowering.formulas import minus, number, over, plus, times
 from inductor.lowering.pointwise import unary
 from inductor.lowering.reduction import Dims, accumulate_type, simple
@@ -29,7 +29,7 @@ def _celu(ctx: Context, x: Tensor, alpha: float = 1.0) -> Tensor:
 
 @lowers("round.decimals")
 def _round(ctx: Context, x: Tensor, *, decimals: int = 0) -> Tensor:
-    if not types.is_float(x.type) or decimals == 0:
+    if not types.is_float(x.type) or decimals == 0 or abs(decimals) > 30:  # a scale that no type holds
         raise Decline
     scale = 10.0 ** abs(decimals)
     if decimals > 0:
@@ -145,14 +145,6 @@ def _narrow_copy(ctx: Context, x: Tensor, d: int, start: int, length: int) -> Te
     if not isinstance(start, int):
         raise Decline
     return ctx.copy(slice_dim(x, at, start % max(x.shape[at], 1) if start < 0 else start, length))
-
-
-@lowers("ldexp.Tensor")
-def _ldexp(ctx: Context, x: Operand, exponent: Operand) -> Tensor:
-    """`x * 2**exponent`, two operators in eager."""
-    kept = exponent.dtype if isinstance(exponent, Tensor) else ctx.meta.dtype
-    dtype = ctx.meta.dtype
-    return ctx.map(lambda a, b: times(as_stored(a, dtype), as_stored(call("exp2", b), kept)), [x, exponent], dtype)
 
 
 @lowers("linspace")

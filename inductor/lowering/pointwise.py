@@ -482,6 +482,9 @@ def _prelu(ctx: Context, x: Tensor, weight: Tensor) -> Tensor:
 
 @lowers("logit")
 def _logit(ctx: Context, x: Tensor, eps: float | None = None) -> Tensor:
+    if eps is not None and eps > 0.5:  # ATen asks for the lower bound first, and never for the other
+        raise Decline
+
     def fn(stored: Step, v: Expr) -> Expr:
         if eps is not None:
             low = stored(number(v, eps))

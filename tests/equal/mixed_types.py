@@ -100,6 +100,27 @@ def arguments(compile):
     return _tried(compile, lambda: (torch.arange(32.0).view(1, 2, 4, 4), torch.ones(1)), calls)
 
 
+@program("", "parts that do not fit the view they are put into, indices that are no vector, reductions over no dims")
+def places(compile):
+    calls = [
+        lambda x, _: x.select_scatter(x[:, 0], 0, 0),
+        lambda x, _: x.select_scatter(x[0], 0, 3),
+        lambda x, _: x.select_scatter(x[0], 0, -1),
+        lambda x, _: x.slice_scatter(x[:1], 0, 1),
+        lambda x, _: x.slice_scatter(x[:2], 0, 1),
+        lambda x, _: x.diagonal_scatter(x[0, :1]),
+        lambda x, _: x.diagonal_scatter(x[:, 0], 1),
+        lambda x, _: torch.as_strided_scatter(x, x[0, :1], (2,), (1,)),
+        lambda x, _: torch.as_strided_scatter(x, x[0, :2], (2,), (1,)),
+        lambda x, _: x.index_select(0, torch.tensor([[0]])),
+        lambda x, _: x.index_select(0, torch.tensor(1)),
+        lambda x, _: x.logsumexp(()),
+        lambda x, _: x.logsumexp((), keepdim=True),
+        lambda x, _: x[0, 0].logsumexp(()),
+    ]
+    return _tried(compile, lambda: (torch.arange(12.0).view(3, 4), torch.ones(1)), calls)
+
+
 @program("", "a margin loss with fewer labels than classes")
 def few_labels(compile):
     @compile
