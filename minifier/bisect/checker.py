@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynamo import config
 from dynamo.backends import registry
 from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
@@ -43,7 +44,8 @@ class Checker:
         try:
             if self.device:
                 gm, values = moved(gm, values, self.device)
-            report = bisect_graph(gm, values, name, backend, graph=graph, draws=self.draws)
+            with config.patch(suppress_errors=False):  # else a graph whose kernels can't be built is eager's, and right
+                report = bisect_graph(gm, values, name, backend, graph=graph, draws=self.draws)
         except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError) as e:
             self.tell({"graph": graph, "problem": f"{type(e).__name__}: {e}".splitlines()[0][:300]})
         else:

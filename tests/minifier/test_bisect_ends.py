@@ -76,3 +76,14 @@ def test_script_that_fails_without_a_compiler_is_no_finding(tmp_path: Path) -> N
 
     with pytest.raises(ScriptFailed, match="ended with 3"):
         bisected(Wish(str(script)), lambda line: None)
+
+
+def test_graph_whose_kernels_cannot_be_built_is_not_within_rounding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the script goes on without them, in eager."""
+    script = tmp_path / "script.py"
+    script.write_text("import torch\nimport dynamo\ndynamo.compile(lambda x: torch.tanh(x) + 1)(torch.rand(4))\n")
+    monkeypatch.setenv("DYNAMO_FAULT", "bad-text:op=tanh")
+
+    report = bisected(Wish(str(script), draws=1), lambda line: None).first
+
+    assert (report.verdict, report.text) == ("compile error", "BuildError: the C compiler failed with exit code 1 [DI001]")
