@@ -31,6 +31,7 @@ from minifier.classic.files import Files
 from minifier.engine import Signature, Verdict
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import Graph
+from minifier.graph.names import Unsupported
 from minifier.graph.oracle import Setting, judge
 from minifier.isolation.child import failure
 from minifier.recorder import ahead_of_time, backend_name, plain_options, set_options
@@ -42,6 +43,8 @@ DUMP, LAUNCH, ALWAYS, ACCURACY = 1, 2, 3, 4
 
 class AccuracyError(RuntimeError):
     """A compiled graph does not compute what eager does (level 4)."""
+
+    is_final = True  # see dynamo/graph/rescue.py: it ends the program, whatever the program catches on its way in eager
 
 
 def between(name: str, backend: Run) -> Run:
@@ -190,7 +193,8 @@ class _Case:
             with torch.random.fork_rng():
                 return from_fx(self.gm, values, self.files.store)
         except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
-            self.files.say(f"graph {self.name} can't be written down: {type(e).__name__}: {e}")
+            hint = "; its ATen graphs can with REPRO_AFTER=aot" if self.after == "dynamo" and isinstance(e, Unsupported) else ""
+            self.files.say(f"graph {self.name} can't be written down{hint}: {type(e).__name__}: {e}")
             return None
 
     def _setting(self) -> Setting:

@@ -102,6 +102,26 @@ def test_level_4_ends_at_wrong_numbers(tmp_path: Path, after: str, backend: str,
     assert scripts(tmp_path) == ["minifier_launcher.py"]
 
 
+def test_level_4_ends_a_program_that_catches_an_exception_in_eager(tmp_path: Path) -> None:
+    def per_example(w: torch.Tensor, xs: torch.Tensor) -> torch.Tensor:
+        return torch.func.vmap(torch.func.grad(lambda w, x: (torch.sin(x @ w) ** 2).sum()), in_dims=(None, 0))(w, xs)
+
+    options = config.patch(repro_after="aot", repro_level=4, repro_dir=str(tmp_path), suppress_errors=True)
+    with planted("wrong-lowering:op=sin"), pytest.raises(AccuracyError), options:
+        dynamo.compile(per_example)(torch.rand(4, 3), torch.rand(5, 2, 4))
+
+
+def test_what_has_no_form_as_captured_is_told_with_what_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def checkpointed(x: torch.Tensor) -> torch.Tensor:
+        return torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False)
+
+    options = config.patch(repro_after="dynamo", repro_level=2, repro_dir=str(tmp_path), suppress_errors=False)
+    with planted("lower-error:op=sin"), pytest.raises(dynamo.BackendError), options:
+        dynamo.compile(checkpointed)(torch.rand(4, requires_grad=True))
+
+    assert "can't be written down; its ATen graphs can with REPRO_AFTER=aot: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("backend", [COMPILE, "relu_runtime_error_TESTING_ONLY"])
 def test_level_4_writes_a_launcher_for_what_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str], backend: str) -> None:
     with pytest.raises((dynamo.BackendError, RuntimeError)), config.patch(suppress_errors=False):
