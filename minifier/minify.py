@@ -23,7 +23,7 @@ from minifier.isolation import Limits, LocalTransport
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.ladder.rungs import LAST
 from minifier.programs import program
-from minifier.recordings import VALUES, Recorded
+from minifier.recordings import VALUES, WITHOUT, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
 from minifier.source.state import Source
@@ -210,9 +210,9 @@ def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
 
 def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladder, patience: Patience, listener: Listener) -> Report:
     tell = patience.tell
-    problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.graph is None)
+    problems = tuple(f"graph {g.name}: {g.problem}" for g in graphs if g.problem)
     judged = [g for g in graphs if g.graph is not None]
-    in_parts = [g for g in graphs if g.graph is None and g.backend in LAST and wish.after == "auto"]
+    in_parts = [g for g in graphs if g.problem and g.backend in LAST and wish.after == "auto"]
     is_whole = wish.after == "auto" and not wish.graph and not wish.accuracy
     found = ladder.first_failure(judged, level, tries=1)
     patience.graphs = ladder.seconds
@@ -240,7 +240,8 @@ def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladde
     ladder.close()
     script = _script_failure(wish, patience) if is_whole else None
     report = None if script is None else _reduced_failure(wish, script, patience, listener)
-    return report or Report(UNREAD if problems and not is_whole else NOTHING, problems=problems, tried=tuple(ladder.asked))
+    unread = [p for p in problems if wish.after != "auto" or not p.endswith(WITHOUT)]
+    return report or Report(UNREAD if unread and not is_whole else NOTHING, problems=problems, tried=tuple(ladder.asked))
 
 
 def _ladder(wish: Wish, level: str, tell: Tell) -> Ladder:
@@ -263,7 +264,7 @@ def _deeper(
         lower.needs = {g.name: n for g in read for c, n in ladder.needs.items() if g.answers_to(c)}
         deeper = lower.first_failure(read, "aot")
         report = None if deeper is None else _reduced_graph(wish, deeper, lower, tell, listener)
-        return report, (*(f"graph {g.name}: {g.problem}" for g in own if g.graph is None), *lower.problems)
+        return report, (*(f"graph {g.name}: {g.problem}" for g in own if g.problem), *lower.problems)
     finally:
         ladder.transport = lower.transport
 

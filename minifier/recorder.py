@@ -20,7 +20,7 @@ from inductor.backend import SPLITS, arrange, prepare
 from minifier import script_backends
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import dump
-from minifier.recordings import VALUES
+from minifier.recordings import VALUES, WITHOUT
 from minifier.state import captured
 
 _NOT_OF_THE_GRAPH = frozenset({"repro_after", "repro_level", "repro_dir", "cache_dir", "suppress_errors"})
@@ -59,10 +59,11 @@ class Recorder:
     def _keep(
         self, gm: Any, values: Sequence[Any], number: int, name: str, backend: str, arguments: dict[str, Any], is_backward: bool
     ) -> None:
-        graph, problem = None, ""
+        graph, problem, left_out = None, "", list[str]()
         try:
             with torch.random.fork_rng():
-                graph = json.loads(dump(from_fx(gm, values, self.folder / VALUES)))
+                graph = json.loads(dump(from_fx(gm, values, self.folder / VALUES, left_out)))
+            problem = "".join(lost + WITHOUT for lost in left_out[:1])
         except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
             problem = f"{type(e).__name__}: {e}"
         data = {

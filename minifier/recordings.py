@@ -12,12 +12,13 @@ from minifier.graph.oracle import Setting
 from minifier.state import State
 
 VALUES = "values"
+WITHOUT = "; looked at without that"  # the end of a problem with a graph that is there
 SAME_DRAWS = "torch._inductor.config.fallback_random"  # without it torch's compiler draws other numbers than eager
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A graph of a script, or why it could not be kept (`problem`).
+    """A graph of a script, and why it could not be kept, or not whole (`problem`).
 
     `name` is the id of its compile, of an ATen graph with `.fw` or `.bw` behind it. `arguments` were given to the compiler with it,
     `options` of the compiler were set, and `state` held when it was first called.

@@ -193,7 +193,7 @@ class _Case:
             with torch.random.fork_rng():
                 return from_fx(self.gm, values, self.files.store)
         except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
-            hint = "; its ATen graphs can with REPRO_AFTER=aot" if self.after == "dynamo" and isinstance(e, Unsupported) else ""
+            hint = "; REPRO_AFTER=aot looks at its ATen graphs" if self.after == "dynamo" and isinstance(e, Unsupported) else ""
             self.files.say(f"graph {self.name} can't be written down{hint}: {type(e).__name__}: {e}")
             return None
 

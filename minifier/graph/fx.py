@@ -17,11 +17,12 @@ from minifier.graph.values import recipe_of, spec_of, store_value
 _NO_SPEC = Other()
 
 
-def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = None) -> Graph:
+def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = None, left_out: list[str] | None = None) -> Graph:
     """The graph of a module that is called with `inputs`. Values are seen by running it once, in eager.
 
-    With a `store`, the inputs are kept there exactly; without, they get recipes. Raises Unsupported, or what running it raises;
-    TypeError where the number of inputs is wrong.
+    With a `store`, the inputs are kept there exactly; without, they get recipes. What can't be written down is left out where there is a
+    list `left_out`, which is told of it: tensors that come from there are inputs. Raises Unsupported without one, or what running it
+    raises; TypeError where the number of inputs is wrong.
     """
     expected = sum(n.op == "placeholder" for n in module.graph.nodes)
     if len(inputs) != expected:
@@ -31,9 +32,13 @@ def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = 
     outputs: list[int] = []
     numbers: dict[fx.Node, Any] = {}
     values: dict[int, Any] = {}
-    given = iter(inputs)
+    given, made_outside = iter(inputs), {} if left_out is None else _made_outside(module, inputs, left_out)
     for id, n in enumerate(module.graph.nodes):
-        if n.op in ("placeholder", "get_attr"):
+        if n in made_outside:
+            if isinstance(value := made_outside[n], torch.Tensor):
+                numbers[n], values[id] = Ref(id), value
+                made.append(_input(id, n, value, made, values, store))
+        elif n.op in ("placeholder", "get_attr"):
             value = next(given) if n.op == "placeholder" else _attribute(module, n)
             if not isinstance(value, torch.Tensor):
                 numbers[n] = _literal(n, value)
@@ -122,6 +127,39 @@ def real(value: Any, known: dict[int, Any]) -> Any:
         items = [real(v, known) for v in value.items]
         return items if value.kind == "list" else slice(*items) if value.kind == "slice" else dict(items)
     return value
+
+
+def _made_outside(module: fx.GraphModule, inputs: Sequence[Any], left_out: list[str]) -> dict[fx.Node, Any]:
+    """Nodes that can't be written down, and those that read what is no tensor of theirs, with their values when they are run."""
+    for n in module.graph.nodes:
+        try:
+            if n.op == "get_attr" and not isinstance(value := _attribute(module, n), torch.Tensor):
+                _literal(n, value)
+            elif n.op.startswith("call_"):
+                _node(0, n, dict.fromkeys(n.all_input_nodes, Ref(0)))
+        except Unsupported as e:
+            left_out.append(str(e))
+            n.meta[_OUTSIDE] = True
+    return _Outside(module).found_with(inputs) if left_out else {}
+
+
+_OUTSIDE = "outside"  # key of `meta`
+
+
+class _Outside(fx.Interpreter):
+    """Keeps what nodes give that are marked, and those that read what is no tensor of these."""
+
+    def found_with(self, inputs: Sequence[Any]) -> dict[fx.Node, Any]:
+        self.found: dict[fx.Node, Any] = {}
+        self.run(*(_copied(i) if isinstance(i, torch.Tensor) else i for i in inputs))
+        return self.found
+
+    def run_node(self, n: fx.Node) -> Any:
+        value = super().run_node(n)
+        reads = (self.found[a] for a in n.all_input_nodes if a in self.found)
+        if n.op != "output" and (n.meta.pop(_OUTSIDE, False) or not all(isinstance(r, torch.Tensor) for r in reads)):
+            self.found[n] = _copied(value) if isinstance(value, torch.Tensor) else value
+        return value
 
 
 def _input(id: int, n: fx.Node, value: torch.Tensor, made: list[Input], values: dict[int, Any], store: Path | None) -> Input:
@@ -216,4 +254,3 @@ def _flat_refs(value: Any, numbers: dict[fx.Node, Any]) -> list[Ref]:
     if isinstance(value, (tuple, list)):
         return [r for v in value for r in _flat_refs(v, numbers)]
     return [r for v in value.values() for r in _flat_refs(v, numbers)] if isinstance(value, dict) else []
-

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from dynamo.ops.rows import words
 from minifier.graph.ir import Named
 
 
@@ -16,7 +17,12 @@ class Unsupported(ValueError):
     """A graph has something in it that can't be written down; the message names the node and what."""
 
 
-REGIONS = "dynamo_regions"  # operators of `dynamo.aot` that call graphs
+# Namespaces of operators that any process with torch and this package has; `dynamo_regions` calls graphs by a number of its process.
+OF_ALL = words(
+    "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized aten c10d c10d_functional debugprims dynamo_debug export "
+    "flex_lib fsdp inductor inductor_prims mkl mkldnn mkldnn_prepacked onednn prims profiler quantization quantized quantized_decomposed "
+    "rngprims sparse static_runtime streams symm_mem"
+)
 _CONSTANTS: tuple[tuple[str, type], ...] = (
     ("dtype", torch.dtype),
     ("device", torch.device),
@@ -27,9 +33,9 @@ _CONSTANTS: tuple[tuple[str, type], ...] = (
 
 def name_of(function: Callable[..., Any]) -> str:
     """The name under which `resolve` finds a function. Raises Unsupported for what has none: closures, lambdas, functions of a script,
-    and for operators that find their graphs by a number of this process."""
-    if isinstance(function, torch._ops.OpOverload) and function.namespace == REGIONS:
-        raise Unsupported(f"{function} calls graphs of its own")
+    and for operators that are this process's."""
+    if isinstance(function, torch._ops.OpOverload) and function.namespace not in OF_ALL:
+        raise Unsupported(f"{function} is an operator that other processes don't have")
     for name in _names(function):
         try:
             if resolve(name) is function:

@@ -119,7 +119,7 @@ def test_what_has_no_form_as_captured_is_told_with_what_has(tmp_path: Path, caps
     with planted("lower-error:op=sin"), pytest.raises(dynamo.BackendError), options:
         dynamo.compile(checkpointed)(torch.rand(4, requires_grad=True))
 
-    assert "can't be written down; its ATen graphs can with REPRO_AFTER=aot: " in capsys.readouterr().err
+    assert "can't be written down; REPRO_AFTER=aot looks at its ATen graphs: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("backend", [COMPILE, "relu_runtime_error_TESTING_ONLY"])

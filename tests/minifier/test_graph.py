@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,27 @@ def test_graph_computes_what_the_module_did(tmp_path: Path) -> None:
 
 
 def test_operator_that_calls_graphs_of_this_process_has_no_name() -> None:
-    with pytest.raises(Unsupported, match="calls graphs of its own"):
+    with pytest.raises(Unsupported, match="other processes don't have"):
         name_of(RUN_BRANCH)
+
+
+def test_what_cannot_be_written_down_is_left_out(tmp_path: Path) -> None:
+    made = fx.Graph()
+    x = made.placeholder("x")
+    pair = made.call_function(lambda x: (x.sin(), [x.cos()]), (x,))
+    sine, rest = (made.call_function(operator.getitem, (pair, i)) for i in range(2))
+    cosine = made.call_function(operator.getitem, (rest, 0))
+    made.output((made.call_method("mul_", (sine, x)), made.call_method("exp", (cosine,)), sine))
+    module, left_out = fx.GraphModule(torch.nn.Module(), made), list[str]()
+    with pytest.raises(Unsupported):
+        from_fx(module, [torch.rand(3)], tmp_path)
+
+    graph = from_fx(module, [given := torch.rand(3)], tmp_path, left_out)
+
+    assert len(left_out) == 1
+    assert [(len(graph.inputs), [n.target for n in graph.nodes])] == [(3, ["mul_", "exp"])]
+    for one, other in zip(execute(graph, inputs_of(graph, tmp_path)), (given.sin() * given, given.cos().exp()), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_written_and_read_back() -> None:
