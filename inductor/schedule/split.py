@@ -148,7 +148,7 @@ def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
     axis = max(axes, key=lambda a: hint(a.extent))
     if limits.programs:
         is_down = is_column(nest, node)
-        wanted = wanted_parts(results, limits, is_column=is_down)
+        wanted = wanted_parts(results, length, limits, is_column=is_down)
         outer = None if is_down else outermost(nest, axes)
         if outer is not None and parts_near(outer.extent, wanted) == wanted:
             axis = outer
@@ -160,10 +160,11 @@ def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
     return None if parts is None else (axis, parts)
 
 
-def wanted_parts(results: int, limits: Limits, *, is_column: bool) -> int:
+def wanted_parts(results: int, length: int, limits: Limits, *, is_column: bool) -> int:
+    """Of rows none is shorter than what is worth a kernel of its own, as what follows puts all parts together."""
     if is_column:
         return limits.programs // -(-results // limits.columns)
-    return max(limits.programs // results, FEWEST) if results < limits.programs else 1
+    return max(min(limits.programs // results, hint(length) // limits.long_reduction), FEWEST) if results < limits.programs else 1
 
 
 def outermost(nest: Nest, axes: Sequence[Axis]) -> Axis | None:

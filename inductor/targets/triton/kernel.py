@@ -148,14 +148,14 @@ def facts_of(space: Space, program: Program, crosses: bool) -> Facts:
     nodes = space.exprs()
     used = {e.attr[0] for e in nodes if e.op == "load"} | {r.store.buffer for r in space.roots}
     whole = space.n_rows * max((hint(a.extent) for a in space.columns), default=1)
-    wide = [TYPES[program.buffers[b].type].size for b in used if program.buffers[b].size * 2 >= whole]
+    wide = {b: TYPES[program.buffers[b].type].size for b in used if program.buffers[b].size * 2 >= whole}
     return Facts(
         rows=space.n_rows,
         columns=max((hint(a.extent) for a in space.columns), default=0),
-        itemsize=max(wide, default=4),
+        itemsize=max(wide.values(), default=4),
         cost=sum(cost(r.store.value) for r in space.roots),
         passes=1 + space.depth if any(r.level and r.store.index.axes & set(space.columns) for r in space.roots) else max(space.depth, 1),
-        streams=len({e.attr[0] for e in nodes if e.op == "load" and len(e.axes) > 1}),
+        streams=len({e.attr[0] for e in nodes if e.op == "load" and e.attr[0] in wide and len(e.axes) > 1}),
         finds=any(e.op == "reduce" and e.attr[0] in FIRST for e in nodes),
         has_scan=any(e.op == "scan" for e in nodes),
         rows_contiguous=walks_rows(space),

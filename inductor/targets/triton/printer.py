@@ -38,7 +38,8 @@ class Printer:
         self.names = parameter_names(kernel)
         self.rank = 2 if self.space.columns else 1
         self.is_tiled = self.shape.kind == "transpose"
-        self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves([r.store.value for r in self.space.roots]))
+        ends = [r.store.value for r in self.space.roots]
+        self.body = Body(self.space, self.rank, self.tile(), self.names, ends_in_halves(ends) | only_summed(ends))
         self.body.granule = kernel.granule
         if self.shape.kind in ("row", "looped row") and self.space.rows is not None:
             walked = (e for e in self.space.exprs() if e.op == "load" and e.axes & set(self.space.columns))
@@ -512,6 +513,12 @@ def with_powers(space: Space) -> frozenset[Expr]:
         return frozenset()
     found = [of_powers(e) for e in nodes if e.op == "reduce" and e.attr[0] == "sum"]
     return frozenset(f[0] for f in found if f is not None and f[0].op != "const" and f[0].axes & {*space.columns})
+
+
+def only_summed(ends: Sequence[Expr]) -> frozenset[Expr]:
+    """Powers over a maximum of which nothing is left but the sum that is stored, as of a part of a row: short, as in a loop."""
+    sums = [e for e in ends if e.op == "reduce" and of_powers(e) is not None]
+    return frozenset(e.args[0] for e in sums if not any(e.args[0] in other.args for other in walk(*ends) if other is not e))
 
 
 def loads_of(values: Sequence[Expr]) -> set[Expr]:

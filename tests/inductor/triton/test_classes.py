@@ -16,7 +16,7 @@ from dynamo.trace.events import Note
 from tests.benchmarks.gpu import Row
 from tests.benchmarks.gpu_shapes import plan_of
 from tests.gpu.classes import CLASSES, check
-from tests.inductor.triton.seam import compiled_for, interpreted, refusals, registers_and_spills
+from tests.inductor.triton.seam import compiled_for, function_text, interpreted, refusals, registers_and_spills
 
 EMPTY = {"a loop without iterations"}
 QUICK = [n for n in CLASSES if not n.startswith("steps of ")]
@@ -76,3 +76,10 @@ def test_positions_of_64_bits(name: str, tmp_path: Path) -> None:
         assert "x = tl.program_id(0) " not in text and "if tl.program_id(0) *" not in text
         kernel = compiled_for(text, 90, tmp_path)
         assert registers_and_spills(kernel)[1] == 0
+
+
+def test_few_long_rows_are_parts_of_4096() -> None:
+    plan, files = plan_of(Row("softmax", lambda x: x.softmax(1), lambda: [on_device(8, 131072)], 0))
+    assert [k.how() for k in plan.kernels] == [["row, 1 x 4096, 4 warps"], ["row, 1 x 4096, 8 warps"]]
+    for text in files:
+        assert "\nGRID = (256,)\n" in text and "ex2(" in text and "libdevice.exp(" not in function_text(text)
