@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynamo.surroundings.parent import end_with_parent
 from minifier import stands
 from minifier.isolation.standing import tell_parent_when_asked
 from minifier.programs import run_as_main
@@ -25,6 +26,7 @@ END = "end"  # the file that says how the script ended
 
 
 def main() -> None:
+    end_with_parent()
     tell_parent_when_asked()
     folder, engine, after, wanted = sys.argv[1:5]
     made: list[Recorder] = []

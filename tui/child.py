@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Event
 from dynamo.trace.processes import merged
 from dynamo.trace.stream import read_stream
@@ -76,7 +77,9 @@ class Child:
         reading, writing = os.pipe()
         command = [sys.executable, *request.python, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
         try:
-            self.process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env=_unfollowed())
+            self.process = subprocess.Popen(
+                command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env={**_unfollowed(), **parent()}
+            )
         except BaseException:
             shutil.rmtree(self._folder)
             raise

@@ -22,6 +22,7 @@ from tui.console import PROGRAM, open_closed_streams, put, say
 from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
 from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
+from tui.stops import Stopped, stops_raised
 
 _UsageError: Any = typer.BadParameter.__base__  # Typer names it nowhere else
 
@@ -172,9 +173,13 @@ def _ending(run: Callable[..., int]) -> Callable[..., None]:
 
 def _end(run: Callable[..., int], **given: Any) -> int:
     try:
-        return int(run(**given))
+        with stops_raised():
+            return int(run(**given))
     except CliError as e:
         return _said(e)
+    except Stopped as e:
+        say(f"{e.what} (exit code {e.code})")
+        return e.code
     except KeyboardInterrupt:
         say(f"interrupted (exit code {Exit.INTERRUPTED.value})")
         return int(Exit.INTERRUPTED)

@@ -23,6 +23,7 @@ from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.peer.watching import observe_when_torch_loads
 from dynamo.surroundings import collector
+from dynamo.surroundings.parent import end_with_parent
 from dynamo.trace import store
 from dynamo.trace.events import CompileEnded, RunEnded, RunStarted
 from dynamo.trace.processes import ProcessWriter
@@ -45,6 +46,7 @@ def main(started: frozenset[str]) -> NoReturn:
 
     `started`: the modules that any script finds loaded.
     """
+    end_with_parent()
     root, fd, folder, text = sys.argv[1:5]
     values = json.loads(text)
     request = Request(**(values | {name: tuple(values[name]) for name in ("args", "python")}))

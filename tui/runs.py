@@ -22,13 +22,10 @@ from tui.console import progress, say
 from tui.errors import CliError, check_backend, check_code, check_script
 from tui.exits import SIGNAL_BASE, Exit
 from tui.options import ENGINES
+from tui.stops import NUMBERS
 
 STDERR = 2
 _SAID = 5  # problems of a record that are said one by one
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: like Ctrl-C, with its own exit code."""
 
 
 @dataclass
@@ -71,8 +68,7 @@ def run_script(request: Request, record: Path | None = None, replace: bool = Fal
     writer = open_writer(record, replace)
     keeper = Keeper(writer)
     try:
-        with _sigterm_raises():
-            code, error = _follow(request, keeper, own_stdout)
+        code, error = _follow(request, keeper, own_stdout)
     except BaseException:
         if writer is not None:
             writer.abort()
@@ -182,15 +178,12 @@ def _follow(request: Request, keeper: Keeper, own_stdout: bool) -> tuple[int, st
     others = [number for number in received if number != signal.SIGINT]
     if others:
         ended_itself = child.process.returncode >= 0 and keeper.run.exit is not None
-        return (code if ended_itself else SIGNAL_BASE + others[-1]), _ENDED_BY[others[-1]]
+        return (code if ended_itself else SIGNAL_BASE + others[-1]), NUMBERS[others[-1]]
     if received or code == Exit.INTERRUPTED:
         return int(Exit.INTERRUPTED), "interrupted"
     if code > SIGNAL_BASE and keeper.run.exit is None:
         return code, f"killed by {signal_name(code - SIGNAL_BASE)}"
     return code, ""
-
-
-_ENDED_BY = {int(signal.SIGTERM): "terminated", int(signal.SIGHUP): "hung up"}
 
 
 def _compiles(run: Run) -> str:
@@ -220,18 +213,6 @@ def _stopped_by_signals(child: Child) -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    def raise_it(number: int, frame: FrameType | None) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, raise_it)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def narrate(outcome: Outcome) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Decided
 from minifier.bisect.fuel import Attempt, Culprit, Search
 from minifier.bisect.report import CAPTURE, Report
@@ -44,7 +45,7 @@ def run_script(script: str, args: Sequence[str], request: dict[str, Any], env: d
             pass_fds=(writing,),
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr.fileno(),
-            env={**os.environ, "PYTHONPATH": path, **env},
+            env={**os.environ, **parent(), "PYTHONPATH": path, **env},
         )
     finally:
         os.close(writing)

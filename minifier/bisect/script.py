@@ -18,12 +18,14 @@ from typing import Any
 
 from dynamo.backends.registry import Backend, stand_between
 from dynamo.peer.script_adapter import install_when_torch_loads
+from dynamo.surroundings.parent import end_with_parent
 from dynamo.trace.events import Decided, GraphCaptured, GuardInstalled
 from dynamo.trace.store import Store, session
 from minifier.programs import run_as_main
 
 
 def main() -> None:
+    end_with_parent()
     request = json.loads(sys.argv[1])
     pipe = os.fdopen(request["pipe"], "w")
 

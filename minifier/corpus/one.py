@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from dynamo.surroundings.parent import end_with_parent
 from minifier.engine import Event
 from minifier.graph.ir import load
 from minifier.graph.reduce import Plan
@@ -25,6 +26,7 @@ SETTLING = 1.0  # seconds that processes which are on their way out get
 
 def main() -> None:
     request, folder, answer = json.loads(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
+    end_with_parent()
     become_subreaper()  # so that what outlives its parents is seen
     limits = Limits(timeout=request["timeout"], memory=request["memory"])
     given: dict[str, Any] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dynamo.surroundings.parent import parent
 from minifier.corpus.manifest import Case
-from minifier.isolation.linux import cpu_seconds
+from minifier.isolation.linux import cpu_seconds, end
 
 LONGEST = 1800.0  # seconds of CPU that the processes of one case may use, however long they wait for a core
 IDLE = 300.0  # seconds after which a case that uses none is over
@@ -74,12 +75,18 @@ class Verdict:
 
 def run_cases(cases: Sequence[Case], folder: Path, jobs: int = 1, engine: str = "dynamo", backend: str = "") -> Iterator[Verdict]:
     """Verdicts in the order of the cases, as they come. Files are made below `folder`, a folder per case."""
+    over = threading.Event()
     with ThreadPoolExecutor(jobs, thread_name_prefix="case") as pool:
-        yield from pool.map(lambda case: run_case(case, folder / case.name, engine, backend), cases)
+        try:
+            yield from pool.map(lambda case: run_case(case, folder / case.name, engine, backend, over), cases)
+        except BaseException:
+            over.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
-def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = "") -> Verdict:
-    """Minify one case in a process of its own, with its fault on, and judge the result."""
+def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = "", over: threading.Event | None = None) -> Verdict:
+    """Minify one case in a process of its own, with its fault on, and judge the result. That process is ended once `over` is set."""
     folder.mkdir(parents=True, exist_ok=True)
     request = {"script": str(case.script), "after": case.after, "accuracy": case.accuracy, "engine": engine, "backend": backend}
     request |= {"memory": MEMORY, "timeout": PATIENCE if case.waits else LONGER, "jobs": WAITING if case.waits else 1}
@@ -87,16 +94,14 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     answer.unlink(missing_ok=True)
     command = [sys.executable, "-m", "minifier.corpus.one", json.dumps(request), str(folder.absolute()), str(answer.absolute())]
     path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-    environment = {**os.environ, "PYTHONPATH": path, **case.environment}
+    environment = {**os.environ, **parent(), "PYTHONPATH": path, **case.environment}
     began = time.monotonic()
     with (folder / "log.txt").open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True)
         try:
-            code = _waited(process)
+            code = _waited(process, over)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            end(process)
     seconds = round(time.monotonic() - began, 1)
     said = (folder / "log.txt").read_text(errors="replace")[-2000:]
     if code or not answer.exists():
@@ -106,10 +111,10 @@ def run_case(case: Case, folder: Path, engine: str = "dynamo", backend: str = ""
     return verdict if verdict.is_met else replace(verdict, detail=said)
 
 
-def _waited(process: subprocess.Popen[bytes]) -> int:
+def _waited(process: subprocess.Popen[bytes], over: threading.Event | None) -> int:
     """The exit code, or OUT_OF_TIME of one that went on for too long."""
     used, moved = 0.0, time.monotonic()
-    while used < LONGEST and time.monotonic() - moved < IDLE:
+    while used < LONGEST and time.monotonic() - moved < IDLE and (over is None or not over.is_set()):
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(LOOK)
         now = cpu_seconds(process.pid)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from dynamo.surroundings.parent import parent
 from minifier.isolation.keeper import GRACE
 from minifier.isolation.linux import below, end, seconds_queued
 from minifier.isolation.standing import VARIABLE, Standing, ask
@@ -100,7 +101,7 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**environment(), VARIABLE: str(stacks.fileno()), **(more or {})},
+            env={**environment(), **parent(), VARIABLE: str(stacks.fileno()), **(more or {})},
             pass_fds=[stacks.fileno()],
             start_new_session=True,
         )

@@ -1,0 +1,71 @@
+"""Commands that are ended from outside: whatever they have started ends with them, and the exit code says by what."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND, environment
+
+MARK = "A_TEST_OF_STOPS"
+SCRIPT = f"""
+import os, time
+import torch, dynamo
+
+dynamo.compile(torch.sin)(torch.ones(3))
+open(os.environ["{MARK}"], "w").close()
+time.sleep(600)
+"""
+
+
+def marked(mark: str) -> list[str]:
+    """Command lines of the processes that inherited the mark."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue  # it has ended, or is somebody else's
+    return found
+
+
+TERM, HANGUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("arguments", "number"),
+    [
+        *((f"{command} script.py", number) for command in ("minify", "bisect", "explain") for number in (TERM, KILL)),
+        ("profile script.py", KILL),
+        ("minify script.py", HANGUP),
+        ("corpus run lower_hang", TERM),
+        ("corpus run lower_hang", KILL),
+    ],
+)
+def test_nothing_is_left(tmp_path: Path, arguments: str, number: signal.Signals) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ready = tmp_path / "ready"
+    with (tmp_path / "said").open("w+") as said:
+        process = subprocess.Popen(
+            [*COMMAND, *arguments.split()], cwd=tmp_path, env={**environment(), MARK: str(ready)}, stdout=said, stderr=said
+        )
+        try:
+            is_corpus = arguments.startswith("corpus")
+            while not ready.exists() and not (is_corpus and len(marked(str(ready))) > 1):
+                assert process.poll() is None, (tmp_path / "said").read_text()
+                time.sleep(0.05)
+            process.send_signal(number)
+            code = process.wait(30)
+            deadline = time.monotonic() + 10
+            while marked(str(ready)) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert not marked(str(ready))
+            assert code == (-number if number == KILL else 128 + number)
+        finally:
+            process.kill()
+            process.wait()
