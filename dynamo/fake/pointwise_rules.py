@@ -102,6 +102,11 @@ def _pow_scalar(device: torch.device, base: Any, x: Tensor) -> Tensor:
     return dense(x.shape, promote((base, x)))  # written into an empty tensor, so row-major whatever the exponents' strides are
 
 
+def _angle(device: torch.device, x: Tensor) -> Any:
+    """Of complex numbers it is written into an empty tensor."""
+    return dense(x.shape, x.dtype.to_real()) if x.dtype.is_complex else NotImplemented
+
+
 def _complex(device: torch.device, real: Tensor, imag: Tensor) -> Any:
     if real.dtype is not imag.dtype or not real.dtype.is_floating_point:
         return NotImplemented
@@ -267,6 +272,7 @@ def rule_of(op: Any) -> Rule | None:
 
 ROWS: dict[Any, Rule] = {
     aten.abs.default: _op(1, _real),
+    aten.angle.default: _angle,
     aten.rsub.Tensor: _guarded("rsub", _reversed_sub),
     aten.where.self: _where,
     aten.div.Tensor_mode: _div_mode,

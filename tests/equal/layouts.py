@@ -194,3 +194,14 @@ def sparse_inside(compile):
     x = torch.arange(6.0).view(2, 3)
     with torch.sparse.check_sparse_tensor_invariants(False):  # torch warns once a process where it is left open
         return [(parts(x), through(x)) for _ in range(2)]
+
+
+@program("", "angles, magnitudes and parts of complex numbers laid out in another order than rows")
+def parts_of_complex_numbers(compile):
+    @compile
+    def f(x):
+        z = torch.complex(x, x * 2)
+        return z.angle(), z.conj().angle(), z.abs(), z.sgn(), (z * 2).imag, z * x, torch.polar(x, x).real, z.isfinite(), x.angle()
+
+    x = torch.arange(1, 25.0).view(2, 3, 4)
+    return [f(t) for t in (x, x.permute(2, 0, 1), x[..., ::2], x[None].to(memory_format=torch.channels_last), x[:1].expand(2, 3, 4))]

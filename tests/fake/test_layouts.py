@@ -75,7 +75,9 @@ torch.meshgrid(x[0,0,0],y[0,0,0],indexing='ij')[0].clone() | torch.baddbmm(x[0],
 torch.addmm(x[0,0],x[0,0],x[0,0].mT@x[0,0]) | torch.addbmm(x[0,0],x[0],x[0].mT@x[0]) | torch.addmv(x[0,0,:,0],x[0,0],x[0,0,0]) |
 torch.addr(x[0,0],x[0,0,:,0],x[0,0,0],beta=0) | torch.addr(x[0,0],x[0,0,:,0],x[0,0,0]) |
 torch.addr(x[0,0].mT,x[0,0,0],x[0,0,:,0],beta=0) | torch.addr(x[0,0].mT.contiguous().mT,x[0,0,:,0],x[0,0,0],beta=0,alpha=2) |
-torch.mm(x[0,0],x[0,0].mT) | torch.bmm(x[0],x[0].mT)
+torch.mm(x[0,0],x[0,0].mT) | torch.bmm(x[0],x[0].mT) | torch.complex(x,y).angle() | torch.complex(x,y).conj().angle() |
+torch.complex(x,y).abs() | torch.complex(x,y).sgn() | torch.complex(x,y)*x | torch.complex(x,y).isfinite() | x.angle() |
+torch.polar(x.abs(),y).real | (torch.complex(x,y)*2).imag | torch.complex(x,y).reciprocal()
 """
 
 
