@@ -17,9 +17,9 @@ def issue_text(manifest: Manifest, script: str, culprit: str = "") -> str:
     fence = "`" * max(3, _longest_fence(script) + 1)
     lines = script.rstrip("\n").split("\n")
     shown = "\n".join(lines[:_LINES]) + ("" if len(lines) <= _LINES else f"\n# {len(lines) - _LINES} more lines in {manifest.main}")
-    name = signature.exceptions[0] if signature.exceptions else signature.kind.value
+    named = f"{signature.exceptions[0] if signature.exceptions else signature.kind.value}: {signature.message}"
     return (
-        f"# {name}: {_one_line(signature.message or str(signature))}\n\n"
+        f"# {_one_line(named if signature.message else str(signature))}\n\n"
         f"`{_one_line(str(signature)).replace('`', chr(39))}`\n\n"
         f"Fails at {where}. A minimised script shows it in {hits} of {runs} runs, each in a new process:\n\n"
         f"{fence}python\n{shown}\n{fence}\n\n"

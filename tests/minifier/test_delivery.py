@@ -59,6 +59,12 @@ def test_what_does_not_reproduce_is_not_handed_over(tmp_path: Path, text: str, e
     assert [p.name for p in tmp_path.iterdir()] == ["not_reproducing"]
 
 
+def test_issue_about_wrong_numbers_names_them_once(tmp_path: Path) -> None:
+    deliver(replace(draft("raise SystemExit(1)"), signature=Signature(Kind.ACCURACY, accuracy="value")), tmp_path)
+
+    assert (tmp_path / "issue.md").read_text().startswith("# accuracy (value)\n")
+
+
 FLAKY = """
 from pathlib import Path
 count = Path(__file__).with_name("count")
