@@ -23,3 +23,4 @@ class Limits:
     staying: int = 0  # iterations that run beside each other from begin to end, where that pays (0: nowhere)
     staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run
     spread: int = 0  # elements beside each other for which all parts of a reduction are put together once more (0: never)
+    moments: int = 0  # iterations, of half as many columns, whose loads are as much as memory sends in the time that one takes

@@ -152,7 +152,8 @@ def cut_of(nest: Nest, node: Expr, limits: Limits) -> tuple[Axis, Dim] | None:
         outer = None if is_down else outermost(nest, axes)
         if outer is not None and parts_near(outer.extent, wanted) == wanted:
             axis = outer
-        parts = parts_near(axis.extent, wanted)
+        has_moments = is_down and node.attr[0] == "welford" and length > limits.alone
+        parts = (parts_near(axis.extent, parts_of_moments(results, limits)) if has_moments else None) or parts_near(axis.extent, wanted)
     elif results > limits.few_results and not (is_column(nest, node) and results <= 256):
         return None
     else:
@@ -165,6 +166,11 @@ def wanted_parts(results: int, length: int, limits: Limits, *, is_column: bool) 
     if is_column:
         return limits.programs // -(-results // limits.columns)
     return max(min(limits.programs // results, hint(length) // limits.long_reduction), FEWEST) if results < limits.programs else 1
+
+
+def parts_of_moments(results: int, limits: Limits) -> int:
+    """Of columns so long that beginnings of walks hardly count. Such kernels have half as many columns: each keeps two values."""
+    return round(limits.moments / -(-results * 2 // limits.columns))
 
 
 def outermost(nest: Nest, axes: Sequence[Axis]) -> Axis | None:

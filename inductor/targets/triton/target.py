@@ -42,6 +42,7 @@ LIMITS = Limits(
     staying=132,
     staying_columns=8192,
     spread=8192,
+    moments=792,  # six for each processor: their loads under way are 36 KiB, more only makes more parts
     large=0,  # torch's allocator takes a microsecond and gives memory back at once
     large_program=0,
     align=512,
@@ -51,7 +52,7 @@ LIMITS = Limits(
 def limits_of(device: Device) -> Limits:
     """The limits that follow from the number of processors."""
     most = device.processors
-    return replace(LIMITS, few_iterations=most, staying=most, programs=1 << (4 * most).bit_length() - 1)
+    return replace(LIMITS, few_iterations=most, staying=most, moments=6 * most, programs=1 << (4 * most).bit_length() - 1)
 
 
 def this_device() -> Device:

@@ -83,3 +83,12 @@ def test_few_long_rows_are_parts_of_4096() -> None:
     assert [k.how() for k in plan.kernels] == [["row, 1 x 4096, 4 warps"], ["row, 1 x 4096, 8 warps"]]
     for text in files:
         assert "\nGRID = (256,)\n" in text and "ex2(" in text and "libdevice.exp(" not in function_text(text)
+
+
+@pytest.mark.parametrize(("shape", "programs"), [((64, 256, 56, 56), 784), ((64, 64, 112, 112), 784), ((64, 512, 14, 14), 1024)])
+def test_moments_of_channels_last_are_six_programs_for_each_processor(shape: tuple[int, ...], programs: int) -> None:
+    """Where columns are long: 784 is as near to 792 as the parts of these are equal."""
+    last = lambda: [on_device(*shape).to(memory_format=torch.channels_last)]  # noqa: E731
+    plan, files = plan_of(Row("moments", lambda x: torch.var_mean(x, (0, 2, 3), correction=0), last, 0))
+    assert plan.kernels[0].how() == ["column, 32 x 32, 4 stages looped, 2 warps"]
+    assert f"\nGRID = ({programs},)\n" in files[0]

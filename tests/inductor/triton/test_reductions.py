@@ -31,7 +31,7 @@ from inductor.targets.triton.target import LIMITS, TritonTarget, limits_of
 from tests.inductor.helpers import assert_same, compiled, flat, trace
 from tests.inductor.triton.seam import interpreted, kernels_of, refusals
 
-SMALL = replace(LIMITS, programs=16, long_reduction=192, alone=0, staying=4, staying_columns=128, spread=128)
+SMALL = replace(LIMITS, programs=16, long_reduction=192, alone=0, staying=4, staying_columns=128, spread=128, moments=24)
 
 Fn = Callable[..., Any]
 
