@@ -67,8 +67,10 @@ def test_issue_about_wrong_numbers_names_them_once(tmp_path: Path) -> None:
 
 FLAKY = """
 from pathlib import Path
-count = Path(__file__).with_name("count")
-count.write_text(str(n := int(count.read_text() if count.exists() else 0) + 1))
+with Path(__file__).with_name("count").open("ab") as count:  # runs may be side by side
+    count.write(b".")
+    count.flush()
+    n = count.tell()
 raise SystemExit(n % 3 == 0)
 """
 
@@ -83,7 +85,7 @@ def test_flaky_repro_is_run_more_often(tmp_path: Path) -> None:
 def test_flaky_repro_that_is_not_seen_at_first_is_run_on(tmp_path: Path) -> None:
     done = deliver(replace(draft(FLAKY.replace("n % 3 == 0", "n >= 20")), rate=0.3), tmp_path)
 
-    assert done.rate.runs == 30 and 0 < done.rate.hits < 12
+    assert (done.rate.hits, done.rate.runs) == (11, 30)
 
 
 @pytest.mark.parametrize(
