@@ -132,6 +132,10 @@ def _mvlgamma(x: Tensor, p: int) -> None:
     require(p >= 1, "p has to be greater than or equal to 1")
 
 
+def _running_in_place(x: Tensor, *_: Any, **__: Any) -> None:
+    require(x.dtype is not torch.bool, "not implemented for torch.bool")
+
+
 def _arange(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
     require(dtype is not torch.bool, "not implemented for torch.bool")
 
@@ -202,7 +206,9 @@ def _not_bool(*args: Any, **_: Any) -> None:
 
 # Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
 _LACKING = """
-_softmax bui | _log_softmax bui |
+_softmax bui | _log_softmax bui | log_sigmoid_forward bui | glu bui | softplus bui | gelu bui | soft_margin_loss bui |
+reflection_pad2d b | reflection_pad3d b | replication_pad2d b | upsample_nearest1d bi | upsample_nearest3d bi |
+binary_cross_entropy_with_logits bui |
 abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
 clamp.default bc | threshold b | hardshrink bui | celu buic | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
 dot b | vdot b | mv b | addmv b | addcmul b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
@@ -242,15 +248,19 @@ def _lacks(op: Any, kinds: str) -> Check:
 _SAME = {
     "_embedding_bag": "per_sample_weights",
     "_embedding_bag_forward_only": "per_sample_weights",
+    "addmv": "mat vec",
     "binary_cross_entropy": "target",
+    "dot": "tensor",
     "grid_sampler_2d": "grid",
     "grid_sampler_3d": "grid",
     "heaviside": "values",
     "index_copy": "source",
     "index_put": "values",
     "linalg_cross": "other",
+    "mv": "vec",
     "nll_loss2d_forward": "weight",
     "nll_loss_forward": "weight",
+    "vdot": "other",
 }
 _NORMS = {
     "_native_batch_norm_legit": "weight bias running_mean running_var",
@@ -309,6 +319,7 @@ CHECKS: dict[Any, Check] = {
     **dict.fromkeys((aten.mvlgamma.default, aten.mvlgamma_.default), _mvlgamma),
     **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _arange),
     aten.empty_strided.default: _empty_strided,
+    **dict.fromkeys((aten.cumsum_.default, aten.cumprod_.default), _running_in_place),
     aten.index_select.default: _index_select,
     aten.logsumexp.default: _logsumexp,
     aten.select_scatter.default: _scattered(aten.select.int),

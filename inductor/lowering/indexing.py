@@ -311,6 +311,8 @@ def inside(position: Index, start: Dim, stop: Dim, step: Dim = 1) -> Expr:
 def _select_scatter(ctx: Context, x: Tensor, source: Tensor, d: int, position: int) -> Tensor:
     at = wrap(d, x.ndim)
     picked = position % x.shape[at]
+    if source.dtype != x.dtype:
+        raise Decline
 
     def body(where: tuple[Index, ...]) -> Expr:
         new = source.load([*where[:at], *where[at + 1 :]])
@@ -326,6 +328,8 @@ def _slice_scatter(
     at = wrap(d, x.ndim)
     if no_elements(source.shape):
         return base_copy(ctx, x)
+    if source.dtype != x.dtype:
+        raise Decline
     begin = start_in(start, x.shape[at])
     stop = begin + (source.shape[at] - 1) * step + 1
 

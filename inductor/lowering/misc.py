@@ -115,6 +115,8 @@ def _rot90(ctx: Context, x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) ->
 
 @lowers("diagonal_scatter")
 def _diagonal_scatter(ctx: Context, x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    if source.dtype != x.dtype:
+        raise Decline
     a, b = wrap(dim1, x.ndim), wrap(dim2, x.ndim)
     if no_elements(source.shape):
         raise Decline

@@ -94,7 +94,7 @@ class Window:
 
 
 def lowest(x: Tensor) -> float:
-    return -math.inf if types.is_float(x.type) else -(2 ** (8 * types.TYPES[x.type].size - 1))
+    return -math.inf if types.is_float(x.type) else torch.iinfo(x.dtype).min
 
 
 def larger(value: Expr, best: Expr) -> Expr:

@@ -66,3 +66,44 @@ def series(compile):
         lambda x: torch.mvlgamma(x, -1),
     ]
     return _tried(compile, lambda: torch.full((3,), 4.0), calls)
+
+
+@program("", "integers and bools where kernels lack them, matrices and vectors of two types")
+def lacking_kinds(compile):
+    F = torch.nn.functional
+    calls = [
+        lambda x: F.glu(x),
+        lambda x: F.gelu(x),
+        lambda x: F.softplus(x),
+        lambda x: F.logsigmoid(x),
+        lambda x: F.soft_margin_loss(x, torch.ones(3, 4)),
+        lambda x: F.binary_cross_entropy_with_logits(x, torch.ones(3, 4)),
+        lambda x: F.interpolate(x[None], 3),
+        lambda x: F.interpolate(x[None, None, None], (2, 3, 4)),
+        lambda x: F.pad(x[None], (1, 1, 1, 1), mode="reflect"),
+        lambda x: F.pad(x[None], (1, 1, 1, 1), mode="replicate"),
+        lambda x: x.cumsum_(0),
+        lambda x: x.cumprod_(0),
+        lambda x: x.cumsum(0),
+        lambda x: torch.mv(torch.ones(2, 4), x[0]),
+        lambda x: torch.addmv(torch.ones(2), torch.ones(2, 4), x[0]),
+        lambda x: torch.dot(x[0], torch.ones(4, dtype=torch.float64)),
+        lambda x: x.diagonal_scatter(torch.ones(3)),
+        lambda x: x.slice_scatter(torch.ones(1, 4), 0, 1, 2),
+        lambda x: x.select_scatter(torch.ones(3), 1, 1),
+    ]
+    kinds = (torch.int64, torch.bool, torch.uint8, torch.float32)
+    return [_tried(compile, lambda: torch.arange(12).view(3, 4).to(kind), calls) for kind in kinds]
+
+
+@program("", "the largest of a window that lies in part outside, of every kind of integers")
+def largest_of_integers(compile):
+    F = torch.nn.functional
+    calls = [
+        lambda x: F.max_pool2d(x, 2, stride=3, ceil_mode=True),
+        lambda x: F.max_pool2d(x, 2, padding=1, return_indices=True),
+        lambda x: F.max_pool2d(x, 2, padding=1, dilation=2),
+    ]
+    kinds = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    out = [_tried(compile, lambda: torch.arange(32).view(1, 2, 4, 4).to(kind), calls) for kind in kinds]
+    return out, _tried(compile, lambda: (torch.arange(32) - 40).view(1, 2, 4, 4), calls)
