@@ -227,6 +227,17 @@ def notes(heard: set[int]) -> Json:
     return {"graphs": graphs, "notes": [f"{count}x {text}" for text, count in said.most_common(8)]}
 
 
+def captures() -> list[str]:
+    """What became of each program that may be captured."""
+    from inductor.runtime.graphs import _recorders
+
+    return [
+        f"{r.subject.place}{' backward' if r.subject.is_backward else ''}: {len(r.recordings)} captures of {r.made} hold, "
+        f"{len(r.copied)} of {len(r.subject.read)} inputs are copied{', refused' if r.is_refused else ''}"
+        for r in _recorders
+    ]
+
+
 def steady(runs: dict[str, Run]) -> dict[str, list[float]]:
     """Milliseconds of each call, the systems in turn."""
     times: dict[str, list[float]] = {system: [] for system in runs}
@@ -314,6 +325,8 @@ def take_times(runs: dict[str, Run], options: argparse.Namespace) -> None:
     for system, found in times.items():
         host = host_ms(runs[system])
         say(system=system, ms=statistics.median(found), least_ms=min(found), host_ms=host, device_ms=device_ms(runs[system], host))
+        if system == "ours graphs":
+            say(system=system, captures=captures(), **notes(set()))
     if options.profile:
         for system, run in runs.items():
             say(begins=f"profile {system}")
@@ -407,8 +420,9 @@ def texts(said: Json, eager: float, when: str, target: float | None) -> Iterator
         yield f"next {WARM} calls {said['warm_s']:.2f} s"
         for graph in said.get("graphs", ()):
             yield f"  graph: {graph}"
-        for note in said.get("notes", ()):
-            yield f"  note: {note}"
+    for what in ("captures", "notes"):
+        for line in said.get(what, ()):
+            yield f"  {what.removesuffix('s')}: {line}"
     if "ms" in said:
         over = f" | {eager / said['ms']:.2f}x eager" if eager else ""
         wanted = f" (target {target:.2f}x)" if target and said["system"].startswith("ours") else ""
