@@ -34,14 +34,15 @@ def layouts_of(missing: NoMeta, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         raise missing
     try:
         with _disable_current_modes(), torch.no_grad():
-            found = [_layouts(func(*_filled(args, value), **_filled(kwargs, value))) for value in ((0, 1) if counts else (0,))]
+            found = [func(*_filled(args, value), **_filled(kwargs, value)) for value in ((0, 1) if counts else (0,))]
     except Exception as error:  # zeros may be what this kernel refuses, or the device has no room: nothing is known then
         raise missing from error
-    if len(found) == 2 and _described(found[0]) != _described(found[1]):
+    if not all(isinstance(t, torch.Tensor) and t.layout is torch.strided and not t.is_quantized for t in _leaves(found)):
+        raise missing  # also for numbers and truth values, which zeros do not tell
+    layouts = [_layouts(out) for out in found]
+    if len(layouts) == 2 and _described(layouts[0]) != _described(layouts[1]):
         raise missing
-    if not all(isinstance(t, torch.Tensor) for t in _leaves(found[0])):
-        raise missing  # a number or a truth value, which zeros do not tell
-    return found[0]
+    return layouts[0]
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -59,8 +60,8 @@ def _filled(value: Any, by: int) -> Any:
 def _layouts(out: Any) -> Any:
     if isinstance(out, torch.Tensor):
         return torch.empty_strided(out.shape, out.stride(), dtype=out.dtype, device=META)
-    return tuple(_layouts(o) for o in out) if isinstance(out, (list, tuple)) else out
+    return tuple(_layouts(o) for o in out)
 
 
 def _described(out: Any) -> list[Any]:
-    return [(t.shape, t.stride(), t.dtype) if isinstance(t, torch.Tensor) else t for t in _leaves(out)]
+    return [(t.shape, t.stride(), t.dtype) for t in _leaves(out)]

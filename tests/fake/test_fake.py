@@ -188,6 +188,15 @@ def test_a_kernel_without_shapes_is_asked_with_zeros(use: Callable[..., Any]) ->
         assert (fake.shape, fake.stride(), fake.dtype) == (real.shape, real.stride(), real.dtype)
 
 
+@pytest.mark.parametrize(
+    "use", [lambda x: x.to_sparse(), lambda x: x.to_sparse(1), lambda x: torch.ops.aten._to_sparse(x), lambda x: x.to_mkldnn()]
+)
+def test_kernels_that_make_other_tensors_have_no_fake(use: Callable[..., Any]) -> None:
+    for x in (torch.randn(3, 4), torch.randn(1, 4).expand(3, 4)):
+        with FakeMode() as mode, pytest.raises(NoMeta):
+            use(mode.from_real(x))
+
+
 def test_layouts_that_whole_numbers_tell_are_not_guessed() -> None:
     """How long the rows are is told by their lengths: zeros and ones give different results."""
     offsets, values = torch.tensor([0, 2, 5]), torch.randn(5, 2)
