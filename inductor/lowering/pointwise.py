@@ -364,7 +364,15 @@ def map_each(ctx: Context, fn: Fn, operands: list[Operand], dtype: torch.dtype) 
 
 @lowers("masked_fill.Scalar masked_fill.Tensor")
 def _masked_fill(ctx: Context, x: Tensor, mask: Tensor, value: Operand) -> Tensor:
+    """ATen refuses a number that the type of `x` cannot hold, which is known here by the types alone."""
+    if isinstance(value, Tensor) and (torch.promote_types(value.dtype, x.dtype) is not x.dtype or _may_be_too_large(value.dtype, x.dtype)):
+        raise Decline
     return select(ctx, mask, value, x)
+
+
+def _may_be_too_large(given: torch.dtype, wanted: torch.dtype) -> bool:
+    """Whether whole numbers of the one are beyond the floats of the other: those of float16 end at 65504."""
+    return wanted is torch.float16 and given in (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
 @lowers("clamp clamp.Tensor clip clip.Tensor")

@@ -77,3 +77,26 @@ def types(compile):
         lambda x: (x > 0).sub_(x > 0),
     ]
     return _tried(compile, lambda: torch.ones(2), calls)
+
+
+@program("", "a tensor's number that masked_fill cannot convert to the type that it fills")
+def filled_with_a_tensor(compile):
+    def f(x, mask, value):
+        return x.masked_fill(mask, value)
+
+    numbers = {
+        torch.uint8: (torch.tensor(300), torch.tensor(-1), torch.tensor(2.7), torch.tensor(True)),
+        torch.int32: (torch.tensor(float("nan")), torch.tensor(2**40), torch.tensor(7, dtype=torch.int16)),
+        torch.float16: (
+            torch.tensor(70000),
+            torch.tensor(7),
+            torch.tensor(1e10),
+            torch.tensor(True),
+            torch.tensor(-250, dtype=torch.int16),
+        ),
+        torch.bfloat16: (torch.tensor(float("-inf")), torch.tensor(70000), torch.tensor(1.5, dtype=torch.float16)),
+        torch.float32: (torch.tensor(1e39, dtype=torch.float64), torch.tensor(2**60), torch.tensor(1.5, dtype=torch.float64)),
+        torch.bool: (torch.tensor(2), torch.tensor(0.5)),
+    }
+    mask = torch.tensor([True, False, True])
+    return [_tried(compile, lambda: torch.zeros(3).to(dtype), [lambda x, v=v: f(x, mask, v)]) for dtype in numbers for v in numbers[dtype]]
