@@ -131,3 +131,23 @@ def few_labels(compile):
     out = [f(x, torch.tensor(labels)) for labels in ([[0, 1, -1, 2], [3, -1, 0, 0]], [[-1, 0, 1, 2], [3, 2, 1, 0]])]
     sum(y.sum() for pair in out for y in pair).backward()
     return out, x.grad
+
+
+@program("", "without elements no kernel is asked, so types that it lacks are none of its business")
+def no_elements(compile):
+    calls = [
+        lambda x: x.softmax(0),
+        lambda x: x.log_softmax(1),
+        lambda x: torch.mv(x, x[0]),
+        lambda x: F.grid_sample(x.reshape(0, 1, 4, 4), x.reshape(0, 3, 3, 2)),
+        lambda x: F.gelu(x),
+        lambda x: F.glu(x, 0),
+    ]
+    out = []
+    for dtype in (torch.bool, torch.uint8, torch.int64, torch.float64):
+        for call in calls:
+            try:
+                out.append(compile(call)(torch.empty(2, 0, dtype=dtype)))
+            except RuntimeError as e:
+                out.append(str(e))
+    return out
