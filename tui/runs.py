@@ -22,7 +22,7 @@ from tui.console import progress, say
 from tui.errors import CliError, check_backend, check_code, check_script
 from tui.exits import SIGNAL_BASE, Exit
 from tui.options import ENGINES
-from tui.stops import NUMBERS
+from tui.stops import ENDED_BY
 
 STDERR = 2
 _SAID = 5  # problems of a record that are said one by one
@@ -178,7 +178,7 @@ def _follow(request: Request, keeper: Keeper, own_stdout: bool) -> tuple[int, st
     others = [number for number in received if number != signal.SIGINT]
     if others:
         ended_itself = child.process.returncode >= 0 and keeper.run.exit is not None
-        return (code if ended_itself else SIGNAL_BASE + others[-1]), NUMBERS[others[-1]]
+        return (code if ended_itself else SIGNAL_BASE + others[-1]), ENDED_BY[others[-1]]
     if received or code == Exit.INTERRUPTED:
         return int(Exit.INTERRUPTED), "interrupted"
     if code > SIGNAL_BASE and keeper.run.exit is None:

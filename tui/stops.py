@@ -9,16 +9,16 @@ from types import FrameType
 
 from tui.exits import SIGNAL_BASE
 
-NUMBERS = {int(signal.SIGTERM): "terminated", int(signal.SIGHUP): "hung up"}
+ENDED_BY = {int(signal.SIGTERM): "terminated", int(signal.SIGHUP): "hung up"}
 
 
 class Stopped(KeyboardInterrupt):
-    """One of `NUMBERS` has come. Where Ctrl-C gives the best that was found so far, so does this."""
+    """One of `ENDED_BY` has come. Where Ctrl-C gives the best that was found so far, so does this."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
         self.code = SIGNAL_BASE + number
-        self.what = NUMBERS[number]
+        self.what = ENDED_BY[number]
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def stops_raised() -> Iterator[None]:
     def raise_it(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)
 
-    before = {n: signal.signal(n, raise_it) for n in NUMBERS if signal.getsignal(n) == signal.SIG_DFL}
+    before = {n: signal.signal(n, raise_it) for n in ENDED_BY if signal.getsignal(n) == signal.SIG_DFL}
     try:
         yield
     finally:

@@ -129,6 +129,9 @@ def real(value: Any, known: dict[int, Any]) -> Any:
     return value
 
 
+_OUTSIDE = "outside"  # key of `meta`
+
+
 def _made_outside(module: fx.GraphModule, inputs: Sequence[Any], left_out: list[str]) -> dict[fx.Node, Any]:
     """Nodes that can't be written down, and those that read what is no tensor of theirs, with their values when they are run."""
     for n in module.graph.nodes:
@@ -141,9 +144,6 @@ def _made_outside(module: fx.GraphModule, inputs: Sequence[Any], left_out: list[
             left_out.append(str(e))
             n.meta[_OUTSIDE] = True
     return _Outside(module).found_with(inputs) if left_out else {}
-
-
-_OUTSIDE = "outside"  # key of `meta`
 
 
 class _Outside(fx.Interpreter):
