@@ -7,11 +7,12 @@ known is printed at once; where a process dies, the row goes on in a new one wit
 of this runs on the processor, which tests nothing but this file.
 
 How far a result is from float64 is printed as a multiple of eager's distance. `--profile` runs one more call of each system under
-torch.profiler: kernels and calls of the device, their time, and those that take the most. `--again` makes the first call once more in
-a second process, with the caches that the first one left. `--set NAME=VALUE` sets options of ours. `--jobs` makes the first calls of
-several rows side by side; times are taken by one row at a time, when all of them are compiled. Runs with the same `--turns` wait for
-each other in this, and of those with the same `--lane` one at a time makes first calls. Beside the time of a call, that of the host alone
-and that of the device alone are printed: the latter while the device is kept busy until the host is done.
+torch.profiler: kernels and calls of the device, their time, and those that take the most. `--again` makes the first call once more in a
+second process, with the caches that the first one left; in both, eager's call, where it is asked for, comes first and loads the device's
+libraries. `--set NAME=VALUE` sets options of ours. `--jobs` makes the first calls of several rows side by side; times are taken by one row
+at a time, when all of them are compiled. Runs with the same `--turns` wait for each other in this, and of those with the same `--lane` one
+at a time makes first calls. Beside the time of a call, that of the host alone and that of the device alone are printed: the latter while
+the device is kept busy until the host is done.
 """
 
 from __future__ import annotations
@@ -366,7 +367,7 @@ class Table:
         systems = self.options.systems.split(",")
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(1) as second:
             caches = {name: os.path.join(folder, name) for name in CACHES}
-            again = [s for s in systems if s != "eager"] if self.options.again else []
+            again = systems if self.options.again else []
 
             def compiled() -> None:
                 second.submit(self.run, model, part, again, caches, "second process", "--first-only", "--no-check")
