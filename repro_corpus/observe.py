@@ -35,7 +35,7 @@ class Observation:
 def observe(program: Program, compile: Compile) -> Observation:
     """Run once from the same random state, and collect what is to be seen."""
     seen = Observation()
-    torch.manual_seed(0)
+    _seed()
     random.seed(0)
     before = surroundings()
     internal_errors.forget()
@@ -56,6 +56,12 @@ def observe(program: Program, compile: Compile) -> Observation:
     after = surroundings()
     seen.facts["state afterwards"] = {k: v for k, v in after.items() if before[k] != v}
     return seen
+
+
+def _seed() -> None:
+    torch.default_generator.manual_seed(0)
+    if torch.cuda.is_available():  # `torch.manual_seed` walks the stack for each kind of accelerator
+        torch.cuda.manual_seed_all(0)
 
 
 def collect(seen: Observation, result: Any) -> None:

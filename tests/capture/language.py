@@ -154,8 +154,8 @@ def compile_with_dynamo(fn: Callable[..., Any], backend: Callable[..., Any], ful
     return dynamo.compile(fn, backend=backend, fullgraph=fullgraph)
 
 
-def observe(text: str, inputs: Sequence[str], fullgraph: bool, engine: Engine = compile_with_dynamo) -> Observed:
-    """Run a program eagerly and compiled on all inputs, and note what the compiler did."""
+def observe(text: str, inputs: Sequence[str], fullgraph: bool, engine: Engine = compile_with_dynamo, watched: bool = True) -> Observed:
+    """Run a program eagerly and compiled on all inputs, and note what the compiler did, if it is `watched`."""
     file = f"case_{next(_numbers)}.py"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     eager, compiled = _namespace(text, file), _namespace(text, file)
@@ -168,7 +168,7 @@ def observe(text: str, inputs: Sequence[str], fullgraph: bool, engine: Engine = 
         return graph_module.forward
 
     dynamo.reset()
-    with session() as store:
+    with session() if watched else contextlib.nullcontext() as store:
         fn = engine(compiled["f"], backend, fullgraph)
         for number, arguments in enumerate(inputs):
             left = _run(eager, eager["f"], arguments, number)
@@ -177,6 +177,8 @@ def observe(text: str, inputs: Sequence[str], fullgraph: bool, engine: Engine = 
                 _compare(left, right)
             except Different as difference:
                 observed.differences.append(f"input {number} ({arguments}): {difference}")
+    if store is None:
+        return observed
     observed.breaks = list(dict.fromkeys(f"{e.id}:{e.line if e.file == file else e.file}" for e in store.of(GraphBroke)))
     observed.guards = [f"{e.source} {e.check}" for e in store.of(GuardInstalled)]
     observed.compiles = len(store.of(CompileStarted))
@@ -197,7 +199,7 @@ def _namespace(text: str, file: str) -> dict[str, Any]:
     module = types.ModuleType("case")
     sys.modules["case"] = module  # dataclasses look up the module of the class they decorate
     namespace = module.__dict__
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # `torch.manual_seed` walks the stack for each accelerator
     namespace.update(torch=torch, nn=torch.nn, F=torch.nn.functional)
     exec(compile(text, file, "exec"), namespace)
     _modules.append(module)
@@ -214,7 +216,7 @@ def _run(namespace: dict[str, Any], fn: Callable[..., Any], arguments: str, numb
             return torch.randn(shape, generator=generator, dtype=dtype).requires_grad_(grad)
         return torch.randint(0, 2 if dtype == torch.bool else 10, shape, generator=generator).to(dtype)
 
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)
     torch.utils.hooks.RemovableHandle.next_id = 1000 * number + 500  # hooks are stored under numbers that count up
     modes = _modes()
     args, kwargs = eval(f"_pack({arguments})", {**namespace, "t": t, "_pack": lambda *args, **kwargs: (args, kwargs)})

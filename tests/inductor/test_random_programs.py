@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo import config
+from dynamo import config, internal_errors
 from minifier.fuzz.draw.tensor_programs import Program, programs
 from tests.generator.running import run_new_programs, run_programs
 from tests.inductor.program_check import check_program
@@ -18,7 +18,10 @@ PROGRAMS, PARTS = 1000, 20
 
 def check(program: Program) -> None:
     with config.patch(c_optimize=1):  # most of the time is the C compiler's
+        internal_errors.forget()
         check_program(program)
+    found = internal_errors.internal_errors()
+    assert not found, f"internal errors: {found}\n{program!r}"
 
 
 @pytest.mark.timeout(1200)
