@@ -47,14 +47,10 @@ def reduced(cluster: Cluster, wish: Wish, folder: Path, tell: door.Tell, listene
         raise KeyboardInterrupt
 
 
-def _minified(
-    script: Path, backend: str, accuracy: bool, wish: Wish, folder: Path, tell: door.Tell, listener: Listener
-) -> door.Report:
+def _minified(script: Path, backend: str, accuracy: bool, wish: Wish, folder: Path, tell: door.Tell, listener: Listener) -> door.Report:
     limits = replace(Limits(), timeout=wish.timeout)
     plan = door.Plan(folder, wish.jobs, wish.reduction or None, limits=limits)
-    wanted = door.Wish(
-        str(script), backend=backend, accuracy=accuracy, folder=folder, plan=plan, engine=wish.target.engine, pytest=True
-    )
+    wanted = door.Wish(str(script), backend=backend, accuracy=accuracy, folder=folder, plan=plan, engine=wish.target.engine, pytest=True)
     try:
         return door.minify(wanted, tell, listener)
     except (door.ScriptFailed, IsolationError) as e:

@@ -193,6 +193,30 @@ TRANSFORMED = (
     "torch.func.jvp(torch.sin, ({a},), ({b},))[1]",
     "Doubled.apply({a}).sum() * {b}",
 )
+AROUND = (  # transforms around a drawn `e`, which is of s and t
+    "torch.vmap(lambda s, t: {e})({a}, {b})",
+    "torch.func.grad(lambda s, t: ({e}).sum())({a}, {b})",
+    "torch.func.jvp(lambda s: (lambda t: {e})({b}), ({a},), ({c},))[1]",
+    "torch.func.vjp(lambda s, t: {e}, {a}, {b})[1]({c})[0]",
+    "torch.func.jacrev(lambda s, t: {e})({a}, {b}).sum(0).sum(0)",
+    "torch.func.jacfwd(lambda s, t: {e})({a}, {b})[0, 1]",
+    "torch.func.hessian(lambda s, t: ({e}).sum())({a}, {b})[1, 0]",
+    "torch.vmap(torch.func.grad(lambda s, t: ({e}).sum()), in_dims=(0, None))({a}, {b}[0])",
+)
+WITHIN = (
+    "({e}).sin()",
+    "({e}) * t",
+    "F.relu({e})",
+    "torch.where(({e}) > 0, {e}, t)",
+    "torch.softmax({e}, -1)",
+    "helper({e})",
+    "layer.step({e})",
+    "({e}).clone().mul_(2)",
+    "({e}).detach() + t",
+    "({e}) - {b}.mean()",
+    "({e}).cumsum(-1)",
+    "({e}) ** 2",
+)
 CONDITIONS = (
     "either({a}.sum() > 0, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
     "either({a}[0, 0] > {b}[0, 0], lambda s, t: s @ t, lambda s, t: either(s.sum() > 1, torch.add, torch.mul, s, t) @ t, {a}, {b})",
@@ -304,11 +328,23 @@ def _filled(draw: st.DrawFn, template: str) -> str:
 
 
 @st.composite
+def _transformed(draw: st.DrawFn) -> str:
+    """A transform around a body of one to three operators."""
+    within = "s"
+    for _ in range(draw(st.integers(1, 3))):
+        within = draw(st.sampled_from(WITHIN)).replace("{e}", within)
+    return draw(_filled(draw(st.sampled_from(AROUND)).replace("{e}", within)))
+
+
+@st.composite
 def _statement(draw: st.DrawFn, depth: int) -> str:
-    kinds = ["value", "value", "called", "write", "random", "autograd", "break"] + (["block", "block", "caught"] if depth else [])
+    kinds = ["value", "value", "called", "write", "random", "autograd", "break", "transformed"]
+    kinds += ["block", "block", "caught"] if depth else []
     kind = draw(st.sampled_from(kinds))
     if kind == "value":
         return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(VALUES).flatmap(_filled))}"
+    if kind == "transformed":
+        return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(_transformed())}"
     if kind == "called":  # what changes between calls is worth more than its share of all values
         return f"{draw(st.sampled_from(NAMES[1:3]))} = {draw(st.sampled_from(PATCHED).flatmap(_filled))}"
     if kind == "block":
