@@ -34,6 +34,9 @@ _FUNCTIONAL: dict[Any, Any] = {
 # ops that compute in the dtype of `out` where no dtype is given, instead of casting what they would return without it
 _COMPUTES_AS_OUT = frozenset({"sum", "prod", "mean", "nansum", "cumsum", "cumprod"})
 
+# the same of ops that take no dtype: only they themselves compute so
+_COMPUTES_AS_OUT_ONLY = frozenset({"var", "std", "logsumexp"})
+
 _MULTI = frozenset({aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections})
 
 
@@ -47,6 +50,14 @@ def functional_form(op: Any) -> Any:
     if training is not None and training.how == "writes":
         return None
     return unwritten_form(op)
+
+
+def form_of_call(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The functional form, unless it would compute in another dtype than `out` has the op compute in."""
+    out = kwargs.get("out")
+    if op._schema.name.removeprefix("aten::") in _COMPUTES_AS_OUT_ONLY and isinstance(out, torch.Tensor) and out.dtype != args[0].dtype:
+        return None
+    return functional_form(op)
 
 
 def missing_arguments(op: Any, form: Any, given: int) -> list[Any]:

@@ -24,7 +24,7 @@ from dynamo.aot.functionalise import (
     VIEW_OF_IN_PLACE,
     Cloned,
     flat,
-    functional_form,
+    form_of_call,
     is_multi,
     missing_arguments,
     options_from_out,
@@ -448,7 +448,7 @@ class Tracer(FakeMode):
         written = self._written(args, kwargs, writes)
         simple = _SIMPLE_WRITES.get(func)
         before = [(f.shape, f.untyped_storage()._cdata) for f in written]
-        form = functional_form(func)
+        form = form_of_call(func, args, kwargs)
         call_args, call_kwargs = args, kwargs
         if form is None:
             form = Cloned(func, writes)

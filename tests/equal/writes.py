@@ -265,6 +265,22 @@ def reductions_into(compile):
     return f(square() / 3 + 0.6)
 
 
+@program("", "variances and sums of exponentials into tensors of other dtypes are computed in the dtype of out=")
+def variances_into(compile):
+    @compile
+    def f(x, n):
+        return (
+            torch.var(x * 1e4, 0, out=torch.empty(0, dtype=torch.float16)),
+            torch.var(x, 1, out=torch.zeros(7, dtype=torch.float64)),
+            torch.std(x * 1e4, [0, 1], out=torch.empty(0, dtype=torch.float16)),
+            torch.logsumexp(n, 0, out=torch.empty(0, dtype=torch.float64)),
+            torch.logsumexp(x, 1, out=torch.empty(0, dtype=torch.float64)),
+            torch.logsumexp(x, 1, out=torch.empty(0)),
+        )
+
+    return f(square() / 3 + 0.6, torch.arange(30))
+
+
 @program("", "arithmetic into an input of another dtype is computed as without out=, then cast")
 def arithmetic_into(compile):
     @compile

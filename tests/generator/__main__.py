@@ -18,12 +18,12 @@ from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")  # before torch is loaded: programs run on one processor
 
+from tests.generator import BEGAN
 from tests.generator.families import FAMILIES
 from tests.generator.running import run_programs
 from tests.generator.workers import Batch, Outcome, Workers, drawn_program, warm
 
 NEVER = 1e9  # seconds
-BEGAN = time.monotonic() - time.process_time()  # what was loaded before counts too
 
 
 def batches(families: list[str], first: int, programs: int, size: int) -> Iterator[Batch]:
