@@ -499,3 +499,20 @@ def counted_writes(compile):
         y = torch.ones(3)
         found.append((g(y, y.detach()), y))
     return found, g(y, y.detach()), y
+
+
+@program("", "transforms of inference tensors in a block without inference mode")
+def transformed_below(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode(False):
+            return (
+                torch.func.grad(lambda s: s.sin().sum())(x),
+                torch.func.jacrev(torch.sin)(x),
+                torch.func.hessian(lambda s: (s**3).sum())(x),
+                torch.vmap(torch.func.grad_and_value(lambda s: s.cos()))(x),
+                torch.func.jvp(torch.sin, (x,), (x,)),
+            )
+
+    with torch.inference_mode():
+        return f(torch.linspace(0, 1, 3))

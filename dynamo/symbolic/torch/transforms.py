@@ -235,7 +235,9 @@ class _Derivative:
 
         def leaf(k: int) -> FakeTensor:
             with mode:
-                return self.tensors[k].fake.detach().requires_grad_(k in first)
+                fake = self.tensors[k].fake.detach()
+                # a wrapper of an inference tensor takes gradients, the tensor itself does not
+                return (fake.clone() if fake.is_inference() else fake).requires_grad_(k in first)
 
         with torch.enable_grad() if by_backward else nullcontext():
             return self.call.traced(self.args, self.kwargs, self.order, leaf, {})
