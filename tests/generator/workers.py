@@ -199,7 +199,7 @@ class Workers:
             kind = KINDS.get(code, "crashed")
         said = (process.folder / "said").read_text(errors="replace")
         ran = done - batch.first + (kind in ("differs", "crashed", "no end") and done < batch.count)
-        return Outcome(batch, seconds, ran, kind, done, f"{kind} (exit code {code})\n{said[-8000:]}")
+        return Outcome(batch, seconds, ran, kind, done, f"{kind} (exit code {code})\n{said[:8000]}")
 
     def serve(self, batch: Batch, slot: int, folder: Path) -> NoReturn:
         """In the forked process. It ends as a program does, so that a crash at the end of the interpreter is seen too."""
