@@ -7,10 +7,10 @@ from typing import Any
 
 import libcst as cst
 
-from minifier.engine import Choices, Pass
+from minifier.engine import Pass
 from minifier.source import scopes
 from minifier.source.state import Source
-from minifier.source.statements import source_options
+from minifier.source.statements import Offers, choices
 from minifier.source.tree import Change, Path, block_of, edited, fitted, walk
 
 _Definition = (cst.FunctionDef, cst.ClassDef)
@@ -20,17 +20,17 @@ _PLAIN = (cst.Name, cst.Integer, cst.Float, cst.SimpleString)
 
 def call_pass() -> Pass[Source]:
     """Calls of functions of the module: what the function gives, or all of its lines, in their place."""
-    return Choices("calls", lambda s: list(s.places(_calls)), _call_options)
+    return choices("calls", _calls, _inlined)
 
 
 def lambda_pass() -> Pass[Source]:
     """Functions of one line that are read in one place: a lambda there."""
-    return Choices("lambdas", lambda s: list(s.places(_one_liners)), _lambda_options)
+    return choices("lambdas", _one_liners, _as_lambda)
 
 
 def target_pass() -> Pass[Source]:
     """Targets that take several values: without one of them, or one of them gets the whole."""
-    return Choices("targets", lambda s: list(s.places(_targets)), _target_options)
+    return choices("targets", _targets, _fewer_targets)
 
 
 def _functions(source: Source) -> dict[str, Path]:
@@ -71,11 +71,7 @@ def _calls(source: Source) -> Iterator[Path]:
                 yield path
 
 
-def _call_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("calls", site), _inlined(source, source.places(_calls)[site]))
-
-
-def _inlined(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _inlined(source: Source, path: Path) -> Offers:
     call = source.at(path)
     assert isinstance(call, cst.Call) and isinstance(call.func, cst.Name)
     home = _functions(source)[call.func.value]
@@ -146,11 +142,7 @@ def _one_liners(source: Source) -> Iterator[Path]:
     return (path for path in _functions(source).values() if len(block_of(source.at(path))) == 1)
 
 
-def _lambda_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("lambdas", site), _as_lambda(source, source.places(_one_liners)[site]))
-
-
-def _as_lambda(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _as_lambda(source: Source, path: Path) -> Offers:
     node = source.at(path)
     assert isinstance(node, cst.FunctionDef)
     line = block_of(node)[0]
@@ -169,11 +161,7 @@ def _targets(source: Source) -> Iterator[Path]:
             yield path
 
 
-def _target_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("targets", site), _fewer_targets(source, source.places(_targets)[site]))
-
-
-def _fewer_targets(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _fewer_targets(source: Source, path: Path) -> Offers:
     node = source.at(path)
     assert isinstance(node, cst.Assign)
     target, value = node.targets[0].target, node.value

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import libcst as cst
 
-from minifier.engine import Choices, Pass
+from minifier.engine import Pass
 from minifier.source import scopes
 from minifier.source.state import Source
-from minifier.source.statements import source_options
+from minifier.source.statements import Offers, choices
 from minifier.source.tree import Change, Path, block_of, fitted, walk
 
 _COPIED = 40  # characters of a value that may stand in several places
@@ -19,22 +18,22 @@ _OPAQUE = (cst.Yield, cst.Await)
 
 def copy_pass() -> Pass[Source]:
     """Lines that bind a short value which is read in several places: the value stands in all of them."""
-    return Choices("copies", lambda s: list(s.places(_bound)), _copied)
+    return choices("copies", _bound, _copied)
 
 
 def one_liner_pass() -> Pass[Source]:
     """Functions and methods of one line, decorated or not: `name = lambda: ...`."""
-    return Choices("one-liners", lambda s: list(s.places(_one_liners)), _as_line)
+    return choices("one-liners", _one_liners, _as_line)
 
 
 def decorator_pass() -> Pass[Source]:
     """Decorators of what is read in one place: called there."""
-    return Choices("decorators", lambda s: list(s.places(_decorated)), _undecorated)
+    return choices("decorators", _decorated, _undecorated)
 
 
 def argument_pass() -> Pass[Source]:
     """Lines of a function that bind what it computes from nothing of its own: a parameter, and calls give the value."""
-    return Choices("arguments", lambda s: list(s.places(_independent)), _as_argument)
+    return choices("arguments", _independent, _as_argument)
 
 
 def _bound(source: Source) -> Iterator[Path]:
@@ -49,15 +48,11 @@ def _binding(source: Source, path: Path) -> scopes.Binding:
     return b
 
 
-def _copied(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    def offers() -> Iterator[tuple[str, dict[Path, Change]]]:
-        path = source.places(_bound)[site]
-        b = _binding(source, path)
-        uses = scopes.reads(source, b)
-        if not any(use[: len(path)] == path for use in uses):
-            yield "at its uses", {path: None, **{use: fitted(b.value, source.at(use[:-1])) for use in uses}}
-
-    return source_options(source, ("copies", site), offers())
+def _copied(source: Source, path: Path) -> Offers:
+    b = _binding(source, path)
+    uses = scopes.reads(source, b)
+    if not any(use[: len(path)] == path for use in uses):
+        yield "at its uses", {path: None, **{use: fitted(b.value, source.at(use[:-1])) for use in uses}}
 
 
 def _one_liners(source: Source) -> Iterator[Path]:
@@ -75,19 +70,15 @@ def _only_value(function: cst.FunctionDef) -> cst.BaseExpression | None:
     return (None if isinstance(small, cst.Pass) else small.value) or cst.Name("None")
 
 
-def _as_line(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    def offers() -> Iterator[tuple[str, dict[Path, Change]]]:
-        path = source.places(_one_liners)[site]
-        node = source.at(path)
-        assert isinstance(node, cst.FunctionDef)
-        body = _only_value(node)
-        assert body is not None
-        made: cst.BaseExpression = cst.Lambda(scopes.without_annotations(node.params), fitted(body, cst.Return()))
-        for decorator in reversed(node.decorators):
-            made = cst.Call(fitted(decorator.decorator, cst.Call(node.name)), [cst.Arg(made)])
-        yield "one line", {path: cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(node.name)], made)])}
-
-    return source_options(source, ("one-liners", site), offers())
+def _as_line(source: Source, path: Path) -> Offers:
+    node = source.at(path)
+    assert isinstance(node, cst.FunctionDef)
+    body = _only_value(node)
+    assert body is not None
+    made: cst.BaseExpression = cst.Lambda(scopes.without_annotations(node.params), fitted(body, cst.Return()))
+    for decorator in reversed(node.decorators):
+        made = cst.Call(fitted(decorator.decorator, cst.Call(node.name)), [cst.Arg(made)])
+    yield "one line", {path: cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(node.name)], made)])}
 
 
 def _decorated(source: Source) -> Iterator[Path]:
@@ -100,17 +91,13 @@ def _calls_for(source: Source, path: Path, name: str) -> list[Path]:
     return list(scopes.loads(source, scopes.scope_of(source, path), name))
 
 
-def _undecorated(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    def offers() -> Iterator[tuple[str, dict[Path, Change]]]:
-        path = source.places(_decorated)[site]
-        node = source.at(path)
-        assert isinstance(node, (cst.FunctionDef, cst.ClassDef))
-        use = _calls_for(source, path, node.name.value)[0]
-        last = node.decorators[-1].decorator
-        made = cst.Call(fitted(last, cst.Call(node.name)), [cst.Arg(node.name)])
-        yield "at its use", {(*path, ("decorators", len(node.decorators) - 1)): None, use: made}
-
-    return source_options(source, ("decorators", site), offers())
+def _undecorated(source: Source, path: Path) -> Offers:
+    node = source.at(path)
+    assert isinstance(node, (cst.FunctionDef, cst.ClassDef))
+    use = _calls_for(source, path, node.name.value)[0]
+    last = node.decorators[-1].decorator
+    made = cst.Call(fitted(last, cst.Call(node.name)), [cst.Arg(node.name)])
+    yield "at its use", {(*path, ("decorators", len(node.decorators) - 1)): None, use: made}
 
 
 def _independent(source: Source) -> Iterator[Path]:
@@ -123,23 +110,19 @@ def _independent(source: Source) -> Iterator[Path]:
                 yield b.path
 
 
-def _as_argument(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    def offers() -> Iterator[tuple[str, dict[Path, Change]]]:
-        path = source.places(_independent)[site]
-        bound = _binding(source, path)
-        home = scopes.scope_of(source, path)
-        function = source.at(home)
-        assert isinstance(function, cst.FunctionDef) and isinstance(bound.target, cst.Name)
-        params = function.params
-        if params.kwonly_params or params.star_kwarg is not None or isinstance(params.star_arg, cst.Param):
-            return
-        wider = params.with_changes(params=[*params.params, cst.Param(cst.Name(bound.target.value))])
-        changes: dict[Path, Change] = {path: None, (*home, ("params", -1)): wider}
-        for call in scopes.calls_of(source, scopes.aliases(source, function.name.value)):
-            node = source.at(call)
-            assert isinstance(node, cst.Call)
-            changes[call] = node.with_changes(args=[*node.args, cst.Arg(bound.value)])
-        if not any(a != b and a == b[: len(a)] for a in changes for b in changes):  # a change at a node hides those below it
-            yield "from its calls", changes
-
-    return source_options(source, ("arguments", site), offers())
+def _as_argument(source: Source, path: Path) -> Offers:
+    bound = _binding(source, path)
+    home = scopes.scope_of(source, path)
+    function = source.at(home)
+    assert isinstance(function, cst.FunctionDef) and isinstance(bound.target, cst.Name)
+    params = function.params
+    if params.kwonly_params or params.star_kwarg is not None or isinstance(params.star_arg, cst.Param):
+        return
+    wider = params.with_changes(params=[*params.params, cst.Param(cst.Name(bound.target.value))])
+    changes: dict[Path, Change] = {path: None, (*home, ("params", -1)): wider}
+    for call in scopes.calls_of(source, scopes.aliases(source, function.name.value)):
+        node = source.at(call)
+        assert isinstance(node, cst.Call)
+        changes[call] = node.with_changes(args=[*node.args, cst.Arg(bound.value)])
+    if not any(a != b and a == b[: len(a)] for a in changes for b in changes):  # a change at a node hides those below it
+        yield "from its calls", changes

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 import libcst as cst
 
-from minifier.engine import Choices, Edit, Lower, Pass, Sweep
+from minifier.engine import Edit, Lower, Pass, Sweep
 from minifier.source import scopes
 from minifier.source.definitions import without_aliases
 from minifier.source.state import Place, Source, changed
-from minifier.source.statements import source_options
+from minifier.source.statements import Offers, choices
 from minifier.source.tree import Change, Path, children, fitted
 
 _Item = (cst.Element, cst.StarredElement, cst.DictElement, cst.StarredDictElement, cst.ImportAlias, cst.WithItem, cst.NameItem, cst.CompIf)
@@ -31,12 +30,12 @@ def item_pass() -> Pass[Source]:
 
 def expression_pass() -> Pass[Source]:
     """Expressions: a plain literal, else a part of them, stands there."""
-    return Choices("expressions", lambda s: list(s.places(_expressions)), _expression_options)
+    return choices("expressions", _expressions, _simpler)
 
 
 def literal_pass() -> Pass[Source]:
     """Texts become empty or half, numbers with a point 0.0, 1.0 or short."""
-    return Choices("literals", lambda s: list(s.places(_literals)), _literal_options)
+    return choices("literals", _literals, _shorter)
 
 
 def number_pass() -> Pass[Source]:
@@ -96,11 +95,7 @@ def _expressions(source: Source) -> Iterator[Path]:
                 yield path
 
 
-def _expression_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("expressions", site), _simpler(source, source.places(_expressions)[site]))
-
-
-def _simpler(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _simpler(source: Source, path: Path) -> Offers:
     node, parent = source.at(path), source.at(path[:-1])
     assert isinstance(node, cst.BaseExpression)
     if path[-1] not in (("func", -1), ("decorator", -1)) and not isinstance(parent, cst.Attribute):
@@ -142,31 +137,27 @@ def _literals(source: Source) -> Iterator[Path]:
     return (path for path, node in source.nodes if isinstance(node, (cst.SimpleString, *_Text, cst.Float, cst.Imaginary)))
 
 
-def _literal_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    path = source.places(_literals)[site]
-    return source_options(source, ("literals", site), ((text, {path: new}) for text, new in _shorter(source.at(path))))
-
-
-def _shorter(node: cst.CSTNode) -> Iterator[tuple[str, cst.CSTNode]]:
+def _shorter(source: Source, path: Path) -> Offers:
+    node = source.at(path)
     if isinstance(node, cst.SimpleString):
         quote, prefix = node.quote, node.prefix
         inner = node.raw_value
         ends = (0, 1, len(inner) // 2, len(inner) - 1)
         for text in dict.fromkeys([*(inner[:end] for end in ends), *(inner[len(inner) - end :] for end in ends if end)]):
             if len(text) < len(inner) or len(quote) == 3:
-                yield f"{prefix}'{text}'", cst.SimpleString(f"{prefix}{quote[0]}{text}{quote[0]}")
+                yield f"{prefix}'{text}'", {path: cst.SimpleString(f"{prefix}{quote[0]}{text}{quote[0]}")}
     elif isinstance(node, cst.FormattedString):
         for i in range(len(node.parts)):
-            yield f"without part {i}", node.with_changes(parts=(*node.parts[:i], *node.parts[i + 1 :]))
+            yield f"without part {i}", {path: node.with_changes(parts=(*node.parts[:i], *node.parts[i + 1 :]))}
         if not any(isinstance(p, cst.FormattedStringExpression) for p in node.parts):
-            yield "plain", cst.SimpleString('""')
+            yield "plain", {path: cst.SimpleString('""')}
     elif isinstance(node, cst.ConcatenatedString):
-        yield "left", node.left
-        yield "right", node.right
+        yield "left", {path: node.left}
+        yield "right", {path: node.right}
     elif isinstance(node, cst.Float):
         for text in ("0.0", "1.0", f"{node.evaluated_value:.1g}"):
             if text != node.value:
-                yield text, cst.parse_expression(text)
+                yield text, {path: cst.parse_expression(text)}
 
 
 def _whole(source: Source) -> Iterator[Path]:

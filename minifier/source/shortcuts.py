@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import libcst as cst
 
 from minifier.engine import Choices, Pass
 from minifier.source import scopes
 from minifier.source.state import Source
-from minifier.source.statements import source_options
+from minifier.source.statements import Offers, choices, source_options
 from minifier.source.tree import Change, Path
 
 _Definition = (cst.FunctionDef, cst.ClassDef)
@@ -21,12 +20,13 @@ def stand_in_pass() -> Pass[Source]:
 
     The last uses come first: they are those of the program's own lines, from which most can be reached.
     """
-    return Choices("stand-ins", lambda s: list(s.places(_uses))[::-1], _stand_ins)
+    options = source_options("stand-ins", _uses, _exchanges)
+    return Choices("stand-ins", lambda s: list(s.places(_uses))[::-1], lambda s, p: sorted(options(s, p), key=lambda offer: offer[1].size))
 
 
 def method_pass() -> Pass[Source]:
     """Classes with one method become functions."""
-    return Choices("methods", lambda s: list(s.places(_classes)), _functions)
+    return choices("methods", _classes, _as_function)
 
 
 def _definitions(source: Source) -> dict[str, Path]:
@@ -50,13 +50,7 @@ def _in_annotation(source: Source, path: Path) -> bool:
     return any(isinstance(source.at(path[:i]), cst.Annotation) for i in range(len(path)))
 
 
-def _stand_ins(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    path = source.places(_uses)[site]
-    offers = source_options(source, ("stand-ins", site), _exchanges(source, path))
-    return sorted(offers, key=lambda offer: offer[1].size)
-
-
-def _exchanges(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _exchanges(source: Source, path: Path) -> Offers:
     node = source.at(path)
     assert isinstance(node, cst.Name)
     known = _definitions(source)
@@ -89,11 +83,7 @@ def _classes(source: Source) -> Iterator[Path]:
             yield path
 
 
-def _functions(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("methods", site), _as_function(source, source.places(_classes)[site]))
-
-
-def _as_function(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _as_function(source: Source, path: Path) -> Offers:
     node = source.at(path)
     assert isinstance(node, cst.ClassDef)
     method = node.body.body[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
@@ -16,6 +16,29 @@ _Definition = (cst.FunctionDef, cst.ClassDef)
 _Statement = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
 _Clause = (cst.Else, cst.ExceptHandler, cst.ExceptStarHandler, cst.Finally, cst.MatchCase)
 
+Offers = Iterator[tuple[str, dict[Path, Change]]]
+
+
+def choices(name: str, find: Callable[[Source], Iterator[Path]], offers: Callable[[Source, Path], Offers]) -> Choices[Source]:
+    """A pass over the changes on offer at each place that is found."""
+    return Choices(name, lambda s: list(s.places(find)), source_options(name, find, offers))
+
+
+def source_options(
+    name: str, find: Callable[[Source], Iterator[Path]], offers: Callable[[Source, Path], Offers]
+) -> Callable[[Source, Any], Sequence[tuple[str, Source]]]:
+    """The states of changes that make a smaller program, worked out once per program and place."""
+
+    def options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
+        key = (name, site)
+        if key not in source.memo:
+            made = [(label, changed(source, changes)) for label, changes in offers(source, source.places(find)[site])]
+            source.memo[key] = [(label, s) for label, s in made if s is not None]
+        found: Sequence[tuple[str, Source]] = source.memo[key]
+        return found
+
+    return options
+
 
 def statement_pass() -> Pass[Source]:
     """Statements of any depth: they go with what they hold, and uses of what they bind read what it is from; else what they hold stays."""
@@ -25,12 +48,12 @@ def statement_pass() -> Pass[Source]:
 
 def block_pass() -> Pass[Source]:
     """Compound statements and their clauses: one of their blocks, or none, in their place."""
-    return Choices("blocks", lambda s: list(s.places(_blocks)), _block_options)
+    return choices("blocks", _blocks, _block_changes)
 
 
 def inline_pass() -> Pass[Source]:
     """Lines that do something with a value: the value alone, or, where it is bound and read once, at its use."""
-    return Choices("inline", lambda s: list(s.places(_valued)), _inline_options)
+    return choices("inline", _valued, _inline_changes)
 
 
 def _lines(source: Source) -> Iterator[Path]:
@@ -122,20 +145,7 @@ def _rest(source: Source, path: Path, gone: set[Path]) -> Change:
     return tuple(kept) or None
 
 
-def _block_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("blocks", site), _block_changes(source, source.places(_blocks)[site]))
-
-
-def source_options(source: Source, key: object, offers: Iterable[tuple[str, dict[Path, Change]]]) -> Sequence[tuple[str, Source]]:
-    """The states of changes that make a smaller program, worked out once."""
-    if key not in source.memo:
-        made = [(label, changed(source, changes)) for label, changes in offers]
-        source.memo[key] = [(label, s) for label, s in made if s is not None]
-    found: Sequence[tuple[str, Source]] = source.memo[key]
-    return found
-
-
-def _block_changes(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _block_changes(source: Source, path: Path) -> Offers:
     node = source.at(path)
     if isinstance(node, _Clause) or path[-1][1] < 0:
         yield "drop", {path: None}
@@ -155,7 +165,7 @@ def _block_changes(source: Source, path: Path) -> Iterator[tuple[str, dict[Path,
             yield f"{label}, and nothing that names it", {**uses, path: tuple(body)}
 
 
-def _first_round(node: cst.For, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _first_round(node: cst.For, path: Path) -> Offers:
     """What a loop does that ends with a `break`: it takes the first element."""
     *lines, last = block_of(node)
     if node.asynchronous is None and isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[0], cst.Break):
@@ -182,11 +192,7 @@ def _bodies(node: cst.CSTNode, label: str = "") -> Iterator[tuple[str, Sequence[
             yield from _bodies(clause, f"{name} ")
 
 
-def _inline_options(source: Source, site: Any) -> Sequence[tuple[str, Source]]:
-    return source_options(source, ("inline", site), _inline_changes(source, source.places(_valued)[site]))
-
-
-def _inline_changes(source: Source, path: Path) -> Iterator[tuple[str, dict[Path, Change]]]:
+def _inline_changes(source: Source, path: Path) -> Offers:
     node = source.at(path)
     assert isinstance(node, cst.SimpleStatementLine)
     b, value = scopes.binding(node, path), _value(node)
