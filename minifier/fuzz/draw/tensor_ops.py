@@ -395,6 +395,8 @@ def in_place(w: Writer) -> str | None:
     text = w.one_of(IN_PLACE)
     if text.startswith("torch.sum") and (b is None or b in t):
         return None  # eager clears the result before it reads
+    if ".detach()" in text and written.requires_grad and written._base is not None and not written._base.requires_grad:
+        return None  # a leaf that is itself a view: its other views lose their gradient in eager, and are not in graphs
     return text.format(t=t, b=b or "0.5", s=w.one_of(SCALARS))
 
 
