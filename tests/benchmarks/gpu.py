@@ -59,7 +59,12 @@ def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tenso
     return F.layer_norm(x, (x.shape[-1],), w, b)
 
 
-def rms_norm(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def rms_norm(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return rms_norm_and_sum(x, r, w)[1]
+
+
+def rms_norm_and_sum(x: torch.Tensor, r: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """As a residual stream has it: the sum is read again further on."""
     y = x + r
     return y, (y.float() * (y.float().square().mean(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype) * w
 
@@ -221,7 +226,8 @@ ROWS: tuple[Row, ...] = (
     norm_row((65536, 256), 90),
     norm_row((2048, 768), 41),
     norm_row((8192, 4096), 97, torch.float32),
-    Row("rms_norm(x+r) 16384x4096", rms_norm, lambda: [rand(16384, 4096), rand(16384, 4096), rand(4096)], 537, 103),
+    Row("rms_norm(x+r) 16384x4096", rms_norm, lambda: [rand(16384, 4096), rand(16384, 4096), rand(4096)], 403, 103),
+    Row("rms_norm(x+r) and x+r 16384x4096", rms_norm_and_sum, lambda: [rand(16384, 4096), rand(16384, 4096), rand(4096)], 537),
     norm_backward_row("layer_norm", (16384, 4096), 96),
     norm_backward_row("layer_norm", (8192, 8192), 96),
     norm_backward_row("layer_norm", (32768, 1024), 92),
