@@ -69,7 +69,11 @@ class GraphBuilder:
 
     def add_node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], val: Any) -> Node:
         """A node with the value that it has on fakes."""
-        node = self.graph.create_node(op, through("capture", target, target, args, kwargs, val), args, kwargs)
+        node = self.graph.create_node(op, through("capture", target, target, args, kwargs, val))
+        # apart from creating, which since torch 2.13 flattens all arguments to look for symbolic numbers: half the cost of a node
+        node.args = args
+        if kwargs:
+            node.kwargs = kwargs
         self.has_ops = True
         node.meta["val"] = val
         return node
