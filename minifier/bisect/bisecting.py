@@ -19,6 +19,7 @@ from minifier.compare.verdict import Verdict
 
 REPEATS = 4  # compiles that must all show a finding; fewer, and it is flaky
 OWN = "inductor"
+ELSEWHERE = "an error has no numbers to follow; `dynamo-debug minify` finds the least program that has it, and the stage"
 
 
 @dataclass
@@ -48,7 +49,7 @@ def bisect_graph(
     try:
         verdict = compare(subject, compiler, range(draws))
     except Exception as e:  # noqa: BLE001  # whatever a compiler raises is told
-        return Report(FAILED, 1.0, graph, text=f"{type(e).__name__}: {e}".splitlines()[0][:300])
+        return Report(FAILED, 1.0, graph, text=f"{type(e).__name__}: {e}".splitlines()[0][:300], notes=(ELSEWHERE,))
     report = of_verdict(verdict, graph)
     problem = subject.problem()
     notes = [f"no float64 run: {problem}"] if problem else []

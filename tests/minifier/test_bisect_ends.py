@@ -10,6 +10,7 @@ import pytest
 
 from minifier.bisect.front import ScriptFailed, Wish
 from minifier.bisect.front import bisect as bisected
+from minifier.bisect.report import as_text
 from tui.commands.bisect import bisect
 from tui.exits import Exit
 
@@ -87,3 +88,4 @@ def test_graph_whose_kernels_cannot_be_built_is_not_within_rounding(tmp_path: Pa
     report = bisected(Wish(str(script), draws=1), lambda line: None).first
 
     assert (report.verdict, report.text) == ("compile error", "BuildError: the C compiler failed with exit code 1 [DI001]")
+    assert "minify" in as_text(report)
