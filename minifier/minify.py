@@ -273,7 +273,7 @@ def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listene
     graph, setting = found.recorded.graph, found.setting
     assert graph is not None
     tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
-    seen = () if found.needs else (found.outcome,)  # one that does not end is seen again before it is taken for one
+    seen = () if found.needs else (found.outcome, *found.again)  # one that does not end is seen again before it is taken for one
     plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs, seen=seen)
     assert ladder.transport is not None
     with contextlib.ExitStack() as stack:

@@ -16,7 +16,7 @@ from minifier.isolation import Limits, LocalTransport, OracleSpec
 @dataclass
 class Plan:
     """How to reduce a graph or a script; see `engine.Options`. Files, the journal among them, are made below `folder`. `seen` are runs of
-    the start that failed already."""
+    the start, the first of which failed."""
 
     folder: Path
     jobs: int = 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
-from minifier.graph.ir import Graph
+from minifier.graph.ir import Graph, dump
 from minifier.graph.oracle import Setting
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder.patience import Tell, first_run, is_hang, silent
@@ -24,6 +24,7 @@ PATIENCE = 60.0  # seconds after which no further try begins
 
 
 SURE = 3  # signals in a row that are no accident
+STEADY = 3  # failures in a row after which one is taken for steady, and runs of a shorter backend that show none of it
 
 
 def _how(setting: Setting) -> str:
@@ -36,14 +37,20 @@ def _is_signal(outcome: Outcome) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """A graph that fails, how it was judged, what was seen, and the stage it fails at. `needs`: seconds that a run which ends may need,
-    where the failure is that it doesn't."""
+    """A graph that fails, how it was judged, what was seen, and the stage it fails at. `again` are more runs of it, `needs` seconds that a
+    run which ends may need, where the failure is that it doesn't."""
 
     stage: str
     recorded: Recorded
     setting: Setting
     outcome: Outcome
+    again: tuple[Outcome, ...] = ()
     needs: float = 0.0
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether all runs showed it."""
+        return all(o.verdict is Verdict.INTERESTING for o in self.again)
 
 
 @dataclass
@@ -124,17 +131,26 @@ class Ladder:
         backend = found.setting.backend
         if found.setting.after == "aot":
             return self._timed(replace(found, stage=LAST.get(backend, OF_A_BACKEND)))
+        if backend in SHORTER and not is_hang(found.outcome):
+            found = replace(found, again=self._again(found))
         for stage, shorter in SHORTER.get(backend, ()):
             if shorter == "eager" and self.engine != "torch":
                 continue  # our `eager` hands the graph back as it is
             setting = replace(found.setting, backend=shorter, arguments={})
-            outcome = self._ask(found.recorded, setting)
-            if outcome.verdict is Verdict.INTERESTING:
-                found = Found(stage, found.recorded, setting, outcome)
+            asked = (self._ask(found.recorded, setting) for _ in range(STEADY if found.is_steady else TRIES))
+            failed = next((o for o in asked if o.verdict is not Verdict.BORING), None)
+            if failed is not None and failed.verdict is Verdict.INTERESTING:
+                found = Found(stage, found.recorded, setting, failed)
                 break
         else:
             found = replace(found, stage=LAST.get(backend, OF_A_BACKEND))
         return self._timed(found)
+
+    def _again(self, found: Found) -> tuple[Outcome, ...]:
+        """More runs of what failed, which the reduction would make too: what comes and goes may be missed under a shorter backend."""
+        assert found.recorded.graph is not None and self.transport is not None
+        posed, asked = Posed(self.transport, found.setting), Candidate("rung", dump(found.recorded.graph))
+        return tuple(run.result() for run in [posed.submit(asked) for _ in range(STEADY - 1)])
 
     def _timed(self, found: Found) -> Found:
         return replace(found, needs=self.needs[found.recorded.name]) if is_hang(found.outcome) else found

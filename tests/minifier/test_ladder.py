@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -59,6 +60,20 @@ def test_stage_and_graph_are_named(tmp_path: Path, fault: str, accuracy: bool, s
     assert found.outcome.signature is not None
     assert ladder.problems == []
     assert len(ladder.asked) >= 3
+
+
+def test_what_comes_and_goes_is_of_the_first_stage_that_shows_it(tmp_path: Path) -> None:
+    """Seven of ten runs of a tracer that fails three times in ten show nothing, under the shorter backend too."""
+    graph = Recorded(0, "inductor", False, recorded(waves, tmp_path), name="0/0", state=State())
+    stages = []
+    for seed in range(40):
+        draw = random.Random(seed)
+        failure = Outcome(Verdict.INTERESTING, Signature(Kind.EXCEPTION, exceptions=("Refused",)))
+        transport = FunctionTransport(lambda asked, d=draw, f=failure: f if d.random() < 0.3 else Outcome(Verdict.BORING))  # type: ignore[misc]
+        found = Ladder("dynamo", False, tmp_path, tmp_path, transport=transport).first_failure([graph], "dynamo")
+        stages.append("" if found is None else found.stage)
+
+    assert stages.count("aot") >= 38
 
 
 def test_what_only_a_fork_dies_of_is_not_the_failure(tmp_path: Path) -> None:
