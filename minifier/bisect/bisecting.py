@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from minifier.bisect.checking import DRAWS, Backend, compare
-from minifier.bisect.fuel import Culprit, Search
+from minifier.bisect.fuel import Search
 from minifier.bisect.ladder import DECIDED, FULL, RUNGS, Rung, TooLarge, Watch
 from minifier.bisect.nodes import Place, aten_backend, first_diverging
 from minifier.bisect.pieces import wrong_piece
-from minifier.bisect.report import FAILED, FLAKY, GONE, Report, of_verdict
+from minifier.bisect.report import FAILED, FLAKY, GONE, Report, of_verdict, with_decision
 from minifier.bisect.subject import AFTERWARDS, Subject
 from minifier.compare.verdict import Verdict
 
@@ -90,18 +90,6 @@ def first_wrong_rung(case: Case) -> Rung | None:
             case.notes.append(f"{rung.stage}: {type(e).__name__}: {e}".splitlines()[0][:300])
             return rung
     return None
-
-
-def with_decision(report: Report, culprit: Culprit) -> Report:
-    return replace(
-        report,
-        decision=culprit.names[0],
-        decisions=culprit.names,
-        switch=culprit.switch,
-        verified=culprit.verified,
-        change=culprit.difference,
-        compiles=culprit.compiles,
-    )
 
 
 def at_node(case: Case, report: Report, rung: Rung | None) -> Report:

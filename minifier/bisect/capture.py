@@ -17,7 +17,7 @@ from typing import Any
 from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Decided
 from minifier.bisect.fuel import Attempt, Culprit, Search
-from minifier.bisect.report import CAPTURE, Report
+from minifier.bisect.report import CAPTURE, Report, with_decision
 
 OFF = {"DYNAMO_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 Fact = tuple[str, str, str, str, int]  # graph or compile, name, what it is, file, line
@@ -97,16 +97,7 @@ def bisect_capture(script: str, args: Sequence[str]) -> Report | None:
     culprit = runs.run()
     if culprit is None:
         return replace(report, notes=("numbers are wrong whatever is decided: no optional step makes them so",))
-    report = replace(
-        report,
-        stage=culprit.stage,
-        decision=culprit.names[0],
-        decisions=culprit.names,
-        switch=culprit.switch,
-        verified=culprit.verified,
-        compiles=culprit.compiles,
-    )
-    return _placed(report, culprit, runs)
+    return _placed(with_decision(replace(report, stage=culprit.stage), culprit), culprit, runs)
 
 
 def _placed(report: Report, culprit: Culprit, runs: Runs) -> Report:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from minifier.bisect.fuel import Culprit
 from minifier.compare.verdict import Verdict, Worst
 
 FLAKY, GONE = "flaky", "not reproduced"
@@ -56,6 +57,18 @@ def from_json(data: dict[str, Any]) -> Report:
     tuples = {key: tuple(data[key]) for key in ("outputs", "decisions", "notes")}
     times = float("inf") if data["times"] is None else data["times"]
     return Report(**(data | tuples | {"worst": worst, "times": times}))
+
+
+def with_decision(report: Report, culprit: Culprit) -> Report:
+    return replace(
+        report,
+        decision=culprit.names[0],
+        decisions=culprit.names,
+        switch=culprit.switch,
+        verified=culprit.verified,
+        change=culprit.difference,
+        compiles=culprit.compiles,
+    )
 
 
 def of_verdict(verdict: Verdict, graph: str) -> Report:
