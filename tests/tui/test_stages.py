@@ -15,7 +15,7 @@ from tests.trace.test_artefacts import EVENTS, FILE, IR
 from tests.tui.pilot import FakeClient, drive, screen_text, sent, settle
 from tui import artefact_rows, highlight
 from tui.app import Explorer
-from tui.screens.stages import NAMES, StagesScreen
+from tui.screens.stages import StagesScreen
 
 SOURCE = "import torch\n\ndef f(x):\n    y = x.relu()\n    return y\n"
 TITLES = [
@@ -141,14 +141,14 @@ def test_search_zoom_and_help() -> None:
         assert "/relu: 1/3 in text" in screen_text(app)
         await pilot.press("n", "z")
         await pilot.pause()
-        assert [name for name in NAMES if screen.pane(name).region.area] == ["text"]
+        assert [name for name in StagesScreen.NAMES if screen.pane(name).region.area] == ["text"]
         await pilot.press("question_mark")
         await pilot.pause()
         assert "text: one text of a stage" in screen_text(app)
         await pilot.press("escape", "escape", "escape")
         await pilot.pause()
         assert app.screen is screen
-        assert [name for name in NAMES if screen.pane(name).region.area] == list(NAMES)
+        assert [name for name in StagesScreen.NAMES if screen.pane(name).region.area] == list(StagesScreen.NAMES)
         await pilot.press("escape")
         await pilot.pause()
         assert app.screen is app.explorer

@@ -37,6 +37,7 @@ LAYOUTS: dict[str, Callable[[str, str], set[str]]] = {
 class ExplorerScreen(PaneScreen):
     """A view of one run. `refresh_run` is called whenever the model has grown."""
 
+    NAMES = PANES
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (72, "-medium"), (118, "-wide")]
     # tab must reach the screen before the focused pane, which would take it for focus of its own.
     BINDINGS = [
@@ -59,9 +60,7 @@ class ExplorerScreen(PaneScreen):
     def __init__(self, run: Run) -> None:
         super().__init__()
         self._model = run
-        self._active = "tree"
         self._detail = "graph"
-        self._zoomed = False
         self.output = ""
 
     def compose(self) -> ComposeResult:
@@ -80,12 +79,6 @@ class ExplorerScreen(PaneScreen):
     def on_mount(self) -> None:
         self.refresh_run()
         self.action_pane("tree")
-
-    def on_resize(self) -> None:
-        self._lay_out()
-
-    def pane(self, name: str) -> RowPane:
-        return self.query_one(f"#{name}", RowPane)
 
     @property
     def compile_tree(self) -> CompileTree:
@@ -128,9 +121,9 @@ class ExplorerScreen(PaneScreen):
             self._active = focused.id
             if focused.id in PANES[2:]:
                 self._detail = focused.id
-            self._lay_out()
+            self.lay_out()
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         layout = next((name for name in LAYOUTS if self.has_class(name)), "-medium")
         visible = {self._active} if self._zoomed else LAYOUTS[layout](self._active, self._detail)
         self.set_class(self._zoomed, "zoomed")
@@ -144,21 +137,6 @@ class ExplorerScreen(PaneScreen):
         pane.display = True
         self.query_one("#panes").display = True
         pane.focus()
-
-    def action_next_pane(self, step: int) -> None:
-        self.action_pane(PANES[(PANES.index(self._active) + step) % len(PANES)])
-
-    def action_zoom(self) -> None:
-        self._zoomed = not self._zoomed
-        self._lay_out()
-
-    @property
-    def active_pane(self) -> RowPane:
-        return self.pane(self._active)
-
-    @property
-    def panes(self) -> list[RowPane]:
-        return [self.pane(name) for name in PANES]
 
     def enter_pane(self, pane: RowPane) -> None:
         self._active = str(pane.id)

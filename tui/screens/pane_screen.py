@@ -11,16 +11,25 @@ from tui.widgets.search_bar import SearchBar
 
 
 class PaneScreen(Screen[None]):
-    """Subclasses say which panes there are, which is active, and where the place among the matches is shown."""
+    """Subclasses name the panes, lay them out, and say where the place among the matches is shown."""
+
+    NAMES: tuple[str, ...]  # in the order of the tab key
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._active = self.NAMES[0]
+        self._zoomed = False
+
+    def pane(self, name: str) -> RowPane:
+        return self.query_one(f"#{name}", RowPane)
 
     @property
     def active_pane(self) -> RowPane:
-        raise NotImplementedError
+        return self.pane(self._active)
 
     @property
     def panes(self) -> list[RowPane]:
-        """All of them, in the order of the tab key."""
-        raise NotImplementedError
+        return [self.pane(name) for name in self.NAMES]
 
     def say_found(self, text: str) -> None:
         raise NotImplementedError
@@ -28,6 +37,20 @@ class PaneScreen(Screen[None]):
     def enter_pane(self, pane: RowPane) -> None:
         """Make it visible and active."""
         raise NotImplementedError
+
+    def lay_out(self) -> None:
+        """Show the panes there is room for; the active one alone if zoomed."""
+        raise NotImplementedError
+
+    def on_resize(self) -> None:
+        self.lay_out()
+
+    def action_next_pane(self, step: int) -> None:
+        self.enter_pane(self.pane(self.NAMES[(self.NAMES.index(self._active) + step) % len(self.NAMES)]))
+
+    def action_zoom(self) -> None:
+        self._zoomed = not self._zoomed
+        self.lay_out()
 
     def action_search(self) -> None:
         self.query_one(SearchBar).open()

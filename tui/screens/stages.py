@@ -17,7 +17,6 @@ from tui.widgets.row_pane import RowPane
 from tui.widgets.search_bar import SearchBar
 from tui.widgets.source_pane import SourcePane
 
-NAMES = ("artefacts", "text", "source")
 ACTIONS = ("quit", "help", "next_pane(1)", "next_pane(-1)", "search", "match(1)", "match(-1)", "zoom")
 
 
@@ -42,6 +41,7 @@ class TextPane(RowPane):
 class StagesScreen(PaneScreen):
     """A view of one compile, or of all of them, live or stored."""
 
+    NAMES = ("artefacts", "text", "source")
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (90, "-wide")]
     BINDINGS = [
         *(Binding(k.keys, k.action, k.footer or k.text, bool(k.footer), priority="tab" in k.keys) for k in KEYS if k.action in ACTIONS),
@@ -62,8 +62,6 @@ class StagesScreen(PaneScreen):
         super().__init__()
         self._run, self._item = run, item
         self._choices: list[Artefact] = []
-        self._active = "artefacts"
-        self._zoomed = False
         self._shown = ""
 
     def compose(self) -> ComposeResult:
@@ -81,21 +79,7 @@ class StagesScreen(PaneScreen):
         found = [i for i, a in enumerate(self._choices) if a.graph_id == self._item.graph_id != ""]
         self.pane("artefacts").cursor = found[0] if found else 0
         self.pane("artefacts").focus()
-        self._lay_out()
-
-    def on_resize(self) -> None:
-        self._lay_out()
-
-    def pane(self, name: str) -> RowPane:
-        return self.query_one(f"#{name}", RowPane)
-
-    @property
-    def active_pane(self) -> RowPane:
-        return self.pane(self._active)
-
-    @property
-    def panes(self) -> list[RowPane]:
-        return [self.pane(name) for name in NAMES]
+        self.lay_out()
 
     def enter_pane(self, pane: RowPane) -> None:
         self._active = str(pane.id)
@@ -146,22 +130,15 @@ class StagesScreen(PaneScreen):
         pane.mark(frozenset())
 
     def on_descendant_focus(self) -> None:
-        if isinstance(self.focused, RowPane) and self.focused.id in NAMES:
+        if isinstance(self.focused, RowPane) and self.focused.id in self.NAMES:
             self._active = self.focused.id
-            self._lay_out()
+            self.lay_out()
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
         alone = self._zoomed or self.has_class("-narrow")
-        for name in NAMES:
+        for name in self.NAMES:
             self.pane(name).display = name == self._active or not alone
         self.query_one("#beside").display = self._active != "artefacts" or not alone
-
-    def action_next_pane(self, step: int) -> None:
-        self.enter_pane(self.pane(NAMES[(NAMES.index(self._active) + step) % len(NAMES)]))
-
-    def action_zoom(self) -> None:
-        self._zoomed = not self._zoomed
-        self._lay_out()
 
     def on_artefact_list_opened(self) -> None:
         self.action_next_pane(1)
