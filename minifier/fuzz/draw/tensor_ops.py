@@ -147,7 +147,7 @@ TRANSFORMS = (  # of torch.func, around `e`, which is of s and t
 WITHIN = (
     "({e}).sin()", "({e}) * t", "torch.relu({e})", "({e}) ** 2", "torch.softmax({e}, -1)", "({e}).cumsum(-1)", "({e}).flip(-1)",
     "torch.where(({e}) > 0, {e}, t)", "({e}) - ({e}).mean()", "torch.tanh({e})", "({e}).clone().mul_(t)", "({e}).view_as(t)",
-    "({e}).mul(2.0)", "t - ({e})", "({e}).amax(-1, keepdim=True) * t", "torch.sigmoid({e})", "({e}) @ ({e}).mT @ t",
+    "({e}).neg()", "t - ({e})", "({e}).amax(-1, keepdim=True) * t", "torch.sigmoid({e})", "({e}) @ ({e}).mT @ t",
 )  # fmt: skip
 COMPLEX = (
     "torch.view_as_real(torch.complex({a}, {b}).conj().resolve_conj())", "(torch.complex({a}, {b}) * torch.complex({b}, {a}).conj()).real",
@@ -430,7 +430,7 @@ def factory(w: Writer) -> str:
 
 
 def transformed(w: Writer) -> str | None:
-    a = w.name_where(lambda t: t.is_floating_point() and 0 < t.ndim <= 3 and t.numel() <= 200)
+    a = w.name_where(lambda t: t.is_floating_point() and 0 < t.ndim <= 3 and 0 < t.numel() <= 200)
     if a is None:
         return None
     like = w.value(a)
