@@ -284,39 +284,35 @@ class MethodValue(Value):
         return f"{self.fn.describe()} of {self.self_.describe()}"
 
 
-class BuiltinValue(Value):
-    """A callable implemented in C (function, method descriptor, slot wrapper, class method descriptor), unbound."""
+class RealValue(Value):
+    """What is known by the real object alone."""
 
     def __init__(self, obj: Any, source: Source | None = None) -> None:
         self.obj = obj
         self.cls = type(obj)
         self.source = source
 
+
+class BuiltinValue(RealValue):
+    """A callable implemented in C (function, method descriptor, slot wrapper, class method descriptor), unbound."""
+
     def describe(self) -> str:
         return f"builtin {getattr(self.obj, '__qualname__', getattr(self.obj, '__name__', repr(self.obj)))}"
 
 
-class ClassValue(Value):
+class ClassValue(RealValue):
     """A type object."""
 
-    def __init__(self, obj: type, source: Source | None = None) -> None:
-        self.obj = obj
-        self.cls = type(obj)
-        self.source = source
+    obj: type
 
     def describe(self) -> str:
         return f"class {self.obj.__qualname__}"
 
 
-class ModuleValue(Value):
+class ModuleValue(RealValue):
     """A Python module (the import kind)."""
 
-    cls = types.ModuleType
-
-    def __init__(self, obj: types.ModuleType, source: Source | None = None) -> None:
-        self.obj = obj
-        self.cls = type(obj)
-        self.source = source
+    obj: types.ModuleType
 
     def describe(self) -> str:
         return f"module {self.obj.__name__}"
@@ -344,13 +340,8 @@ class PartialValue(ObjectValue):
         self.kwargs = kwargs
 
 
-class PropertyValue(Value):
+class PropertyValue(RealValue):
     """A property-like descriptor object read from a class."""
-
-    def __init__(self, obj: Any, source: Source | None = None) -> None:
-        self.obj = obj
-        self.cls = type(obj)
-        self.source = source
 
 
 class TensorValue(Value):
