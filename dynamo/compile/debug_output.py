@@ -21,7 +21,12 @@ _active: dict[str, tuple[Hashable, Listener]] = {}
 
 def attach() -> None:
     """Make the listeners fit the options. Called before every compile: the options may be set by the program at any time."""
-    for name, wanted in (("tree", _tree_key()), ("trace", _trace_key()), ("logs", _logs_key())):
+    keys: dict[str, Hashable] = {  # what a listener is made for; a forked child gets its own: one run is one process
+        "tree": (os.getpid(), config.debug_dir) if config.compile_debug else None,
+        "trace": (os.getpid(), config.cache_dir) if config.inductor_trace else None,
+        "logs": _logs() or None,
+    }
+    for name, wanted in keys.items():
         known, listener = _active.get(name, (None, None))
         if wanted == known:
             continue
@@ -48,21 +53,6 @@ def cache_root() -> Path:
     """Where `TORCHINDUCTOR_TRACE` puts its folders."""
     base = config.cache_dir or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dynamo-debug")
     return Path(base).absolute() / "debug"
-
-
-# A key says what a listener was made for. A forked child gets its own: one run is one process.
-
-
-def _tree_key() -> Hashable:
-    return (os.getpid(), config.debug_dir) if config.compile_debug else None
-
-
-def _trace_key() -> Hashable:
-    return (os.getpid(), config.cache_dir) if config.inductor_trace else None
-
-
-def _logs_key() -> Hashable:
-    return _logs() or None
 
 
 def _logs() -> str:

@@ -125,7 +125,7 @@ def _run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[
         forward_of(finished.gm)
     try:
         with _no_compile(), compiling(compile_id):
-            compiled = ctx.backend(finished.gm, finished.example_inputs, **_backend_options(ctx))
+            compiled = ctx.backend(finished.gm, finished.example_inputs, **({"options": ctx.options} if ctx.options else {}))
     except Exception as e:  # whatever a backend raises is told as the backend's
         let_through(e)
         if ctx.fullgraph or not config.suppress_errors or not is_own(ctx.backend):
@@ -137,10 +137,6 @@ def _run_backend(ctx: Context, finished: Finished, compile_id: str) -> Callable[
     if not callable(compiled):
         raise BackendError(ctx.backend_name, TypeError(f"returned {type(compiled).__name__}, which can't be called"))
     return compiled
-
-
-def _backend_options(ctx: Context) -> dict[str, Any]:
-    return {"options": ctx.options} if ctx.options else {}
 
 
 @contextlib.contextmanager

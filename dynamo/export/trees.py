@@ -108,11 +108,7 @@ def kind_of(obj: Any) -> str | None:
     for name, kind in KINDS.items():
         if name not in _ONLY_RESULTS and kind.holds(cls):
             return name
-    return "object" if any(_holds_tensor(v) for _, v in _attributes(obj)) else None
-
-
-def _holds_tensor(obj: Any) -> bool:
-    return any(isinstance(x, torch.Tensor) for x in pytree.tree_leaves(obj))
+    return "object" if any(isinstance(x, torch.Tensor) for _, v in _attributes(obj) for x in pytree.tree_leaves(v)) else None
 
 
 def step_text(kind: str, key: Any) -> str:

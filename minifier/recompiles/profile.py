@@ -119,7 +119,7 @@ def profile(first: Ran, again: Rerun | None, tell: Callable[[str], None]) -> Pro
     out.unexplained = sum(not r.changes for r in run.recompiles)
     out.limits = [f"{x.frame}: recompile_limit {x.limit} reached" for x in run.limits]
     if again is not None and len(taken) > 1:
-        out.together = _together(taken, first, again, sources)
+        out.together = _tried(tuple(e for edits in taken for e in edits), first, again, sources)
     return out
 
 
@@ -189,10 +189,6 @@ def _tried(edits: tuple[Edit, ...], first: Ran, again: Rerun, sources: Sources) 
         return None
     count = compile_count(after.run)
     return count if count < compile_count(first.run) else None
-
-
-def _together(taken: list[tuple[Edit, ...]], first: Ran, again: Rerun, sources: Sources) -> int | None:
-    return _tried(tuple(e for edits in taken for e in edits), first, again, sources)
 
 
 def _breaks(run: Run) -> list[Broke]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dynamo.surroundings.collector import paused
 from dynamo.trace import report
-from dynamo.trace.model import Run
 from dynamo.trace.record import LATER_NODES, is_record
 from tui import options
 from tui.child import Request
@@ -53,12 +52,9 @@ def has_terminal() -> bool:
 @paused()
 def _plain(request: Request, as_json: bool) -> int:
     outcome = run_or_open(request, _UNREAD if as_json else UNREAD_BY_TEXT)
-    put_json(_json(outcome.run)) if as_json else put(report.tree_text(outcome.run) + report.summary(outcome.run) + "\n")
+    run = outcome.run
+    put_json({"tree": report.tree_json(run), **report.as_json(run)}) if as_json else put(report.tree_text(run) + report.summary(run) + "\n")
     return outcome.code
-
-
-def _json(run: Run) -> dict[str, object]:
-    return {"tree": report.tree_json(run), **report.as_json(run)}
 
 
 def _app(request: Request, stored: bool) -> int:

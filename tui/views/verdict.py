@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dynamo.trace.model import Compile, Frame, Run, plural, process_key, short
+from dynamo.trace.model import Frame, Run, plural, process_key, short
 from tui.views import advice, breaks, failures, kernels, names, recompiles, timeline
 from tui.views.advice import Step
 from tui.views.breaks import BreakPlace, NotCaptured
@@ -118,7 +117,7 @@ def functions(run: Run) -> tuple[Compiled, ...]:
 
 
 def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compiled:
-    seconds = _wall(c for f in frames for c in f.compiles)
+    seconds = sum(c.seconds for f in frames for c in f.compiles)
     own = [f for f in frames if not names.passes_on(run, f)] or frames
     whole = [c for f in frames for c in f.compiles if f in own or (c.graphs and not c.breaks)]  # what a call met, its forward met
     heads = [c for c in whole if not c.is_resume]
@@ -140,10 +139,6 @@ def _compiled(run: Run, key: tuple[str, str, int], frames: list[Frame]) -> Compi
 def _processes(run: Run, frames: list[Frame]) -> tuple[str, ...]:
     keys = {process_key(f.id) for f in frames}
     return tuple(f"rank {p.rank}" if p.rank >= 0 else f"pid {p.pid}" for p in run.processes if p.key in keys)
-
-
-def _wall(compiles: Iterable[Compile]) -> float:
-    return sum(c.seconds for c in compiles)
 
 
 def _slowest(run: Run) -> Slowest | None:
@@ -218,12 +213,13 @@ def lines(found: Verdict, page: Page, height: int = HEIGHT) -> list[str]:
     """One screen. What does not fit is counted, with the command that shows it."""
     head = [_head(found, page), *page.wrap(found.headline, most=2)]
     head[1:] = [page.paint(line, "bold") for line in head[1:]]
+    most_first = sorted(found.breaks, key=lambda b: -b.count)
     sections = [
-        Section(*_failed(found, page)),
+        Section("failures", [failures.lines(f, page) for f in found.failures]),
         Section("problems", [[p] for p in found.problems], "--json"),
         Section(_compiled_title(found), _compiled_rows(found, page), "--full"),
         Section("uncompiled", [[page.clip(f"  {breaks.left_line(s)}")] for s in found.uncompiled], _command(found, "breaks")),
-        Section(_breaks_title(found), [breaks.short_lines(b, page) for b in _most_first(found)], _command(found, "breaks"), 3.0),
+        Section(_breaks_title(found), [breaks.short_lines(b, page) for b in most_first], _command(found, "breaks"), 3.0),
         Section(_recompiles_title(found), [recompiles.short_lines(g, page) for g in found.recompiles], _command(found, "recompiles"), 2.0),
         Section("time", [[line] for line in _time(found)]),
         Section("notes", [[n] for n in found.notes], "--json", 0.5),
@@ -242,10 +238,6 @@ def _head(found: Verdict, page: Page) -> str:
 
 def _command(found: Verdict, name: str) -> str:
     return next((s.command for s in found.next if s.command.startswith(f"dynamo-debug {name} ")), f"dynamo-debug {name}")
-
-
-def _failed(found: Verdict, page: Page) -> tuple[str, list[list[str]]]:
-    return "failures", [failures.lines(f, page) for f in found.failures]
 
 
 def _compiled_title(found: Verdict) -> str:
@@ -281,10 +273,6 @@ _WHY = 24  # columns without which an explanation says nothing
 
 def _breaks_title(found: Verdict) -> str:
     return f"breaks  {breaks.counted(breaks.Breaks(sum(b.count for b in found.breaks), found.breaks, ()))}"
-
-
-def _most_first(found: Verdict) -> list[BreakPlace]:
-    return sorted(found.breaks, key=lambda b: -b.count)
 
 
 def _recompiles_title(found: Verdict) -> str:

@@ -177,7 +177,7 @@ def instance_dict(tx: Tracer, v: Value) -> DictValue | None:
     if v.inst is not None:
         return v.inst
     if v.obj is None:
-        if not _class_has_dict(v.cls):
+        if v.cls.__dictoffset__ == 0:
             return None
         v.inst = DictValue()
         v.inst.owner = v
@@ -193,10 +193,6 @@ def instance_dict(tx: Tracer, v: Value) -> DictValue | None:
     v.inst.owner = v
     fill_dict(tx, v.inst, real, source)
     return v.inst
-
-
-def _class_has_dict(cls: type) -> bool:
-    return cls.__dictoffset__ != 0
 
 
 def class_function(tx: Tracer, fn: types.FunctionType) -> Value:
@@ -235,17 +231,13 @@ def bind_descriptor(tx: Tracer, raw: Any, v: Value, cls: type, name: str) -> Val
         return _cached_property(tx, raw, v, name)
     getter = tx.lookup(type(raw), "__get__")
     if type(getter) is types.FunctionType:
-        if isinstance(v, ObjectValue) and v.obj is not None and _is_enum(v.obj):
+        if isinstance(v, ObjectValue) and v.obj is not None and isinstance(v.obj, enum.Enum):
             return tx.wrap(getattr(v.obj, name), None)
         owner = tx.wrap(cls, None)
         return tx_call(tx, class_function(tx, getter), [tx.wrap(raw, const_source(raw, f"{cls.__name__}.{name}")), v, owner])
     if getter is not MISSING and not isinstance(raw, type):
         raise tx.break_("DD014", f"attribute {name!r} of {v.describe()} (descriptor of type {type(raw).__name__})")
     return tx.wrap(raw, const_source(cls, cls.__qualname__).attr(name))
-
-
-def _is_enum(obj: object) -> bool:
-    return isinstance(obj, enum.Enum)
 
 
 def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:

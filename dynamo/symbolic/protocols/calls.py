@@ -120,7 +120,7 @@ def bind(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Val
     code = fn.code
     npos, nkw = code.co_argcount, code.co_kwonlyargcount
     names = code.co_varnames
-    bound: list[Value | Lazy | None] = [None] * len(_program_slots(code))
+    bound: list[Value | Lazy | None] = [None] * len(decode(code).slots)
     extra: dict[str, Value] = {}
     bound[: min(npos, len(args))] = args[:npos]
     at = npos + nkw
@@ -143,10 +143,6 @@ def bind(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Val
         raise _binding_error(tx, fn, args, kwargs)
     _fill_defaults(tx, fn, bound, args, kwargs)
     return bound
-
-
-def _program_slots(code: types.CodeType) -> tuple[Any, ...]:
-    return decode(code).slots
 
 
 def _index(names: tuple[str, ...], name: str, start: int, stop: int) -> int | None:

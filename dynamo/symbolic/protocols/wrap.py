@@ -139,7 +139,7 @@ def _tensor(tx: Tracer, t: torch.Tensor, source: Source | None) -> Value:
         for name in ("__torch_function__", "__torch_dispatch__"):
             tx.lookup(type(t), name)
     if source is None:
-        return _constant_tensor(tx, t)
+        return tx.add_input(t, const_source(t, "constant"), baked=True)  # from a class or a default: an attribute of the graph
     baked = _is_module_state(source) and source.name not in tx.known.inputs
     if baked and source.base is not None and source.base.base is not None:
         owner = tx.identities.owners.get(source.base.base)
@@ -166,11 +166,6 @@ _OF_EVERY_CLASS = frozenset(
     ("__torch_function__", "__new__", "__init__", "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__")
     + ("__firstlineno__", "__static_attributes__", "__annotate__", "__annotate_func__", "__annotations_cache__")
 )
-
-
-def _constant_tensor(tx: Tracer, t: torch.Tensor) -> Value:
-    """A tensor reached without a source (from a class, a default): baked in as an attribute of the graph."""
-    return tx.add_input(t, const_source(t, "constant"), baked=True)
 
 
 def _is_module_state(source: Source) -> bool:
