@@ -130,7 +130,6 @@ def _judged(graph: Graph, setting: Setting) -> Outcome:
         return Outcome(Verdict.BORING)
     stage("compare", counts=False)
 
-
     def again(change: Callable[[Any], Any], mode: AbstractContextManager[Any]) -> list[Any]:
         return _run(lambda values: execute(graph, values), graph, store, setting, change=change, mode=mode)
 
@@ -195,11 +194,12 @@ def _ours(setting: Setting) -> Compiler:
     for name, value in setting.options.items():
         setattr(config, name, value)
     if setting.after == "aot":
-        name = "inductor.compile:compile_graph" if setting.backend == "inductor" else setting.backend
+        takes_list = setting.backend == "inductor"  # a backend of the program's makes what is called with its inputs one by one
+        name = "inductor.compile:compile_graph" if takes_list else setting.backend
         compiler = resolve(name.replace(":", "."))
         if "is_backward" in inspect.signature(compiler).parameters:
             compiler = functools.partial(compiler, is_backward=setting.is_backward)
-        return functools.partial(_aten_compiled, compiler, "backward" if setting.is_backward else "forward")
+        return functools.partial(_aten_compiled, compiler, "backward" if setting.is_backward else "forward", takes_list)
     backend = _resolved(setting)
     if isinstance(backend, str):
         backend = lookup_backend(backend)[1]
@@ -221,17 +221,17 @@ def _resolved(setting: Setting) -> Any:
 
 
 def _aten_compiled(
-    compiler: Callable[..., Any], phase: str, module: fx.GraphModule, inputs: Sequence[torch.Tensor]
+    compiler: Callable[..., Any], phase: str, takes_list: bool, module: fx.GraphModule, inputs: Sequence[torch.Tensor]
 ) -> Callable[..., Any]:
     """An ATen graph under a compiler of ATen graphs, which reads from `meta` what values look like and of which pass (`forward`,
-    `backward`) a node is, and is called with one list."""
+    `backward`) a node is."""
     from dynamo.fake import FakeMode  # noqa: PLC0415  # of our compiler, which a backend of the user's does not need
 
     with FakeMode() as mode, torch.no_grad():
         fakes = [mode.from_real(i) for i in inputs]
         _Described(module, phase).run(*fakes)
     made = compiler(module, fakes)
-    return lambda *args: made(list(args))
+    return (lambda *args: made(list(args))) if takes_list else made or module.forward
 
 
 class _Described(fx.Interpreter):

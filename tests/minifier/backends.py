@@ -56,7 +56,7 @@ def aten_without_sin(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any
     assert all("val" in n.meta for n in gm.graph.nodes)
     if any(n.target is torch.ops.aten.sin.default for n in gm.graph.nodes):
         raise LoweringError("no sin")
-    return lambda values: gm(*values)
+    return gm.forward
 
 
 def refuses_and_survives_no_fork(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:

@@ -144,6 +144,17 @@ def test_backward_graph_is_compiled_as_one(tmp_path: Path) -> None:
     assert Verdict.BORING.value in seen[0]
 
 
+def test_aten_graphs_under_a_healthy_backend_of_the_program(tmp_path: Path) -> None:
+    """It makes what is called with inputs one by one, as of captured graphs."""
+    graph = from_fx(fx.symbolic_trace(lambda x, y: torch.ops.aten.mul.Tensor(x, y)), [torch.rand(8), torch.rand(8)], tmp_path)
+    one = Recorded(0, "tests.minifier.backends:wrong_relu", False, graph, name="0/0.fw", state=State(grad=False))
+    ladder = Ladder("dynamo", True, tmp_path, tmp_path, transport=FunctionTransport(judged))
+
+    assert ladder.first_failure([one], "aot", tries=1) is None
+    assert ladder.problems == []
+    assert Verdict.BORING.value in ladder.asked[0]
+
+
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_nodes_of_a_backward_graph_are_of_the_backward(tmp_path: Path, is_backward: bool) -> None:
     """What the compiler does with gradients only, it does with a backward graph alone too."""
