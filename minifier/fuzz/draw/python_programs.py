@@ -94,6 +94,9 @@ class Writer:
     def one_of(self, options: list[str]) -> str:
         return self.draw(st.sampled_from(options))
 
+    def one_line(self, *options: str) -> list[str]:
+        return [self.one_of(list(options))]
+
     def number(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
 
@@ -230,63 +233,47 @@ class Writer:
 
     def in_place(self, scope: Scope) -> list[str]:
         name = self.one_of(scope.tensors)
-        return [
-            self.one_of(
-                [
-                    f"{name}.add_({self.int_(scope, 1)})",
-                    f"{name} += {self.int_(scope, 1)}",
-                    f"{name} *= 2",
-                    f"{name}.mul_({self.one_of(scope.tensors)})",
-                    f"{name}[0] = {self.number(0, 3)}",
-                ]
-            )
-        ]
+        return self.one_line(
+            f"{name}.add_({self.int_(scope, 1)})",
+            f"{name} += {self.int_(scope, 1)}",
+            f"{name} *= 2",
+            f"{name}.mul_({self.one_of(scope.tensors)})",
+            f"{name}[0] = {self.number(0, 3)}",
+        )
 
     def mutate_list(self, scope: Scope) -> list[str]:
         name = self.one_of(scope.lists)
-        return [
-            self.one_of(
-                [
-                    f"{name}.append({self.tensor(scope, 2)})",
-                    f"{name}.insert(0, {self.one_of(scope.tensors)})",
-                    f"{name}[0] = {self.tensor(scope, 2)}",
-                    f"{name}.pop()",
-                    f"{name} += [{self.one_of(scope.tensors)}]",
-                    f"{name}.reverse()",
-                    f"del {name}[-1]",
-                ]
-            )
-        ]
+        return self.one_line(
+            f"{name}.append({self.tensor(scope, 2)})",
+            f"{name}.insert(0, {self.one_of(scope.tensors)})",
+            f"{name}[0] = {self.tensor(scope, 2)}",
+            f"{name}.pop()",
+            f"{name} += [{self.one_of(scope.tensors)}]",
+            f"{name}.reverse()",
+            f"del {name}[-1]",
+        )
 
     def mutate_dict(self, scope: Scope) -> list[str]:
         key = self.one_of(["a", "b", "c"])
-        return [
-            self.one_of(
-                [
-                    f"d['{key}'] = {self.int_(scope, 1)}",
-                    f"d['t'] = {self.tensor(scope, 2)}",
-                    f"d.pop('{key}', None)",
-                    f"d['{key}'] += 1",
-                    f"d.update({key}={self.int_(scope, 1)})",
-                    f"d.setdefault('{key}', {self.number(0, 3)})",
-                    f"del d['{key}']",
-                ]
-            )
-        ]
+        return self.one_line(
+            f"d['{key}'] = {self.int_(scope, 1)}",
+            f"d['t'] = {self.tensor(scope, 2)}",
+            f"d.pop('{key}', None)",
+            f"d['{key}'] += 1",
+            f"d.update({key}={self.int_(scope, 1)})",
+            f"d.setdefault('{key}', {self.number(0, 3)})",
+            f"del d['{key}']",
+        )
 
     def mutate_box(self, scope: Scope) -> list[str]:
-        return [
-            self.one_of(
-                [
-                    f"box.k = {self.int_(scope, 1)}",
-                    "box.k += 1",
-                    f"box.t = {self.tensor(scope, 2)}",
-                    f"box.log.append({self.int_(scope, 1)})",
-                    f"box.extra = {self.tensor(scope, 2)}",
-                    f"setattr(box, 'named', {self.int_(scope, 1)})",
-                ]
-            )
-        ]
+        return self.one_line(
+            f"box.k = {self.int_(scope, 1)}",
+            "box.k += 1",
+            f"box.t = {self.tensor(scope, 2)}",
+            f"box.log.append({self.int_(scope, 1)})",
+            f"box.extra = {self.tensor(scope, 2)}",
+            f"setattr(box, 'named', {self.int_(scope, 1)})",
+        )
 
     def mutate_global(self, scope: Scope) -> list[str]:
         return [f"{self.one_of(scope.ints)} = bump({self.number(0, 3)})"]
