@@ -115,7 +115,7 @@ class TreeWriter:
         for folder in self._new_folders(graph):
             folder.write(READABLE, _module_text(graph))
             folder.write(RUNNABLE, runnable(graph.nodes, graph.graph_id))
-            self._draw_graph(folder, graph)
+            self._draw(folder, "orig_fx_graph_diagram", to_dot(graph), len(graph.nodes))
 
     def _folders(self, graph_id: str, event: ev.GraphCaptured) -> list[Folder]:
         """Those of a graph; of one that was compiled without ahead-of-time tracing they begin here."""
@@ -148,7 +148,7 @@ class TreeWriter:
                 folder.write(FILES[suffix], code.code)
             if suffix == "c":  # by now every step and every decision is known
                 folder.write("decisions.txt", "".join(f"{line}\n" for line in decision_lines(folder.decisions)))
-                self._draw_steps(folder)
+                self._draw(folder, "graph_diagram", steps_to_dot(folder.graph_id, folder.steps), len(folder.steps))
 
     # ---- logs ----
 
@@ -173,12 +173,6 @@ class TreeWriter:
             file.write(text)
 
     # ---- pictures ----
-
-    def _draw_graph(self, folder: Folder, graph: ev.GraphCaptured) -> None:
-        self._draw(folder, "orig_fx_graph_diagram", to_dot(graph), len(graph.nodes))
-
-    def _draw_steps(self, folder: Folder) -> None:
-        self._draw(folder, "graph_diagram", steps_to_dot(folder.graph_id, folder.steps), len(folder.steps))
 
     def _draw(self, folder: Folder, name: str, dot: str, nodes: int) -> None:
         folder.write(f"{name}.dot", dot)

@@ -66,7 +66,7 @@ class PythonHost:
             for (step, launch), dying in zip(self.steps, self.dying, strict=True):
                 if launch is not None:
                     assert isinstance(step, KernelCall)
-                    if self.writes_input(step):
+                    if any(recipe.buffers[name].kind == "input" for name in step.writes):
                         self.check(bad)
                     for name in step.writes:
                         if name not in tensors:
@@ -79,9 +79,6 @@ class PythonHost:
                     tensors.pop(name, None)
             self.check(bad)
             return tuple(self.resolve(o, tensors) for o in recipe.outputs)
-
-    def writes_input(self, step: KernelCall) -> bool:
-        return any(self.recipe.buffers[name].kind == "input" for name in step.writes)
 
     # indices out of range
 
