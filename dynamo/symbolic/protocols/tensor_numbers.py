@@ -30,7 +30,7 @@ _LIST_LIMIT = 64
 _EXACT = 1 << 53
 
 _KINDS: dict[type, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool}
-_UNSIGNED = frozenset(getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name))
+_UNSIGNED = frozenset({torch.uint16, torch.uint32, torch.uint64})
 
 
 def wanted(name: str, t: TensorValue) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +70,7 @@ def _explicit(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 def _enter(tx: Tracer, self: Value) -> Value:
     """Filters are set where a warning is given; what is caught shows only at run time."""
     plain = getattr(self, "obj", None) is None and not truth(tx, getattr_(tx, self, "_record"))
-    if not plain or not _is_none(getattr_(tx, self, "_filter") if sys.version_info >= (3, 11) else NONE):
+    if not plain or not _is_none(getattr_(tx, self, "_filter")):
         raise tx.break_("DD004", "warnings.catch_warnings")
     tx.effects.warning_scopes.append(WarningScope(self, tx.root_step, []))
     return NONE
