@@ -292,16 +292,16 @@ def _like_image(device: Device, x: Tensor, factor: int) -> Any:
 
 
 def _edge_pad(device: Device, x: Tensor, pad: Sequence[int]) -> Any:
-    """Reflection and replication: a batch of images or volumes keeps its format. The rest, and what is refused, is the meta kernel's."""
+    """Reflection and replication: images and volumes keep their format. The rest, and what is refused, is the meta kernel's."""
     spatial = len(pad) // 2
     shape = list(x.shape)
     for k in range(spatial):
         before, after = pad[2 * k : 2 * k + 2]
         at = x.dim() - 1 - k
-        if at < 0 or not 0 <= before < shape[at] or not 0 <= after < shape[at]:
+        if at < 0 or max(before, after) >= shape[at]:
             return NotImplemented
         shape[at] += before + after
-    if device.type != "cpu" or x.dim() != spatial + 2 or x.numel() == 0:
+    if min(shape) < 0 or device.type != "cpu" or x.dim() - spatial not in (1, 2) or x.numel() == 0:
         return NotImplemented
     return formatted(shape, x.dtype, suggested_format(x))
 

@@ -259,6 +259,20 @@ def _into_copy(op: Any) -> Rule:
     return rule
 
 
+def _truth_into(op: Any) -> Rule:
+    """`any` and `all` with `out=`: kernels write bool and uint8 whatever they read, which torch's own rule has the other way round."""
+
+    def rule(on: Device, /, x: Tensor, *args: Any, out: Tensor, **kwargs: Any) -> Any:
+        if out.dtype not in (torch.bool, torch.uint8):
+            raise RuntimeError(f"{aten_name(op)} only supports bool tensor for result, got: {out.dtype}")
+        if x.dtype is not torch.uint8:
+            return NotImplemented
+        with plain_shapes():
+            return op(like(x, torch.bool), *args, out=out, **kwargs)
+
+    return rule
+
+
 def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
     """On processors results are dense, dims that are not transformed outside, both kinds in the order of their strides; torch's own rule
     differs in 2.11."""
@@ -270,7 +284,6 @@ def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
 
 
 ROWS: dict[Any, Rule] = {
-    aten._efficientzerotensor.default: _drawn,  # of torch's own, without memory, the meta tensor itself would come out of views
     aten.empty_like.default: _like,
     aten.zeros_like.default: _like,
     aten.ones_like.default: _like,
@@ -296,6 +309,7 @@ ROWS: dict[Any, Rule] = {
     aten.all.default: _any,
     aten.all.dim: _any,
     aten.all.dims: _any,
+    **{op: _truth_into(op) for of in (aten.any, aten.all) for op in (of.out, of.dims_out, of.all_out)},
     aten.var.correction: _var(1),
     aten.std.correction: _var(1),
     aten.var_mean.correction: _var(2),

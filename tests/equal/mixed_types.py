@@ -151,3 +151,20 @@ def no_elements(compile):
             except RuntimeError as e:
                 out.append(str(e))
     return out
+
+
+@program("", "any and all put truth into bool and uint8, and refuse other results")
+def truth_into(compile):
+    out = []
+    for name in ("any", "all"):
+        for dims in ((), (0,), ((0, 1),)):
+            for given in (torch.bool, torch.uint8, torch.int64, torch.float32):
+                for made in (torch.bool, torch.uint8, torch.int64, torch.float32):
+                    call = compile(lambda x, r, name=name, dims=dims: getattr(torch, name)(x, *dims, out=r))
+                    result = torch.zeros(0, dtype=made)
+                    try:
+                        out.append(call(torch.tensor([[1, 0, 2], [0, 0, 1]], dtype=given), result) is result)
+                    except RuntimeError as e:
+                        out.append(str(e))
+                    out.append(result)
+    return out
