@@ -34,7 +34,7 @@ _TABLES: tuple[tuple[ops.Kind, tuple[str, ...]], ...] = (
 ROWS = tuple((kind, rows[at]) for at in range(max(len(rows) for _, rows in _TABLES)) for kind, rows in _TABLES if at < len(rows))
 _AROUND = (ops.unary, ops.scalar, ops.binary)
 _WRITES = (ops.in_place, ops.assign, ops.into, ops.rearranged)  # refused for leaves that need gradients
-TRIES = 8  # at operands that the operator takes
+TRIES = 32  # at operands that the operator takes
 
 
 @st.composite

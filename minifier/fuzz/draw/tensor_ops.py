@@ -6,6 +6,7 @@ casts of numbers that the integer type can't hold, memory that two elements shar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import torch
@@ -280,7 +281,12 @@ def whole(w: Writer) -> str:
 
 
 def pad(w: Writer) -> str:
-    return f"{w.fresh()} = {w.one_of(PADS).format(v=w.any_name())}"
+    """Of a value with as many dims as the row pads, and one for channels where it does not pad with a number."""
+    text, v = w.one_of(PADS), w.any_name()
+    wanted = len(re.findall(r"-?\d+", text.partition(", (")[2].partition(")")[0])) // 2 + ("mode=" in text)
+    missing = wanted - w.value(v).ndim
+    leading = f".expand({'3, ' * missing}*{v}.shape)" if missing > 0 and "[None" not in text else ""
+    return f"{w.fresh()} = {text.format(v=v + leading)}"
 
 
 def subscript(w: Writer, t: torch.Tensor) -> str:
