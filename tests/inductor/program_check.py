@@ -50,8 +50,11 @@ EXACT = frozenset(
 )
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
-# In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero.
-NORMALISATIONS = frozenset("native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit".split())
+# In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero;
+# so do deviations from a mean that is rounded.
+NORMALISATIONS = frozenset(
+    "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit std var std_mean var_mean".split(),
+)
 
 INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -71,10 +74,11 @@ class Noise(TorchDispatchMode):
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = op._schema.name.removeprefix("aten::")
         is_exact = name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags or op.is_view
+        result = op(*args, **(kwargs or {}))
         if not is_exact and torch.Tag.pointwise in op.tags and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
             relaid = self.one_of((with_gaps, without_gaps))
-            args = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
-        result = op(*args, **(kwargs or {}))
+            again = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
+            result.copy_(op(*again, **(kwargs or {})))  # the values alone: views of the result depend on its strides
         if name in PRODUCTS and given_is_float(args[0]):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
@@ -113,10 +117,13 @@ def given_is_float(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() > 0 and value.numel() > 0
 
 
-def computed_in_double(op: Any, results: Sequence[torch.Tensor], args: Any, kwargs: Any) -> tuple[torch.Tensor, ...]:
+def computed_in_double(op: Any, results: Any, args: Any, kwargs: Any) -> Any:
     """The results of an operator on float64 copies of its arguments."""
     wide_args, wide_kwargs = tree_map_only(torch.Tensor, lambda t: t.detach().to(torch.float64, copy=True), (args, kwargs))
-    return tuple(wide.to(result.dtype) for wide, result in zip(op(*wide_args, **wide_kwargs), results, strict=True))
+    wide = op(*wide_args, **wide_kwargs)
+    if isinstance(results, torch.Tensor):
+        return wide.to(results.dtype)
+    return tuple(w.to(result.dtype) for w, result in zip(wide, results, strict=True))
 
 
 def wide_for(result: torch.Tensor) -> torch.dtype:
