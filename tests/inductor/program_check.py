@@ -24,6 +24,7 @@ from dynamo.trace.events import Note
 from inductor.compile import as_tuple
 from inductor.errors import Unsupported
 from inductor.ir import interp
+from inductor.ir.nest import View
 from inductor.ir.verify import verify
 from inductor.lowering.graph import lower_graph
 from inductor.passes.rewrite import rewrite
@@ -241,9 +242,21 @@ def interpreting(gm: Any, example_inputs: Sequence[Any], **kwargs: Any) -> Calla
         generator = torch.get_rng_state()
         interp.run(program, copies)
         torch.set_rng_state(generator)
-        return tuple(interp.run(scheduled, inputs)[0])
+        outputs = interp.run(scheduled, inputs)[0]
+        given = dict(zip(scheduled.inputs, inputs, strict=True))
+        return tuple(
+            given_back(o, given[o.buffer]) if isinstance(o, View) and o.buffer in given else found
+            for o, found in zip(scheduled.outputs, outputs, strict=True)
+        )
 
     return run
+
+
+def given_back(view: View, base: torch.Tensor) -> torch.Tensor:
+    """An output that shows an input: that tensor itself, or the part of it."""
+    if view.offset == 0 and view.shape == tuple(base.shape) and view.strides == base.stride():
+        return base
+    return base.as_strided(view.shape, view.strides, base.storage_offset() + int(view.offset))
 
 
 def interpreter(gm: Any, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

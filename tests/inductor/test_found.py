@@ -33,6 +33,13 @@ def test_results_that_eager_makes_twice_do_not_share_memory(body):
     check({"x": "make((3, 4), torch.float32)"}, body, "v0 v1")
 
 
+@pytest.mark.parametrize("shape", ["(0,)", "(3, 0)"])
+@pytest.mark.parametrize("body", ["v0 = x.cummax(0)[0]", "v0 = x.cummin(-1)[0]", "v0 = x.expand_as(x)", "v0 = x[1:]", "v0 = x.mT[0:]"])
+def test_what_is_the_input_itself_is_given_back(body, shape):
+    """The gradient of the scans of nothing is the input, which needs a gradient."""
+    check({"x": f"make({shape}, torch.float32)"}, body, "v0", "x")
+
+
 def test_equal_loops_without_points_are_not_aligned():
     body = "v0 = F.mse_loss(c, c, reduction='none').floor()\nv1 = torch.div(v0, a).flatten(0, 3)\nv2 = v0.expand([-1, 2, -1]).all(0)"
     check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
