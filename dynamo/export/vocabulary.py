@@ -56,7 +56,8 @@ _BY_NAME = words("""
     dynamo.graph_helpers.enter_inference_mode dynamo.graph_helpers.exit_inference_mode dynamo.graph_helpers.set_data
     dynamo.graph_helpers.make_parameter dynamo.graph_helpers.make_buffer dynamo.graph_helpers.checkpoint
     dynamo.graph_helpers.cond
-    dynamo.transforms.vmap dynamo.transforms.grad dynamo.transforms.jvp dynamo.transforms.jacrev dynamo.transforms.jacfwd
+    dynamo.transforms.vmap dynamo.transforms.grad dynamo.transforms.primal dynamo.transforms.vjp dynamo.transforms.push
+    dynamo.transforms.jvp dynamo.transforms.jacrev dynamo.transforms.jacfwd
 """)
 _ROOTS: dict[str, Any] = {"torch": torch, "operator": operator, "math": math, "builtins": builtins}
 _ROOTS |= {"graph_helpers": graph_helpers, "transforms": transforms}  # ours, below the name `dynamo`

@@ -48,6 +48,48 @@ def grad(body: Body, learned: int, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 @_alone
+def primal(body: Body, settings: tuple[int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """What `vjp` gives besides a function. `settings`: how many of the first tensors it differentiates by, and how many results."""
+    found, others, _ = _pulling(body, settings, tensors)
+    return (*found, *others)
+
+
+@_alone
+def vjp(body: Body, settings: tuple[int, int, bool, bool | None], *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Gradients for the first tensors; after these come those of the results. `settings`: their numbers, then the grad modes that
+    the function runs in and that its gradients are computed in (None: the one of now)."""
+    learned, results, recording, create = settings
+    cotangents, read = tensors[learned : learned + results], tensors[learned + results :]
+    with torch.set_grad_enabled(recording):
+        _, _, pull = _pulling(body, (learned, results), (*tensors[:learned], *read))
+    return tuple(pull(cotangents, create_graph=create))
+
+
+def _pulling(body: Body, settings: tuple[int, int], tensors: Sequence[Tensor]) -> tuple[Any, Any, Callable[..., Any]]:
+    learned, results = settings
+    read = tensors[learned:]
+    made: Any = torch.func.vjp(lambda *given: _parted(body, results, *given, *read), *tensors[:learned], has_aux=True)
+    found, pull, others = made
+    return found, others, pull
+
+
+@_alone
+def push(body: Body, moved: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """What `linearize` returns a function for: tangents of the results. Those of the first tensors come after these; nothing else
+    has a gradient."""
+    tangents = tuple(map(_laid_out_like, tensors[:moved], tensors[moved : 2 * moved]))
+    fixed = [t.detach() for t in (*tensors[:moved], *tensors[2 * moved :])]
+    return tuple(torch.func.jvp(lambda *given: body(*given, *fixed[moved:]), tuple(fixed[:moved]), tangents)[1])
+
+
+def _laid_out_like(t: Tensor, tangent: Tensor) -> Tensor:
+    """Its graph copies tangents, which were made with other strides than the tensors."""
+    if t.numel() <= 1:
+        return tangent
+    return tangent.clone() if t.stride() == tangent.stride() else torch.empty_like(t).copy_(tangent)
+
+
+@_alone
 def jvp(body: Body, settings: tuple[int, int], *tensors: Tensor) -> tuple[Tensor, ...]:
     """`settings`: how many tensors have a tangent (theirs come next), how many results have one: they, their tangents, the others."""
     moved, results = settings
@@ -83,7 +125,7 @@ def _parted(body: Body, results: int | None, *given: Tensor) -> tuple[Tensor | t
     return (found[0], tuple(found[1:])) if results is None else (tuple(found[:results]), tuple(found[results:]))
 
 
-ALL: tuple[Callable[..., tuple[Tensor, ...]], ...] = (vmap, grad, jvp, jacrev, jacfwd)
+ALL: tuple[Callable[..., tuple[Tensor, ...]], ...] = (vmap, grad, primal, vjp, push, jvp, jacrev, jacfwd)
 
 
 def _unit_matrices(tensors: Sequence[Tensor], numels: Sequence[int], chunk_size: int | None = None) -> Iterator[tuple[Tensor, ...]]:

@@ -43,6 +43,7 @@ from dynamo.symbolic.torch import (  # noqa: F401  # imported for their rows
     numpy_rows,
     policy,
     profiling,
+    pullbacks,
     regions,
     tensors,
 )

@@ -36,7 +36,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @dataclass
-class _Traced:
+class Traced:
     """A function as traced: its graph, the outer tensors it reads besides the given ones, its results (their tensors are of the graph)."""
 
     body: GraphModule
@@ -82,7 +82,7 @@ class _Call:
 
     # the function
 
-    def traced(self, args: Args, kwargs: Kwargs, order: Sequence[int], inner: Callable[[int], FakeTensor], fixed: Kwargs) -> _Traced:
+    def traced(self, args: Args, kwargs: Kwargs, order: Sequence[int], inner: Callable[[int], FakeTensor], fixed: Kwargs) -> Traced:
         """The graph of the function. It takes the tensors of its arguments in this `order` of their positions, each as `inner` makes it,
         then what it reads besides. `fixed`: arguments that the transform passes on as they are."""
         tx = self.tx
@@ -104,7 +104,7 @@ class _Call:
         read = [n for n in scope.order if isinstance(n.meta["val"], torch.Tensor)]
         if any(n.meta["val"].is_inference() for n in read):
             raise self.native("with inference tensors")
-        return _Traced(body_of(scope, given, read, self.native), read, result)
+        return Traced(body_of(scope, given, read, self.native), read, result)
 
     def places(self, args: Args, kwargs: Kwargs) -> list[TensorValue]:
         """The tensors of arguments, as often as they occur: each is another one for the function."""
@@ -125,19 +125,19 @@ class _Call:
             if node.op == "call_function" and home.startswith("dynamo.") and node.target not in transforms.ALL:
                 raise self.native(f"of a function that calls {getattr(node.target, '__name__', node.target)}")
 
-    def emitted(self, target: Callable[..., Any], settings: Any, given: Sequence[TensorValue], traced: _Traced) -> list[Value]:
+    def emitted(self, target: Callable[..., Any], settings: Any, given: Sequence[TensorValue], traced: Traced) -> list[Value]:
         """The node's results."""
         tx = self.tx
         body = tx.attribute_for(traced.body, None)
         args = (body, settings, *(tx.to_fx(v) for v in given), *(tx.builder.node_here(n) for n in traced.read))
         out = tx.builder.propagate("call_function", target, args, {})
-        before = {id(v.fake) for v in given} | {id(n.meta["val"]) for n in traced.read}
-        if any(id(t) in before for t in out) or len({id(t) for t in out}) != len(out):
-            raise self.native("that gives the tensors themselves that it is given")
+        if any(t is n.meta["val"] for t in out for n in traced.read):
+            raise self.native("that gives the tensors themselves that it reads")
         node = tx.add_node("call_function", target, args, {}, out)
         outputs = tx.wrap_output(node, out)
         assert isinstance(outputs, TupleValue)
-        return tx.items(outputs.items)
+        same: dict[int, Value] = {id(v.fake): v for v in given}  # what is given may be given back, and a result be there twice
+        return [same.setdefault(id(t), v) for t, v in zip(out, tx.items(outputs.items), strict=True)]
 
 
 # ---- vmap -----------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def _spread(call: _Call, dims: Any, v: Value) -> Iterator[int | None]:
 # ---- gradients ------------------------------------------------------------------------------------------------
 
 
-class _Derivative:
+class Derivative:
     """A call that differentiates by some of its arguments. `learned`: their tensors; `wanted`: their structure."""
 
     def __init__(self, tx: Tracer, name: str, fn: Value, args: Args, kwargs: Kwargs, argnums: Value) -> None:
@@ -229,7 +229,7 @@ class _Derivative:
         self.order = [*first, *(k for k in range(len(self.tensors)) if k not in first)]
         self.given = [self.tensors[k] for k in self.order]
 
-    def traced(self, *, by_backward: bool) -> _Traced:
+    def traced(self, *, by_backward: bool) -> Traced:
         mode = self.call.tx.builder.mode
         first = self.order[: len(self.learned)] if by_backward else []
 
@@ -258,7 +258,7 @@ def _grad_and_value(tx: Tracer, args: Args, kwargs: Kwargs) -> tuple[Value, Valu
     assert isinstance(around, TupleValue)
     assert isinstance(named, DictValue)
     by_name = {tx.as_python(key): tx.realize(x) for key, x in named.table.values()}
-    d = _Derivative(tx, "grad", fn, tx.items(around.items), by_name, argnums)
+    d = Derivative(tx, "grad", fn, tx.items(around.items), by_name, argnums)
     traced = d.traced(by_backward=True)
     value, aux = d.split(traced.result, d.call.known(has_aux))
     if not isinstance(value, TensorValue) or value.fake.dim():
@@ -282,7 +282,7 @@ def _jacobian(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs, *, name
     """A function that `jacrev` or `jacfwd` has made. Each tensor of the result is replaced by the structure of the arguments."""
     names = fn.code.co_freevars
     cells = {n: cell_get(tx, cell, n, True) for n, cell in zip(names, closure(tx, fn), strict=True)}
-    d = _Derivative(tx, name, cells["func"], args, kwargs, cells["argnums"])
+    d = Derivative(tx, name, cells["func"], args, kwargs, cells["argnums"])
     if d.kwargs:
         raise d.call.native("with arguments by name")
     traced = d.traced(by_backward=name == "jacrev")
@@ -311,7 +311,7 @@ def _jvp(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     if not isinstance(primals, TupleValue) or primals.cls is not tuple or not primals.items:
         raise tx.break_("DD022", "torch.func.jvp without a tuple")
     items = tx.items(primals.items)
-    d = _Derivative(tx, "jvp", given["func"], items, {}, Const(tuple(range(len(items)))))
+    d = Derivative(tx, "jvp", given["func"], items, {}, Const(tuple(range(len(items)))))
     moved = d.call.tensors(tangents)
     if d.call.known(given.get("strict", NONE)) or not isinstance(tangents, TupleValue) or len(moved) != len(d.learned):
         raise d.call.native("with tangents of another form")
@@ -333,7 +333,7 @@ _INLINED = frozenset(
     _check_randomness_arg _wraps_without_dynamo_attrs _wraps_without_dynamo_attrs.<locals>.inner
     """.split()  # noqa: SIM905  # a list of words
 )
-_NODES: dict[str, Callable[[Tracer, Args, Kwargs], Value]] = {
+NODES: dict[str, Callable[[Tracer, Args, Kwargs], Value]] = {
     "vmap_impl": _vmap,
     "grad_impl": _grad,
     "grad_and_value_impl": _value_too,
@@ -347,6 +347,6 @@ def transform(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> Valu
     name = fn.code.co_qualname if fn.code.co_qualname != _NO_HOOKS else fn.qualname
     if name in _INLINED:
         return None
-    if name in _NODES:
-        return _NODES[name](tx, args, kwargs)
+    if name in NODES:
+        return NODES[name](tx, args, kwargs)
     raise tx.break_("DD022", f"{fn.globals.get('__name__')}.{fn.qualname}")
