@@ -380,20 +380,7 @@ def _itself(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dic
     return args[0]
 
 
-def _zeros_without_memory(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Zeros by their dispatch key, as the tangents are that an operand lacks: what is multiplied with them is zeros too, infinite or not.
-
-    The meta tensor inside is an ordinary one, or it would itself come out of views.
-    """
-    (size,), device = args, _result_device(named := dict(kwargs), None)
-    outer = func(size, **{**named, "device": META})
-    fake = FakeTensor(outer, device or CPU)
-    fake.meta = torch.empty_strided(outer.shape, outer.stride(), dtype=outer.dtype, device=META)
-    return fake
-
-
 _SPECIAL: dict[Any, Special] = {
-    aten._efficientzerotensor.default: _zeros_without_memory,
     torch.ops.prim.device.default: _device_of,
     aten.lift.default: _lift,
     aten.lift_fresh.default: _lift,
