@@ -285,7 +285,9 @@ def flat_base(t: Tensor) -> Tensor:
 
 
 def _resolved(grad: Tensor) -> Tensor:
-    """The gradient with its values in memory: it may arrive as a conjugate or negative view, and none was traced."""
+    """The gradient with its values in memory: a conjugate or negative view has others there, zeros may have no memory."""
+    if grad._is_zerotensor():
+        return grad.clone()
     return grad.resolve_conj().resolve_neg() if grad.is_conj() or grad.is_neg() else grad
 
 

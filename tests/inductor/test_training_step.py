@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -36,6 +37,15 @@ def test_gradients_arrive_in_any_layout(name: str, dtype: torch.dtype) -> None:
     expected = torch.autograd.grad(product(x, y), (x, y), grad)
     found = torch.autograd.grad(dynamo.compile(product, backend="inductor")(x, y), (x, y), grad)
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5)])
+@pytest.mark.parametrize("body", [lambda x: x * 2.0, lambda x: (x * 2.0).t(), torch.exp])
+def test_a_gradient_of_zeros_without_memory(body: Callable[[torch.Tensor], torch.Tensor], shape: tuple[int, int]) -> None:
+    x = torch.randn(shape, requires_grad=True)
+    result = dynamo.compile(body, backend="inductor")(x)
+    result.backward(torch._efficientzerotensor(result.shape))
+    assert torch.equal(x.grad, torch.zeros(shape))
 
 
 def test_a_transposed_result_takes_a_gradient_of_one_value() -> None:
