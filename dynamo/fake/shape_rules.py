@@ -284,6 +284,7 @@ def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
 
 
 ROWS: dict[Any, Rule] = {
+    aten._efficientzerotensor.default: _drawn,  # of torch's own, without memory, the meta tensor itself would come out of views
     aten.empty_like.default: _like,
     aten.zeros_like.default: _like,
     aten.ones_like.default: _like,
