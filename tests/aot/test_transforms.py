@@ -73,6 +73,7 @@ def _check(info: Any) -> tuple[int, list[str]]:
     return whole, wrong
 
 
+@pytest.mark.slow
 def test_first_samples_of_operators() -> None:
     checked = [_check(info) for info in op_db if info.name not in UNDEFINED and torch.float32 in info.supported_dtypes("cpu")]
     assert [line for _, wrong in checked for line in wrong] == []

@@ -82,7 +82,7 @@ def seen(script: Path, backend: str, action: str) -> list[list[object]]:
     return found
 
 
-@pytest.mark.parametrize("action", ["default", "always", "error"])
+@pytest.mark.parametrize("action", ["default", *(pytest.param(action, marks=pytest.mark.slow) for action in ("always", "error"))])
 def test_as_in_eager_also_from_the_cache(script, action):
     expected = seen(script, "none", action)
     functions = {name for (name, _), *_ in expected}
