@@ -469,18 +469,22 @@ def test_guards_leak_nothing() -> None:
     for _ in range(10):
         guards.check((t, d)), guards.check((t, bad)), guards.explain((t, bad))
     before = [sys.getrefcount(o) for o in (t, d, d["k"], bad, guards)]
-    tracemalloc.start()
-    guards.check((t, d))
-    memory = tracemalloc.get_traced_memory()[0]
-    for _ in range(20_000):
-        assert guards.check((t, d))
-        assert not guards.check((t, bad))
-    for _ in range(1000):
-        assert guards.explain((t, bad)) == (7, [1, 2])
-        assert _C.GuardTree(node("root", None, node("input", 0, (1, "is", None)))).check((None,))
-    grown = tracemalloc.get_traced_memory()[0] - memory
-    tracemalloc.stop()
-    assert grown < 4096
+
+    def grown() -> int:
+        tracemalloc.start()
+        guards.check((t, d))
+        memory = tracemalloc.get_traced_memory()[0]
+        for _ in range(20_000):
+            assert guards.check((t, d))
+            assert not guards.check((t, bad))
+        for _ in range(1000):
+            assert guards.explain((t, bad)) == (7, [1, 2])
+            assert _C.GuardTree(node("root", None, node("input", 0, (1, "is", None)))).check((None,))
+        more = tracemalloc.get_traced_memory()[0] - memory
+        tracemalloc.stop()
+        return more
+
+    assert min(grown() for _ in range(3)) < 4096  # other threads of the process are traced too; a leak is there each time
     assert [sys.getrefcount(o) for o in (t, d, d["k"], bad, guards)] == before
 
 
