@@ -144,7 +144,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.Tensor._backward_hooks": "hooks that a backward pass must show its gradients to",
     "torch.Tensor._base": "which tensor a result is a view of",
     "torch.Tensor._is_view": "answered while tracing, and guarded",
-    "torch.Tensor._is_zerotensor": "a gradient of zeros without memory, which a kernel can't read",
+    "torch.Tensor._is_zerotensor": "zeros without memory, which a kernel can't read",
     "torch.Tensor._version": "whether a tensor was written to",
     "torch.Tensor._cdata": "where the C++ object is: host programs call operators with it",
     "torch.UntypedStorage._cdata": "which tensors share memory, also those without data",

@@ -104,6 +104,10 @@ class _Backward:
             self.run, self.lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
         inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx)]
         missing = self._add(inputs, ctx, grads)
+        if releases and any(g is not None and g._is_zerotensor() for g in grads) and not self.again.obstacle(ctx):
+            found = self.again.gradients(ctx, grads)  # which are zeros without memory too where eager's are
+            self._release(ctx, missing)
+            return found
         doubtful = missing and releases and self.several.may_meet(missing)
         if releases and not doubtful:
             self._release(ctx, missing)

@@ -135,6 +135,8 @@ def refuse_unusual(t: torch.Tensor) -> None:
         raise Unsupported("nested tensor")
     if t.requires_grad and not (t.is_floating_point() or t.is_complex()):  # a write of one float leaves that
         raise Unsupported("integers with a history")
+    if t._is_zerotensor():
+        raise Unsupported("zeros without memory")
     if torch._C._functorch.is_functorch_wrapped_tensor(t):
         raise Unsupported("tensor inside a functorch transform")
 

@@ -117,3 +117,39 @@ def hooks_of_unused_leaves(compile):
     y.register_hook(lambda g: g * 2)
     f(x, y)[0].sum().backward()
     return seen, x
+
+
+@program("", "zeros without memory as arguments, also where another call had ordinary ones, and as the gradient of a result")
+def zeros_without_memory(compile):
+    f = compile(lambda x, y: x * y + x)
+    bodies = [lambda x: x * 2, lambda x: x.sin() * x, lambda x: x.cumsum(0), lambda x: x.sgn() * x, lambda x: (x.sin(), x.exp())[1]]
+    zero, infinite = torch._efficientzerotensor(3), torch.tensor([1.0, float("inf"), -2.0])
+    found = [f(*args) for args in ((infinite, infinite), (zero, infinite), (infinite, zero), (zero, zero))]
+    found += [t._is_zerotensor() for t in found]
+    for body in bodies:
+        x = torch.ones(3, requires_grad=True)
+        result = compile(body)(x)
+        result.backward(torch._efficientzerotensor(3))
+        found.append(x.grad._is_zerotensor())
+        for again in (result, compile(body)(x)):
+            try:
+                again.backward(torch.ones(3))
+            except RuntimeError as e:
+                found.append(str(e)[:30])
+    return [t.clone() if isinstance(t, torch.Tensor) else t for t in found]
+
+
+@program("", "an optimizer, a clipped norm and a plain step with a gradient that is zeros without memory")
+def steps_with_zeros_without_memory(compile):
+    p = torch.nn.Parameter(torch.arange(3.0))
+    p.grad = torch._efficientzerotensor(3)
+    found = []
+    for step in (torch.optim.SGD([p], momentum=0.9).step, torch.optim.Adam([p]).step, lambda: p.detach().add_(p.grad, alpha=2)):
+        compile(step)()
+        found.append(p.detach().clone())
+    for refused in (lambda: torch.nn.utils.clip_grad_norm_([p], 1.0), lambda: p.grad.add_(1)):
+        try:
+            compile(refused)()
+        except RuntimeError as e:
+            found.append(str(e)[:30])
+    return found
