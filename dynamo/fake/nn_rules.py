@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -312,9 +312,16 @@ def _edge_pad_backward(device: Device, grad: Tensor, x: Tensor, pad: Sequence[in
     return formatted(x.shape, x.dtype, suggested_format(x))
 
 
-def _loss_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, reduction: int, *_: Any) -> Any:
-    """torch's own ones divide by the number of elements, which may be zero."""
-    return NotImplemented if x.numel() or x.shape != target.shape else torch.zeros_like(x)
+def _loss_backward(op: Any) -> Callable[..., Any]:
+    """ATen writes to memory of the operand's type. Torch's own rules promote, and divide by the number of elements, which may be zero."""
+
+    def rule(device: Device, grad: Tensor, x: Tensor, target: Tensor, reduction: int, *rest: Any) -> Any:
+        if x.numel() == 0 and x.shape == target.shape:
+            return torch.zeros_like(x)
+        same = x.dtype is target.dtype
+        return NotImplemented if same else op(grad.to(x.dtype), x, target.to(x.dtype), reduction, *rest)
+
+    return rule
 
 
 def _bce(device: Device, x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Any:
@@ -330,10 +337,12 @@ def _soft_margin(device: Device, x: Tensor, target: Tensor, reduction: int = 1) 
 
 
 def _bce_logits(device: Device, x: Tensor, target: Tensor, *rest: Any) -> Any:
-    """ATen computes in the memory of `1 - target`, so the result has its dtype; torch 2.11's own rule promotes the two."""
-    if x.dtype == target.dtype or not (x.is_floating_point() and target.is_floating_point()):
+    """ATen computes in the memory of `1 - target`, so the result has its dtype; torch 2.11's own rule promotes all operands."""
+    others = [t for t in (x, *rest) if isinstance(t, Tensor)]
+    if all(t.dtype is target.dtype for t in others) or not all(t.is_floating_point() for t in (target, *others)):
         return NotImplemented
-    return aten.binary_cross_entropy_with_logits.default(x.to(target.dtype), target, *rest)
+    args = [t.to(target.dtype) if isinstance(t, Tensor) else t for t in (x, target, *rest)]
+    return aten.binary_cross_entropy_with_logits.default(*args)
 
 
 def _log_sigmoid(device: Device, x: Tensor) -> Any:
@@ -481,9 +490,9 @@ ROWS: dict[Any, Any] = {
     aten.soft_margin_loss.default: _soft_margin,
     aten.binary_cross_entropy_with_logits.default: _bce_logits,
     aten.log_sigmoid_forward.default: _log_sigmoid,
-    aten.mse_loss_backward.default: _loss_backward,
-    aten.huber_loss_backward.default: _loss_backward,
-    aten.smooth_l1_loss_backward.default: _loss_backward,
+    aten.mse_loss_backward.default: _loss_backward(aten.mse_loss_backward.default),
+    aten.huber_loss_backward.default: _loss_backward(aten.huber_loss_backward.default),
+    aten.smooth_l1_loss_backward.default: _loss_backward(aten.smooth_l1_loss_backward.default),
     aten.rrelu_with_noise.default: _rrelu,
     aten.addr.default: _addr,
     aten.multi_margin_loss_backward.default: _second_like,

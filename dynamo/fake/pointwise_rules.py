@@ -120,6 +120,13 @@ def _masked_fill(device: torch.device, x: Tensor, mask: Tensor, value: Any) -> A
     return dense(shape, x.dtype)
 
 
+def _hardtanh(device: torch.device, x: Tensor, low: Any = -1, high: Any = 1) -> Any:
+    """Bounds may lie either way round for ATen; torch 2.11's own rule refuses that of integers."""
+    if x.dtype.is_floating_point:
+        return like(x)
+    return NotImplemented if isinstance(low, complex) or isinstance(high, complex) or low <= high else aten.hardtanh.default(x, high, low)
+
+
 def _loss(operands: int, keeps_first: bool = False) -> Rule:
     """mse_loss and its like: pointwise with reduction 0, else one number. `keeps_first`: the result is allocated like the first operand."""
 
@@ -158,7 +165,7 @@ def _native_dropout(device: torch.device, x: Tensor, p: float, train: bool | Non
 _FLOAT_UNARY = """acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 expm1 lgamma log log10 log1p
 log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh i0 special_entr special_erfcx special_i0e special_i1 special_i1e
 special_log_ndtr special_ndtri"""
-_SAME_UNARY = """neg ceil floor round trunc sign sgn bitwise_not relu gelu silu mish hardswish hardsigmoid hardtanh
+_SAME_UNARY = """neg ceil floor round trunc sign sgn bitwise_not relu gelu silu mish hardswish hardsigmoid
 leaky_relu elu softplus softshrink hardshrink celu frac nan_to_num positive"""
 _BOOL_UNARY = "logical_not signbit isposinf isneginf isnan isinf"
 _SAME_BINARY = """fmod remainder floor_divide maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor
@@ -195,7 +202,7 @@ _FAMILIES: dict[str, tuple[int, DtypeOf]] = {
     **dict.fromkeys(_BOOL_BINARY.split(), (2, _bool)),
 }
 # integer inputs of these need rules of their own, or raise
-_FLOATS_ONLY = words("gelu silu mish hardswish hardsigmoid hardtanh leaky_relu elu softplus softshrink hardshrink celu frac")
+_FLOATS_ONLY = words("gelu silu mish hardswish hardsigmoid leaky_relu elu softplus softshrink hardshrink celu frac")
 _NO_BOOL = words("neg sign ceil floor round trunc relu")
 # Binary operators, and whether they compute in a common dtype (`None`: in any but that of truth values).
 _COMMON: dict[str, Callable[[torch.dtype], bool] | None] = {
@@ -287,6 +294,7 @@ ROWS: dict[Any, Rule] = {
     aten.pow.Scalar: _pow_scalar,
     aten.pow.Tensor_Tensor: _op(2, _same),
     aten.pow_.Scalar: _in_place(1, _same),
+    aten.hardtanh.default: _hardtanh,
     aten.complex.default: _complex,
     aten.polar.default: _complex,
     aten.masked_fill.Scalar: _masked_fill,

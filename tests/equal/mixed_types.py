@@ -59,6 +59,8 @@ def losses(compile):
         lambda x, p: F.binary_cross_entropy(x, x.detach(), p),
         lambda x, p: F.binary_cross_entropy_with_logits(x, p.expand(2, 4)),
         lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), p),
+        lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), pos_weight=p),
+        lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), p, reduction="none"),
         lambda x, p: F.huber_loss(x, p.expand(2, 4)),
         lambda x, p: F.smooth_l1_loss(x, p.expand(2, 4)),
         lambda x, p: F.soft_margin_loss(x, p.expand(2, 4)),
