@@ -315,3 +315,23 @@ def exported_module(compile):
     except AssertionError as e:
         found.append(str(e))
     return found
+
+
+@program("", "where an operand has no tangent its zeros are no factor: infinite and missing numbers stay what they are")
+def missing_tangents(compile):
+    d = torch.tensor([float("inf"), 1.0, -2.0, float("nan"), 0.0])
+
+    @compile
+    def f(d):
+        product = jvp(lambda s: (lambda t: torch.relu(s) * t)(d), (d,), (d,))
+        quotient = jvp(lambda s: s / d + d - s.amax() * d, (d,), (d,))
+        rows = vmap(lambda s, t: jvp(lambda s: (s * t) * t, (s,), (t,))[1])(d, d)
+        views = jvp(lambda s: s.view(5, 1) * d[1:].view(1, 4).expand(5, 4).T.reshape(5, 4), (d,), (d,))
+        scans = jvp(lambda s: (lambda t: s.cumsum(-1) + t.cumsum(-1))(d * 2), (d,), (d,))
+        pairs = vmap(vmap(lambda s, t: jvp(lambda s: (s * t + t) / t, (s,), (t,))))(d.expand(2, 5), d.expand(2, 5))
+        turned = jvp(lambda s: (s.view(5, 1) + d).t() * d.view(5, 1), (d,), (d,))
+        mixed = jvp(lambda s: s * d.double() - torch.addcmul(d, s, d), (d,), (d,))
+        chosen = jacfwd(lambda s, t: s.amax(-1, keepdim=True) * t)(d, d)
+        return product, quotient, rows, views, scans, pairs, turned, mixed, chosen
+
+    return f(d), f(d * 0 + 1)
