@@ -101,6 +101,8 @@ def _loads(kernel: Kernel) -> Iterator[tuple[int, Nest, Expr]]:
 def _is_before(kernel: Kernel, read: tuple[int, Expr], write: tuple[int, Store]) -> bool:
     (k, load), (at, store) = read, write
     index = load.attr[1]
+    if k < at and not kernel.outer:  # one iteration, which runs its stages in order
+        return True
     if k > at or load.args or store.indirect:
         return False
     if index is store.index:

@@ -78,6 +78,25 @@ def scattered() -> Plan:
     return schedule(program, registry.target("cpu"))
 
 
+@pytest.mark.parametrize("turn", [lambda x: x.t(), lambda x: x.flip(0), lambda x: x.view(2, 3, 2).permute(2, 0, 1), lambda x: x[1:, ::2]])
+@pytest.mark.parametrize("read", [lambda y, z: z[0, 0] > y[0, 0], lambda y, z: y.view(-1)[3:4] * z[1, 1], lambda y, z: z[2] + y[0, 1]])
+def test_an_input_is_read_in_rows_and_written_otherwise_behind_a_single_value(turn, read, recwarn):
+    """The loops of what reads the input merge, those of what writes it do not."""
+
+    def f(x, w):
+        y, z = x * 1.0, w + 0.5
+        found = read(y, z)
+        turned = turn(x)
+        turned.add_(turn(z) if turned.shape != (4, 3) else z.reshape(4, 3)).mul_(2)
+        return y, z, found
+
+    x, w = torch.randn(3, 4), torch.randn(3, 4)
+    ours = x.clone()
+    torch.testing.assert_close(dynamo.compile(f)(ours, w), f(x, w))
+    torch.testing.assert_close(ours, x)
+    assert not [str(w.message) for w in recwarn]
+
+
 def test_the_verifier_refuses_a_fill_behind_a_scatter():
     plan = scattered()
     verify_plan(plan)
