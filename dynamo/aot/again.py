@@ -22,7 +22,7 @@ from dynamo.aot.facts import Facts, attribute
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
 from dynamo.graph.rescue import Generators
-from dynamo.surroundings.modes import open_blocks, snapshot
+from dynamo.surroundings.modes import autocast_nesting, open_blocks, snapshot
 
 Tensor = torch.Tensor
 _KEPT_BYTES = 1 << 16  # of tensors that a graph reads and then writes: copies of their old values, made at every call, hardly show
@@ -174,9 +174,13 @@ class Again:
     def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
         primals = {p: self._unwritten(p) for p in self.written} | saved
         primals |= {p: primals[p].clone() for p in self.overwritten} | {p: primals[p].detach() for p in self.relaid}
+        is_last = not torch.is_grad_enabled()
         with torch.enable_grad():
-            for p in self.facts.wanted:
-                primals[p] = primals[p].view_as(primals[p])  # the graph may also get what was computed from it: each stands for itself
+            for p in self.facts.wanted:  # the graph may also get what was computed from it: each stands for itself
+                primal = primals[p]
+                # autocast keeps one cast per leaf, whose gradients are added in its dtype
+                is_cast_once = is_last and primal.is_leaf and not primal._is_view()
+                primals[p] = primal.detach().requires_grad_() if is_cast_once else primal.view_as(primal)
         return primals
 
     def _unwritten(self, primal: int) -> Tensor:
@@ -214,6 +218,8 @@ class Again:
                 yield
             finally:
                 now()
+                if not autocast_nesting():
+                    torch.clear_autocast_cache()  # as blocks do when they end
                 if states is not None:
                     self.generators.put_back(states)
 

@@ -364,3 +364,26 @@ def dropped_after_a_pass(compile):
     gone = weakref.ref(y)
     del y, results
     return said, gone() is None
+
+
+@program("", "autocast keeps one cast of a leaf: its gradients are added in bfloat16, in a later pass through a part of the graph too")
+def later_passes_under_autocast(compile):
+    @compile
+    def f(x, w, leaf):
+        y = x * 1.0
+        z = x @ (x @ (w + 0.5))
+        for _ in range(3):
+            z = z @ leaf
+        return y, z, (x * 2).exp()
+
+    found = []
+    for computed in (False, True):
+        for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+            torch.manual_seed(3)
+            x, leaf, w = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True), torch.randn(3, 3)
+            with torch.autocast("cpu", torch.bfloat16):
+                results = f(x * 1.5 if computed else x, w, leaf)
+            for i in order:
+                results[i].float().sum().backward()
+                found += [x.grad.clone(), leaf.grad]
+    return found
