@@ -3,8 +3,8 @@
 Saving costs memory traffic, recomputing costs time; a minimum cut between what can't be recomputed and what the backward reads
 finds the cheapest set of values to save, as in "Memory-Efficient Training as a Min Cut Problem" (the partitioner of functorch).
 
-Where an argument stands for an intermediate value that eager would keep, a write to that argument before the backward is an error
-("modified by an inplace operation") that eager doesn't raise; torch's own partitioner has the same limit.
+Where a parameter stands for an intermediate value that eager would keep, a write to it before the backward is an error
+("modified by an inplace operation") that eager doesn't raise; other arguments are kept only if eager keeps them.
 """
 
 from __future__ import annotations
@@ -155,9 +155,12 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
 
 
 def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
-    """Arguments that autograd refuses to keep. Where a formula reads one itself, eager refuses as well."""
+    """Arguments that no formula reads, and no checkpoint, but for parameters: eager keeps what was computed of them."""
     sources = {alias_source(n) for n in reads}
-    return {p.node for p in joint.primals if p.fake.is_inference() and p.node not in sources}
+    given = {alias_source(n) for node in joint.graph.nodes if "region" in node.meta for n in node.all_input_nodes}
+    unread = [p for p in joint.primals if p.node not in sources]
+    may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
+    return {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
 
 
 def _cost_of_keeping(node: Node, reads: set[Node]) -> int:

@@ -93,3 +93,36 @@ def result_of_a_step(compile):
     except RuntimeError as error:
         return str(error)[:60]
     return w.grad
+
+
+@program(
+    "", "what was computed of an argument is kept, not the argument: of leaves, values, views and casts"
+)
+def computed_of_arguments(compile):
+    bodies = {
+        "function": lambda x, w: x * w.exp(),
+        "chain": lambda x, w: (x + 1).exp() * (w + 1).sigmoid(),
+        "view": lambda x, w: (x.view(9) + 1).exp() * w.view(9).sigmoid(),
+        "product": lambda x, w: (x * 2).relu() @ (w + 0.5),
+        "mask": lambda x, w: torch.where(w > 0, x, x.exp()),
+        "scores": lambda x, w: torch.softmax(x + w, -1) * w.abs(),
+    }
+    found = {}
+    for name, body in bodies.items():
+        for dtype in (None, torch.bfloat16):
+            for computed in (False, True):
+                torch.manual_seed(0)
+                leaf, w = torch.rand(3, 3, requires_grad=True), torch.rand(3, 3) - 0.3
+                x = leaf * 2 if computed else leaf
+                with torch.autocast("cpu", torch.bfloat16, enabled=dtype is not None):
+                    y = compile(body)(x, w)
+                w.add_(1)
+                with torch.no_grad():
+                    x.add_(1)
+                try:
+                    y.sum().backward()
+                except RuntimeError as error:
+                    found[name, dtype, computed] = str(error)[:60]
+                else:
+                    found[name, dtype, computed] = leaf.grad
+    return found
