@@ -421,6 +421,18 @@ def orders(compile):
     return f(torch.ones(2), d), list(d.items())
 
 
+@program("", "order of sets whose items' hashes collide, combined with dicts' views and each other")
+def colliding_items(compile):
+    @compile
+    def f(x, d, s):
+        views = [d.keys() & s, s & d.keys(), d.keys() - {3}, s - d.keys()]
+        more = [d.keys() & [0, 8, 16], d.keys() & {0, 8}, {0, 8} & d.keys(), d.items() & {(0, 1), (8, 2)}]
+        sets = [s & {8, 0, 24, 1}, {8, 0} & s, s | {32, 24}, s - {1}, s.intersection({8, 0})]
+        return x + 1, [[list(s) for s in group] for group in (views, more, sets)]
+
+    return f(torch.ones(2), {8: 2, 0: 1, 3: 0, 16: 4}, {16, 0, 8, 24})
+
+
 @program("", "generators that are dropped where they are suspended: deleted, replaced, left by a loop, an error and a frame")
 def dropped_generators(compile):
     log = []

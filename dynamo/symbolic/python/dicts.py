@@ -448,7 +448,10 @@ def view_set(tx: Tracer, v: DictViewValue) -> SetValue:
     return s
 
 
-def _set_operator(name: str, combine: Callable[[dict[Any, Value], dict[Any, Value]], dict[Any, Value]]) -> None:
+Table = dict[Any, Value]
+
+
+def _set_operator(name: str, combine: Callable[[Table, Table, bool], Table]) -> None:
     @on_method(_SETS, name, "value", DictViewValue)
     def _row(tx: Tracer, self: DictViewValue, value: Value) -> Value:
         other = SetValue()
@@ -456,18 +459,25 @@ def _set_operator(name: str, combine: Callable[[dict[Any, Value], dict[Any, Valu
             set_add(tx, other, x)
         out = SetValue()
         own = view_set(tx, self).table
-        out.table = combine(own, aligned(tx, own, other.table))
+        out.table = combine(own, aligned(tx, own, other.table), isinstance(value, SetValue | DictViewValue))
         return out
 
 
-_set_operator("__and__", lambda a, b: {k: v for k, v in a.items() if k in b})
-_set_operator("__rand__", lambda a, b: {k: v for k, v in a.items() if k in b})
-_set_operator("__or__", lambda a, b: {**b, **a})
-_set_operator("__ror__", lambda a, b: {**b, **a})
-_set_operator("__sub__", lambda a, b: {k: v for k, v in a.items() if k not in b})
-_set_operator("__rsub__", lambda a, b: {k: v for k, v in b.items() if k not in a})
-_set_operator("__xor__", lambda a, b: {k: v for k, v in [*a.items(), *b.items()] if (k in a) != (k in b)})
-_set_operator("__rxor__", lambda a, b: {k: v for k, v in [*a.items(), *b.items()] if (k in a) != (k in b)})
+def _common(own: Table, other: Table, is_set: bool) -> Table:
+    """CPython goes through the other operand, whatever side it is on, or through the view if that is the smaller of two sets."""
+    first, second = (own, other) if is_set and len(own) <= len(other) else (other, own)
+    return {k: v for k, v in first.items() if k in second}
+
+
+# Who comes first decides in which order the result has items whose hashes collide.
+_set_operator("__and__", _common)
+_set_operator("__rand__", _common)
+_set_operator("__or__", lambda a, b, _: a | {k: v for k, v in b.items() if k not in a})
+_set_operator("__ror__", lambda a, b, _: b | {k: v for k, v in a.items() if k not in b})
+_set_operator("__sub__", lambda a, b, _: {k: v for k, v in a.items() if k not in b})
+_set_operator("__rsub__", lambda a, b, _: {k: v for k, v in b.items() if k not in a})
+_set_operator("__xor__", lambda a, b, _: {k: v for k, v in [*a.items(), *b.items()] if (k in a) != (k in b)})
+_set_operator("__rxor__", lambda a, b, _: {k: v for k, v in [*b.items(), *a.items()] if (k in a) != (k in b)})
 
 
 @on_method(_SETS, "isdisjoint", "other", DictViewValue)

@@ -152,12 +152,14 @@ def _copy(tx: Tracer, self: SetValue) -> Value:
 # ---- combining --------------------------------------------------------------------------------------------
 
 
+# Who comes first decides in which order the result has items whose hashes collide.
 def _union(a: Items, b: Items) -> Items:
-    return {**b, **a}
+    return a | {k: v for k, v in b.items() if k not in a}
 
 
 def _intersection(a: Items, b: Items) -> Items:
-    return {k: v for k, v in a.items() if k in b}
+    first, second = (b, a) if len(b) <= len(a) else (a, b)
+    return {k: v for k, v in first.items() if k in second}
 
 
 def _difference(a: Items, b: Items) -> Items:
