@@ -81,7 +81,7 @@ class Joint:
     wanted: list[int] = field(default_factory=list)
     grads: list[Node | None] = field(default_factory=list)
     freed: tuple[int, ...] = ()  # see `histories.freed`
-    backward_errors: tuple[tuple[str, str], ...] = ()  # see `Facts`
+    backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
     pairs: list[Called] = field(default_factory=list)  # graphs that operators of the graph call
@@ -482,11 +482,8 @@ class Builder:
             grads = _gradients(ends, leaves, tangents)
         except RuntimeError as error:
             # eager would only notice when backward is called, so the forward must still run
-            everything = _found_when_called(error)
-            joint.backward_errors = tuple(_error(end, leaves, tangent) for end, tangent in zip(ends, tangents, strict=True))
-            works = [not kind for kind, _ in joint.backward_errors]
-            if all(works):
-                joint.backward_errors, works = (everything,) * len(ends), [False] * len(ends)
+            joint.backward_errors = _errors(ends, leaves, tangents, _found_when_called(error))
+            works = [i not in {failing for failing, *_ in joint.backward_errors} for i in range(len(ends))]
             grads = (None,) * len(wanted)
             if any(works):
                 grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
@@ -499,11 +496,25 @@ def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Seque
         return torch.autograd.grad(ends, leaves, tangents, retain_graph=True, allow_unused=True, materialize_grads=False)
 
 
-def _error(end: Tensor, leaves: Sequence[Tensor], tangent: Tensor) -> tuple[str, str]:
-    """What a backward pass from this end alone raises. Nothing of it is recorded, also not what meta kernels call."""
+def _errors(
+    ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor], everything: tuple[str, str]
+) -> tuple[tuple[int, str, str], ...]:
+    """What passes from single ends raise, in the order in which one from all of them would. `everything`: what that raises."""
+    left = {i: error for i in range(len(ends)) if (error := _error([ends[i]], leaves, [tangents[i]]))[0]}
+    if not left:
+        return tuple((i, *everything) for i in range(len(ends)))
+    found: list[tuple[int, str, str]] = []
+    while left:
+        first = _error([ends[i] for i in left], leaves, [tangents[i] for i in left])
+        found += [(i, *left.pop(i)) for i in [i for i in left if left[i] == first] or [*left]]
+    return tuple(found)
+
+
+def _error(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[str, str]:
+    """What a backward pass from these ends raises. Nothing of it is recorded, also not what meta kernels call."""
     try:
         with torch.utils._python_dispatch._disable_current_modes(), FakeMode():
-            _gradients([end], leaves, [tangent])
+            _gradients(ends, leaves, tangents)
     except RuntimeError as error:
         return _found_when_called(error)
     return "", ""

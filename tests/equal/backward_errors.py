@@ -499,3 +499,25 @@ def negated_bool(compile):
     except RuntimeError as e:
         return y, str(e)[:40]
     return y, x.grad
+
+
+@program("", "of several results whose backward fails, that error is raised which eager meets first: the one of the latest operation")
+def first_of_several_errors(compile):
+    def one(x):
+        y = x.cos()
+        early, late = y.sin(), y.exp()
+        y.mul_(2)
+        return early, late, torch.floor_divide(x, 2.0), torch.nextafter(x, x + 1)
+
+    def other(x):
+        low = torch.nextafter(x, x)
+        return low * 2, torch.floor_divide(-low, 3.0), torch.igammac(x.abs(), x.abs()), x * 1
+
+    found = []
+    for body in (one, other):
+        f = compile(body)
+        for chosen in ((0,), (1,), (2,), (3,), (0, 1), (1, 0), (0, 2), (2, 3), (3, 1), (0, 3), (0, 1, 2, 3), (3, 2, 1, 0)):
+            x = torch.ones(3, requires_grad=True)
+            results = f(x)
+            found.append((body.__name__, chosen, caught(lambda: torch.autograd.backward([results[i].sum() for i in chosen])), x.grad))
+    return found

@@ -95,9 +95,7 @@ def result_of_a_step(compile):
     return w.grad
 
 
-@program(
-    "", "what was computed of an argument is kept, not the argument: of leaves, values, views and casts"
-)
+@program("", "what was computed of an argument is kept, not the argument: of leaves, values, views and casts")
 def computed_of_arguments(compile):
     bodies = {
         "function": lambda x, w: x * w.exp(),

@@ -218,7 +218,7 @@ WITHIN = (
     "({e}) ** 2",
 )
 CONDITIONS = (
-    "either({a}.sum() > 0, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
+    "either({a}.sum() > 0.1, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
     "either({a}[0, 0] > {b}[0, 0], lambda s, t: s @ t, lambda s, t: either(s.sum() > 1, torch.add, torch.mul, s, t) @ t, {a}, {b})",
 )
 VALUES = POINTWISE + MOVED + KEPT + DRAWN + CALLED + TRANSFORMED + CONDITIONS
@@ -253,7 +253,7 @@ AUTOGRAD = (
     "seen.append(SimpleNamespace(kept=n, flag=flag))",
     "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
 )
-BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0)", "print(torch.is_grad_enabled())")
+BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0.1)", "print(torch.is_grad_enabled())")
 BLOCKS = (
     "with torch.no_grad():",
     "with torch.enable_grad():",
@@ -264,7 +264,7 @@ BLOCKS = (
     "with torch.inference_mode(False):",
     "with torch.random.fork_rng(devices=[]):",
     "for _ in range(2):",
-    "if {a}.sum() > 0:",
+    "if {a}.sum() > 0.1:",
     "if flag:",
 )
 FAILING = (
