@@ -83,7 +83,7 @@ class Facts:
     doubts: tuple[int, ...] = ()  # per tangent: those it meets where zeros in its place may have become NaN
     freed: tuple[int, ...] = ()  # per tangent: those that a pass without `retain_graph` from its result leaves nothing for
     saved_primals: tuple[int, ...] = ()
-    backward_errors: tuple[tuple[int, str, str], ...] = ()  # tangent, kind and message of what a pass from it raises, eager's first one first
+    backward_errors: tuple[tuple[int, str, str], ...] = ()  # tangent, kind and message of what a pass from it raises, as eager meets them
     modes_after: tuple[tuple[int, Any], ...] = ()  # rows of `dynamo.surroundings.modes.MODES`
     clears_autocast_cache: bool = False
     enables_grad: bool = False  # gradients are off around the call, and the program switches them on

@@ -483,7 +483,8 @@ class Builder:
         except RuntimeError as error:
             # eager would only notice when backward is called, so the forward must still run
             joint.backward_errors = _errors(ends, leaves, tangents, _found_when_called(error))
-            works = [i not in {failing for failing, *_ in joint.backward_errors} for i in range(len(ends))]
+            errors = {i for i, *_ in joint.backward_errors}
+            works = [i not in errors for i in range(len(ends))]
             grads = (None,) * len(wanted)
             if any(works):
                 grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
@@ -500,13 +501,13 @@ def _errors(
     ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor], everything: tuple[str, str]
 ) -> tuple[tuple[int, str, str], ...]:
     """What passes from single ends raise, in the order in which one from all of them would. `everything`: what that raises."""
-    left = {i: error for i in range(len(ends)) if (error := _error([ends[i]], leaves, [tangents[i]]))[0]}
-    if not left:
+    failing = {i: error for i in range(len(ends)) if (error := _error([ends[i]], leaves, [tangents[i]]))[0]}
+    if not failing:
         return tuple((i, *everything) for i in range(len(ends)))
     found: list[tuple[int, str, str]] = []
-    while left:
-        first = _error([ends[i] for i in left], leaves, [tangents[i] for i in left])
-        found += [(i, *left.pop(i)) for i in [i for i in left if left[i] == first] or [*left]]
+    while failing:
+        first = _error([ends[i] for i in failing], leaves, [tangents[i] for i in failing])
+        found += [(i, *failing.pop(i)) for i in [i for i in failing if failing[i] == first] or [*failing]]
     return tuple(found)
 
 

@@ -63,7 +63,7 @@ class _Backward:
         differentiable = [i for i, d in enumerate(facts.differentiable) if d]
         self.first = differentiable[0]
         self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
-        self.failing = [(differentiable[i], *error) for i, *error in facts.backward_errors]
+        self.failing = [(differentiable[i], kind, message) for i, kind, message in facts.backward_errors]
         self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
         self.wants_all = list(facts.wanted) == list(range(self.primals))
         self.keeps = bool(again.extras() or again.overwritten)
