@@ -229,7 +229,7 @@ class Body:
             where = f"tl.where({condition}, {where}, 0)" if condition else where
             return self.let(f"fetched({base} + ({where}))", lines)
         if condition:  # a pointer has to be as large as its mask
-            walked = index.axes.union(*(e.axes for e in node.args))
+            walked = index.axes.union(*(e.axes for k, e in enumerate(node.args) if f"${k}" in {a.name for a in index.axes}))
             missing = sorted(a.name for a in (node.axes | (mask.axes if mask else frozenset())) - walked)
             where = " + ".join([where, *(f"{name} * 0" for name in missing)])
             if not missing and not walked & frozenset(self.places):

@@ -70,6 +70,13 @@ ROWS = {
     ),
     "an odd length": (lambda x, y: x * y + 1, [torch.randn(300_001), torch.randn(300_001)]),
     "a function of a number that stands in all places": (lambda x: x.exp().sum(), [torch.randn(1).expand(2)]),
+    "padded and picked numbers that stand in all places": (
+        lambda x, i: (
+            *(F.pad(x.expand(3, 3), (1, 1), mode=mode) for mode in ("replicate", "reflect", "circular")),
+            *(x.expand(3, 3)[i], x.expand(5, 3).gather(0, i.view(1, 3)), x.expand(7).index_select(0, i) * x),
+        ),
+        [torch.randn(()), torch.tensor([0, 2, 1])],
+    ),
     "bytes": (lambda x: (x + 100, x.sum(), x.amax(), x > 3), [torch.randint(0, 200, (77,), dtype=torch.uint8)]),
     "integers": (lambda x: (x * 2**40, x.amin(0), (x > 0).any(1), x.argmin()), [torch.randint(-9, 9, (20, 30))]),
     "foreach": (lambda x, y, z: torch._foreach_add([x, y], [z, x]), [torch.randn(300), torch.randn(300), torch.randn(300)]),
