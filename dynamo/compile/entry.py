@@ -114,7 +114,7 @@ class EntryWriter:
         self.body: list[str] = []
         self.first_effects: list[str] = []  # those that come before the graph runs
         self.effects: list[str] = []
-        self.outputs: list[Node] = []
+        self.outputs: dict[Node, int] = {}  # with the place of each
         self._loaded: dict[Source, str] = {}
         self._made: dict[int, str] = {}
         self._keep: list[Value] = []
@@ -193,9 +193,7 @@ class EntryWriter:
         return ", ".join(self.value(x) for x in items)
 
     def output(self, node: Node) -> int:
-        if node not in self.outputs:
-            self.outputs.append(node)
-        return self.outputs.index(node)
+        return self.outputs.setdefault(node, len(self.outputs))
 
     # ---- effects ------------------------------------------------------------------------------------------
 

@@ -230,9 +230,7 @@ def _direct(
         args.append(int(p.source.arg))
 
     def index(v: object) -> int | None:
-        if isinstance(v, TensorValue) and v.node in writer.outputs and not v.attrs and v.source is None:
-            return writer.outputs.index(v.node)
-        return None
+        return writer.outputs.get(v.node) if isinstance(v, TensorValue) and not v.attrs and v.source is None else None
 
     result = captured.result
     if isinstance(result, TupleValue) and result.cls is tuple and result.source is None:

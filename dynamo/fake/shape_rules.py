@@ -221,6 +221,13 @@ def _foreach(rule: Rule) -> Rule:
     return each
 
 
+def _foreach_of_a_number(rule: Rule) -> Rule:
+    def each(device: Device, number: Any, xs: Sequence[Tensor]) -> Any:
+        return NotImplemented if any(x.dtype is torch.bool for x in xs) else [rule(device, number, x) for x in xs]
+
+    return each
+
+
 def _foreach_in_place(device: Device, xs: Sequence[Tensor], *args: Any, **_: Any) -> Any:
     """Nothing is returned; only equal shapes and floats are waved through."""
     for others in args:
@@ -242,8 +249,11 @@ def foreach_rule(op: Any, pointwise: Callable[[Any], Rule | None]) -> Rule | Non
     name = each.removeprefix("_foreach_").removesuffix("_")
     if each.endswith("_"):
         return _foreach_in_place if each == f"_foreach_{name}_" and name in _HAS_FOREACH else None
-    if each != f"_foreach_{name}" or name not in _HAS_FOREACH or writes_of(op) or op._overloadname.endswith("ScalarAndTensor"):
+    if each != f"_foreach_{name}" or name not in _HAS_FOREACH or writes_of(op):
         return None
+    if op._overloadname == "ScalarAndTensor":
+        rule = pointwise(getattr(torch.ops.aten, name).Scalar)
+        return _foreach_of_a_number(rule) if rule is not None else None
     return next((_foreach(rule) for rule in map(pointwise, overloads(name)) if rule is not None), None)
 
 
