@@ -457,13 +457,13 @@ def subject_of(recipe: Recipe, run: Compiled) -> Subject:
     calls = [s for s in recipe.steps if isinstance(s, Extern)]
     read = frozenset().union(*(s.reads if isinstance(s, KernelCall) else s.reads() for s in recipe.steps))
     written = frozenset().union(*(s.writes for s in recipe.steps if isinstance(s, KernelCall)))
-    returned = {o.buffer for o in recipe.outputs if isinstance(o, View)}
+    used = read | written | {o.buffer for o in recipe.outputs if isinstance(o, View)}
     buffers = [recipe.buffers[n] for n in recipe.inputs]
     layouts = tuple((tuple(b.shape), tuple(b.strides)) if b.kind == "input" and numel(b.shape) > 1 else None for b in buffers)
     return Subject(
         run,
         recipe.capture.place,
-        tuple(b.kind == "input" and b.name in read | written | returned for b in buffers),
+        tuple(b.kind == "input" and b.name in used for b in buffers),
         frozenset(i for i, n in enumerate(recipe.inputs) if n in written),
         layouts if recipe.owns_inputs else (),
         tuple(recipe.constants.values()),

@@ -33,6 +33,7 @@ from dynamo.symbolic.values.kinds import (
     ExceptionValue,
     FunctionValue,
     Lazy,
+    LazyItem,
     ListValue,
     MethodValue,
     ModuleValue,
@@ -216,6 +217,9 @@ def _tuple(tx: Tracer, obj: Any, source: Source | None) -> Value:
 def fill_dict(tx: Tracer, v: DictValue, obj: Any, source: Source | None) -> None:
     """Enter the items of a real dict, unread."""
     for k, x in items_of(obj):
+        if type(k) is str and source is not None:  # as attributes are
+            v.table[k] = (Const(k), LazyItem(x, source, k))
+            continue
         key = tx.wrap(k, None) if type(k) in SCALARS else _key(tx, k)
         child: Value | Lazy = tx.wrap(x, None) if source is None else Lazy(x, source.step("dict_item", k))
         v.table[object_key(k)] = (key, child)

@@ -62,6 +62,21 @@ class Lazy:
         self.source = source
 
 
+class LazyItem(Lazy):
+    """A child that is an item of a dict; its path is made when it is asked for."""
+
+    __slots__ = ("key", "of")
+
+    def __init__(self, obj: object, of: Source, key: str) -> None:
+        self.obj = obj
+        self.of = of
+        self.key = key
+
+    @property
+    def source(self) -> Source:  # type: ignore[override]  # a path, made late
+        return self.of.step("dict_item", self.key)
+
+
 class Const(Value):
     """An immutable scalar. Reading `.value` of one with a source guards it."""
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -135,6 +135,27 @@ def facts_of(module: ModuleType) -> Facts:
     return Facts.read(module.GRID, bool(module.TAKES_BAD), module.LAUNCHES, module.ROWS)
 
 
+class Packed(Mapping[str, str]):
+    """Texts of a compiled kernel as the cache has them, unpacked when somebody reads one."""
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads(zlib.decompress(self.packed))
+        return found
+
+    def __getitem__(self, kind: str) -> str:
+        return self.texts[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
 class Kernel:
     """One kernel of a graph, by its file."""
 
@@ -142,6 +163,7 @@ class Kernel:
         self.text, self.interpreted = text, interpreted
         self.images: dict[tuple[int, int], Image] = {}
         self.refused: dict[tuple[int, int], str] = {}  # why there is none
+        self.keys: dict[tuple[int, int], str] = {}
 
     @cached_property
     def module(self) -> ModuleType:
@@ -157,7 +179,11 @@ class Kernel:
         return facts_of(self.module)
 
     def key(self, capability: int, misaligned: int) -> str:
-        return cache.key_of(without_comments(self.text), str(capability), str(misaligned), triton_version())
+        found = self.keys.get((capability, misaligned))
+        if found is None:
+            found = cache.key_of(without_comments(self.text), str(capability), str(misaligned), triton_version())
+            self.keys[capability, misaligned] = found
+        return found
 
     def find(self, capability: int, misaligned: int = 0) -> Image | None:
         """The compiled form for GPUs of a capability (90 for 9.0), of this process or the cache."""
@@ -175,8 +201,8 @@ class Kernel:
                 return None
             about = json.loads(parts[0])
             facts = Facts.read(about["grid"], about["takes_bad"], about["launched"], about["rows"])
-            image = Image(about["name"], about["threads"], about["shared"], parts[1], json.loads(zlib.decompress(parts[2])))
-        except (cache.Damaged, ValueError, KeyError, IndexError, zlib.error):
+            image = Image(about["name"], about["threads"], about["shared"], parts[1], Packed(parts[2]))
+        except (cache.Damaged, ValueError, KeyError, IndexError):
             return None  # it is made again
         self.facts = facts
         return image
