@@ -309,7 +309,7 @@ class Tracer(FakeMode):
     # dispatch
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        func, args, kwargs = fake_mode.numbers_made(func, args, kwargs or {})
         plan = fake_mode.plan_of(func)
         special = plan.special
         if special is fake_mode._device_of:

@@ -79,8 +79,9 @@ class FakeMode(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        func, args, kwargs = numbers_made(func, args, kwargs or {})
         self.ran[func] += 1
-        return run(self, func, args, kwargs or {})
+        return run(self, func, args, kwargs)
 
     def from_real(self, t: torch.Tensor) -> FakeTensor:
         """The fake of a real tensor: same shape, strides, offset, dtype, device, requires_grad, aliasing.
@@ -89,6 +90,13 @@ class FakeMode(TorchDispatchMode):
         tensors and subclasses.
         """
         return self._converter.fake_of(t)
+
+
+def numbers_made(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """A cast of a number, as vmap makes for `x * 2.0` in torch 2.11, makes a tensor of it: a number comes here without its tensor."""
+    if func is not aten._to_copy.default or isinstance(args[0], torch.Tensor):
+        return func, args, kwargs
+    return aten.scalar_tensor.default, args, {k: v for k, v in kwargs.items() if k in ("dtype", "layout", "device", "pin_memory")}
 
 
 def run(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

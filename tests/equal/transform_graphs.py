@@ -224,3 +224,17 @@ def effects_of_many_kinds(compile):
             )
         )
     return out
+
+
+@program("", "numbers beside examples without dimensions are in the graph: batch rules cast such a number as if it were a tensor")
+def numbers_beside_scalars(compile):
+    bodies = [
+        lambda s: s * 2.5 + s / 3 - 1,
+        lambda s: s.bfloat16() * 0.1 + s.long() * 2 + (s > 0) * 1.5,
+        lambda s: torch.where(s > 0, s, 0.5) ** 2 + torch.add(1, s, alpha=2),
+        lambda s: torch.func.jvp(lambda t: t.mul(2.0) * t, (s,), (s,))[1],
+        lambda s: torch.func.grad(lambda t: t.mul(2.0) * t + 1)(s),
+    ]
+    x = torch.tensor([0.5, -1.0, 2.0, 3.0])
+    found = [compile(lambda x, body=body: torch.vmap(body)(x), fullgraph=True)(x) for body in bodies]
+    return found, [compile(lambda x, body=body: torch.vmap(torch.vmap(body))(x), fullgraph=True)(x.view(2, 2)) for body in bodies]
