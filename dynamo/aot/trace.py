@@ -31,6 +31,7 @@ from dynamo.aot.functionalise import (
     part_steps,
 )
 from dynamo.aot.rng import draw
+from dynamo.aot.zeros import LIKE, ZEROS, computed, is_absent
 from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
 from dynamo.fake import mode as fake_mode
@@ -93,6 +94,7 @@ class Tracer(FakeMode):
         self.region: int | None = None
         self.source: Source = ("", 0, ())
         self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
+        self.has_zeros = False  # without memory
         self._starts: list[int] = []
         self._sources: list[Source] = []
         self._names: dict[str, int] = {}
@@ -316,6 +318,11 @@ class Tracer(FakeMode):
             return special(self, func, args, kwargs)
         if not isinstance(func, OpOverload):
             raise NoMeta(func, "higher-order operators can't be traced")
+        if self.has_zeros:
+            if (out := self._without_memory(func, args, kwargs)) is not None:
+                return out
+            args = self._filled(func, args)
+        self.has_zeros |= func is ZEROS
         decomposition = self.decompositions.get(func)
         if decomposition is not None and decide("aot", f"decompose {func}"):
             with self.again():
@@ -340,6 +347,33 @@ class Tracer(FakeMode):
         if facts.views:
             return self._view_op(func, args, kwargs)
         return self._plain_op(func, args, kwargs)
+
+    def _without_memory(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FakeTensor | None:
+        """What eager's kernel for zeros without memory gives."""
+        operands = [self.node_of(a) if type(a) is FakeTensor else a for a in args[:2]]
+        node = computed(func, operands, kwargs.get("alpha", 1), self.emit, lambda: fake_mode.run(self, func, args, kwargs))
+        return None if node is None else self._tracked(node)
+
+    def _filled(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Where eager has no kernel for zeros without memory, one zero that stands in all places is given in their place."""
+        facts = facts_of(func)
+        if facts.views or facts.reshapes_in_place or func in LIKE:
+            return args
+
+        def filled(value: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return type(value)(map(filled, value))
+            if type(value) is not FakeTensor or not is_absent(self.node_of(value)):
+                return value
+            zero = self.emit(aten.zeros.default, [], dtype=value.dtype, device=value.fake_device)
+            return self._tracked(self.emit(aten.expand.default, zero, list(value.shape)))
+
+        return tuple(a if i in facts.writes else filled(a) for i, a in enumerate(args))
+
+    def _tracked(self, node: Node) -> FakeTensor:
+        fake = val_of(node.meta["val"])
+        self.track(fake, node)
+        return fake
 
     def _own_results(self, facts: Facts, out: Any) -> Any:
         """A decomposition may end in a view of what it made; autograd keeps no history for views made below it."""
@@ -374,10 +408,7 @@ class Tracer(FakeMode):
         if like is None or out.stride() == like.stride():
             return out
         empty = self.emit(aten.empty_strided.default, list(like.shape), list(like.stride()), dtype=out.dtype, device=out.fake_device)
-        node = self.emit(aten.copy.default, empty, self.node_of(out))
-        fake = val_of(node.meta["val"])
-        self.track(fake, node)
-        return fake
+        return self._tracked(self.emit(aten.copy.default, empty, self.node_of(out)))
 
     @contextmanager
     def again(self) -> Iterator[None]:

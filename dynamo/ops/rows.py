@@ -110,7 +110,7 @@ CHEAP = words(
     """full.default zeros.default ones.default empty.memory_format empty_strided.default arange.default arange.start
     arange.start_step scalar_tensor.default full_like.default zeros_like.default ones_like.default new_zeros.default new_ones.default
     new_full.default _to_copy.default constant_pad_nd.default tril.default triu.default repeat.default flip.default
-    copy.default"""
+    copy.default _efficientzerotensor.default"""
 )
 
 # Zeros come out if zeros go in as their first argument, whatever the others are.

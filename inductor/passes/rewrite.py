@@ -1,8 +1,8 @@
 """Rewrites of the ATen graph before lowering.
 
 In: a functional ATen graph with fake values in `meta["val"]`. Out: the same function of the inputs with fewer or cheaper nodes. First
-the rows of `TABLE` look at every node in order, then the passes over the whole graph follow. Every replacement that could be left out
-passes the fuel counter as `passes: <row> <node>`. Attention is matched before differentiation, see `attention.py`.
+the rows of `TABLE` look at every node in order, then the passes over the whole graph follow. Every replacement passes the fuel
+counter as `passes: <row> <node>`. Attention is matched before differentiation, see `attention.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 from dynamo.aot.facts import attribute
 from dynamo.decisions import decide
 from dynamo.faults import through
-from inductor.passes import algebra, constants, redundant, views, zeros
+from inductor.passes import algebra, constants, redundant, views
 from inductor.passes.convolution import multiply_pixels, pack_convolutions
 from inductor.passes.fused_convolution import fuse_convolutions
 from inductor.passes.layout import channels_last
@@ -24,7 +24,7 @@ from inductor.passes.redundant import drop_unused
 from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
 from inductor.passes.together import count_together
 
-TABLE: tuple[Row, ...] = (*zeros.ROWS, *views.ROWS, *algebra.ROWS, *constants.ROWS, *redundant.ROWS)
+TABLE: tuple[Row, ...] = (*views.ROWS, *algebra.ROWS, *constants.ROWS, *redundant.ROWS)
 LIMIT = 8  # replacements of one node after another: rows shrink what they match, so more would be a row that does not
 
 _rows_of = by_target(TABLE)
@@ -63,9 +63,7 @@ def apply_rows(node: Node, seen: Seen, attributes: dict[str, Any]) -> None:
     for _ in range(LIMIT):
         for row in through("rewrite", _rows_of(node.target), node):
             found = row.function(node, seen)
-            if found is None or found is node or is_written(found):
-                continue
-            if not row.is_meaning and not decide("passes", f"{row.name} {node.name}"):
+            if found is None or found is node or is_written(found) or not decide("passes", f"{row.name} {node.name}"):
                 continue
             made = placed(found, node, seen, attributes)
             if node in seen.shown:

@@ -56,11 +56,10 @@ class Row:
     name: str
     function: Function
     targets: frozenset[Any] | None = None
-    is_meaning: bool = False  # what the operator gives, not how it gets there: applied without fuel
 
 
-def row(name: str, function: Function, *targets: Any, is_meaning: bool = False) -> Row:
-    return Row(name, function, frozenset(targets) or None, is_meaning)
+def row(name: str, function: Function, *targets: Any) -> Row:
+    return Row(name, function, frozenset(targets) or None)
 
 
 def by_target(rows: Iterable[Row]) -> Callable[[Any], tuple[Row, ...]]:

@@ -14,7 +14,6 @@ from torch.fx import Node
 
 from dynamo.ops.facts import is_view
 from inductor.passes.row import Call, Replacement, Row, Seen, aten, called, is_shown, operand, row, same_facts, stands_for
-from inductor.passes.zeros import is_absent
 
 NO_OPS = (
     aten.clone.default,
@@ -37,7 +36,7 @@ def no_op(node: Node, seen: Seen) -> Replacement:
     source = operand(node)
     if source is None or is_shown(node) or not same_facts(node, source):
         return None
-    if (node in seen.shown or is_absent(source)) and not is_view(node.target):
+    if node in seen.shown and not is_view(node.target):
         return None
     if node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1]):  # type: ignore[arg-type]  # ints, by the schema
         return None

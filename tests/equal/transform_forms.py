@@ -335,3 +335,21 @@ def missing_tangents(compile):
         return product, quotient, rows, views, scans, pairs, turned, mixed, chosen
 
     return f(d), f(d * 0 + 1)
+
+
+@program("", "gradients through forward derivatives: without a tangent infinite gradients meet no ordinary zeros")
+def gradients_of_missing_tangents(compile):
+    bodies = [
+        lambda a: jacfwd(lambda s: s.mul(2.0))(a).sum(0).neg().log(),
+        lambda a: jacfwd(lambda s, t: s * t + t)(a, a * 0).sum(0).log(),
+        lambda a: jvp(lambda s: s * a / 2.0, (a,), (a * 0,))[1].log(),
+        lambda a: vmap(lambda s, t: jvp(lambda s: s * t - s, (s,), (t,))[1])(a, a * 0).sqrt(),
+        lambda a: jacfwd(jacfwd(lambda s: s.sum() * 2.0))(a).log(),
+    ]
+    found = []
+    for body in bodies:
+        a = torch.tensor([0.5, -1.0, 0.0], requires_grad=True)
+        result = compile(body)(a)
+        result.sum().backward()
+        found += [result.detach(), a.grad if a.grad is None else a.grad.clone()]
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import dynamo
 from dynamo import decisions
@@ -38,7 +39,18 @@ CASES: list[Callable[[torch.Tensor], torch.Tensor]] = [
     lambda x: absent(8).view(2, 4).t().unsqueeze(0).expand(2, 4, 2)[1] * x.view(4, 2),
     lambda x: absent(8).split(4)[1] * x[4:] + absent(8).unbind()[0] * x[:4],
     lambda x: aten._unsafe_view(absent(8), [2, 4]) * x.view(2, 4),
+    lambda x: (absent(4, 2).t() * x.view(4, 2).t()).t() + x.view(2, 4).t(),
+    lambda x: x.view(2, 4).t() + absent(4, 2),
+    lambda x: torch.dot(absent(8), x) * x.sum(),
+    lambda x: torch.linalg.cross(absent(2, 3), x[:6].view(2, 3)) * x[:3],
     # read as ordinary zeros
+    lambda x: torch.mv(absent(8, 8), x),
+    lambda x: (absent(2, 4).t().sin(), absent(2, 4).t().clone(), absent(2, 4).t() + 2.0, torch.zeros_like(absent(2, 4).t())),
+    lambda x: (absent(2, 4).t().to(torch.float64), torch.cat([absent(2, 4).t(), x.view(4, 2)]), absent(3, 2).t().relu().sum(0)),
+    lambda x: absent(8) + 2.0,
+    lambda x: x.clone().mul_(absent(8)),
+    lambda x: torch.addcdiv(absent(8), x, x),
+    lambda x: F.mse_loss(absent(8), x, reduction="none") * absent(8).clone(),
     lambda x: absent(8).neg() * x,
     lambda x: absent(8).clone() * x,
     lambda x: absent(8).cumsum(0) * x,
@@ -49,12 +61,13 @@ CASES: list[Callable[[torch.Tensor], torch.Tensor]] = [
 ]
 
 
-@pytest.mark.parametrize("fuel", ["", "-passes"])
+@pytest.mark.parametrize("backend, fuel", [("inductor", ""), ("inductor", "-passes"), ("inductor", "-aot"), ("aot_eager", "")])
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_as_eager(case: int, fuel: str) -> None:
+def test_as_eager(case: int, backend: str, fuel: str) -> None:
     with decisions.limited(fuel):
-        results = dynamo.compile(CASES[case], backend="inductor", fullgraph=True)(ODD)
+        results = dynamo.compile(CASES[case], backend=backend, fullgraph=True)(ODD)
         for found, wanted in zip(flat(results), flat(CASES[case](ODD)), strict=True):
             expected = wanted.clone()
             torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+            assert found.stride() == expected.stride()
             assert torch.equal(found.signbit() | found.isnan(), expected.signbit() | expected.isnan())
