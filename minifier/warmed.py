@@ -25,8 +25,10 @@ _CACHE, _TEMPORARY = "TORCHINDUCTOR_CACHE_DIR", "TMPDIR"
 _LEFT_OUT = ("fxgraph", "aotautograd", "locks")
 
 
-_WAITING = """{lines}
-import os, runpy, sys
+_WAITING = """import gc, os, runpy, sys
+gc.disable()
+{lines}
+gc.enable()
 path = sys.stdin.readline().rstrip()
 if path:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -14,6 +15,7 @@ from types import FrameType
 
 from minifier.isolation.keeper import keep
 from minifier.isolation.wire import send
+from minifier.loading import without_collection
 
 
 def uses_cuda() -> bool:
@@ -60,10 +62,12 @@ def serve(control: socket.socket) -> None:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
-        warm(json.loads(sys.argv[2]))
+        with without_collection():
+            warm(json.loads(sys.argv[2]))
     except BaseException:  # noqa: BLE001  # the controller shows it
         send(control, {"problem": traceback.format_exc()})
         return
+    gc.freeze()  # a fork that looked for garbage here would copy the memory it reads
     send(control, {"forks": not uses_cuda()})
     serve(control)
     os._exit(0)  # taking torch down takes its time, and nothing is left to be done

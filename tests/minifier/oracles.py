@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import importlib
 import os
 import random
@@ -207,6 +208,11 @@ def draws() -> Outcome:
 
 def is_warm() -> bool:
     return bool(IS_WARM) and IS_WARM[0] != os.getpid()
+
+
+def is_let_alone() -> bool:
+    """Whether garbage is looked for, and not in what the warmed process has loaded."""
+    return gc.isenabled() and gc.get_freeze_count() > 1000
 
 
 def is_fresh() -> bool:

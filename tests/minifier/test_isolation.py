@@ -65,6 +65,7 @@ def ask(transport: LocalTransport, behaviour: str) -> Outcome:
         ("lies", "boring", None),
         ("leaves_daemon", "interesting", None),
         ("is_warm", "interesting", None),
+        ("is_let_alone", "interesting", None),
     ],
 )
 def test_ends_are_typed(transport: LocalTransport, behaviour: str, verdict: str, signature: Signature | None) -> None:

@@ -12,6 +12,7 @@ import typer
 from minifier import ahead
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
+from minifier.loading import without_collection
 from minifier.programs import program
 from tui import options
 from tui.checks import check_program
@@ -95,7 +96,8 @@ def minify(
         say(f"--resume: {output} has no journal of an earlier run; this one begins anew")
     made = program(script, given)
     ready = None if command else ahead.started(made, after, engine, backend, accuracy, output, jobs, limits)
-    from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
+    with without_collection():
+        from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
 
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), limits)
     wish = front.Wish(script, given, after, backend, accuracy, graph, output, plan, engine, command, pytest)
