@@ -8,10 +8,11 @@ Of a graph: the first part of `patient.PARTS` without which the failure is gone,
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 
 from dynamo.peer import patient
-from minifier.engine import Candidate, Rule, Signature, Transport, Verdict
+from minifier.engine import Candidate, Outcome, Rule, Signature, Transport, Verdict
 from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
 from minifier.isolation import LocalTransport
@@ -20,6 +21,7 @@ from minifier.scripts.reduce import FRESH
 from minifier.scripts.setting import ScriptSetting
 
 MOST_STEPS = 1 << 10  # of one part on a minimised graph
+_SHORTER = "aot_eager_decomp_partition"
 _WHOLE = {"eager": "dynamo", "aot_eager": "aot_autograd"}
 
 Fails = Callable[[str, str, int], bool]
@@ -32,20 +34,34 @@ def of_graph(graph: Graph, setting: Setting, signature: Signature, transport: Tr
     if setting.backend != "inductor":
         return setting.backend
 
+    runs: dict[tuple[str, str, int], Future[Outcome]] = {}
+
+    def run(backend: str, part: str, most: int) -> Future[Outcome]:
+        which = backend, part, most
+        if which not in runs:
+            asked = replace(setting, backend=backend, without=f"{part}/{most}" if part else "")
+            runs[which] = transport.submit(Candidate("part", question(graph, asked)))
+        return runs[which]
+
     def fails(backend: str, part: str, most: int) -> bool:
-        asked = replace(setting, backend=backend, without=f"{part}/{most}" if part else "")
-        outcome = transport.submit(Candidate("part", question(graph, asked))).result()
+        outcome = run(backend, part, most).result()
         return outcome.verdict is Verdict.INTERESTING and outcome.signature is not None and Rule().holds(signature, outcome.signature)
 
-    return first_part(fails)
+    if transport.jobs > 1:  # all are needed where the last part is at fault, which it mostly is
+        for which in ((_SHORTER, "", 0), *((home, part, 0) for home, part in patient.PARTS if home == setting.backend)):
+            run(*which)
+    try:
+        return first_part(fails)
+    finally:
+        for unneeded in runs.values():
+            transport.cancel(unneeded)
 
 
 def first_part(fails: Fails) -> str:
     """The part without which a failure of `inductor` goes. `fails` is asked with a backend, a part of it ('': all of it) and a number of
     steps that this part may do.
     """
-    shorter = "aot_eager_decomp_partition"
-    backend = shorter if fails(shorter, "", 0) else "inductor"
+    backend = _SHORTER if fails(_SHORTER, "", 0) else "inductor"
     for home, part in patient.PARTS:
         if home == backend and not fails(backend, part, 0):
             return f"{backend}: {part}, step {_last_step(fails, backend, part)}"
