@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -131,12 +132,16 @@ class Ladder:
         backend = found.setting.backend
         if found.setting.after == "aot":
             return self._timed(replace(found, stage=LAST.get(backend, OF_A_BACKEND)))
+        ahead: dict[str, list[Future[Outcome]]] = {}
         if backend in SHORTER and not is_hang(found.outcome):
-            found = replace(found, again=self._again(found))
-        for stage, shorter in SHORTER.get(backend, ()):
-            if shorter == "eager" and self.engine != "torch":
-                continue  # our `eager` hands the graph back as it is
+            again = self._again(found)
+            ahead = self._shorter_ahead(found)
+            found = replace(found, again=tuple(run.result() for run in again))
+        for stage, shorter in self._shorter(backend):
             setting = replace(found.setting, backend=shorter, arguments={})
+            if found.is_steady and ahead and all(run.result().verdict is Verdict.BORING for run in ahead[stage]):
+                self._note(found.recorded.name, setting, ahead[stage][0].result())
+                continue
             asked = (self._ask(found.recorded, setting) for _ in range(STEADY if found.is_steady else TRIES))
             failed = next((o for o in asked if o.verdict is not Verdict.BORING), None)
             if failed is not None and failed.verdict is Verdict.INTERESTING:
@@ -146,11 +151,26 @@ class Ladder:
             found = replace(found, stage=LAST.get(backend, OF_A_BACKEND))
         return self._timed(found)
 
-    def _again(self, found: Found) -> tuple[Outcome, ...]:
+    def _shorter(self, backend: str) -> list[tuple[str, str]]:
+        """Our `eager` hands the graph back as it is."""
+        return [row for row in SHORTER.get(backend, ()) if row[1] != "eager" or self.engine == "torch"]
+
+    def _again(self, found: Found) -> list[Future[Outcome]]:
         """More runs of what failed, which the reduction would make too: what comes and goes may be missed under a shorter backend."""
         assert found.recorded.graph is not None and self.transport is not None
         posed, asked = Posed(self.transport, found.setting), Candidate("rung", dump(found.recorded.graph))
-        return tuple(run.result() for run in [posed.submit(asked) for _ in range(STEADY - 1)])
+        return [posed.submit(asked) for _ in range(STEADY - 1)]
+
+    def _shorter_ahead(self, found: Found) -> dict[str, list[Future[Outcome]]]:
+        """By stage, runs under each of the shorter backends, where some can be made side by side. Most failures are of none of these."""
+        assert found.recorded.graph is not None and self.transport is not None
+        if self.transport.jobs == 1:
+            return {}
+        runs: dict[str, list[Future[Outcome]]] = {}
+        for stage, shorter in self._shorter(found.setting.backend):
+            asked = question(found.recorded.graph, replace(found.setting, backend=shorter, arguments={}))
+            runs[stage] = [self.transport.submit(Candidate("rung", asked)) for _ in range(STEADY)]
+        return runs
 
     def _timed(self, found: Found) -> Found:
         return replace(found, needs=self.needs[found.recorded.name]) if is_hang(found.outcome) else found
@@ -163,9 +183,12 @@ class Ladder:
         outcome = self._waited_for(recorded.name, recorded.graph, setting, self.transport)
         if _is_signal(outcome) and isinstance(self.transport, LocalTransport) and self.transport.forks:
             outcome = self._confirmed(asked, outcome, setting, self.transport)
-        told = f"graph {recorded.name} under {_how(setting)}: {outcome.verdict.value}, {outcome.signature or 'no failure'}"
-        self.asked += [] if told in self.asked else [told]
+        self._note(recorded.name, setting, outcome)
         return outcome
+
+    def _note(self, name: str, setting: Setting, outcome: Outcome) -> None:
+        told = f"graph {name} under {_how(setting)}: {outcome.verdict.value}, {outcome.signature or 'no failure'}"
+        self.asked += [] if told in self.asked else [told]
 
     def _waited_for(self, name: str, graph: Graph, setting: Setting, transport: Transport) -> Outcome:
         what = f"graph {name} under {_how(setting)}"
