@@ -28,7 +28,7 @@ from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command,
 from minifier.scripts.repro import write_script
 from minifier.source.state import Source
 from minifier.verify import OF_FORKS, RUNS, Rate, environment
-from minifier.warmed import Warmed
+from minifier.warmed import Early, Warmed
 
 __all__ = ["NoSuchGraph", "Plan", "Report", "ScriptFailed", "Undiscerning", "Wish", "minify"]
 
@@ -257,7 +257,7 @@ def _deeper(
     tell = patience.tell
     _, graphs = _record(wish, "aot", patience)
     lower = _ladder(wish, "aot", tell)
-    lower.transport, ladder.transport = ladder.transport, None
+    lower.transport, lower.early, ladder.transport, ladder.early = ladder.transport, ladder.early, None, None
     try:
         own = [g for g in graphs if any(g.answers_to(c.name) for c in captured)]
         read = [g for g in own if g.graph is not None]
@@ -266,7 +266,7 @@ def _deeper(
         report = None if deeper is None else _reduced_graph(wish, deeper, lower, tell, listener)
         return report, (*(f"graph {g.name}: {g.problem}" for g in own if g.problem), *lower.problems)
     finally:
-        ladder.transport = lower.transport
+        ladder.transport, ladder.early = lower.transport, lower.early
 
 
 def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listener: Listener) -> Report:
@@ -276,8 +276,11 @@ def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listene
     seen = () if found.needs else (found.outcome, *found.again)  # one that does not end is seen again before it is taken for one
     plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs, seen=seen)
     assert ladder.transport is not None
+    early, ladder.early = ladder.early, None  # it runs one repro
     with contextlib.ExitStack() as stack:
-        warmed = _warmed(ladder.transport, found.outcome.signature, first_lines(setting))
+        if early is not None:
+            stack.callback(early.close)
+        warmed = _warmed(ladder.transport, found.outcome.signature, first_lines(setting), early)
         if warmed is not None:
             stack.callback(warmed.close)
         return _reduced_under(wish, found, plan, ladder, warmed, listener)
@@ -300,11 +303,11 @@ def _reduced_under(wish: Wish, found: Found, plan: Plan, ladder: Ladder, warmed:
         return _handed_over(wish, report, result, write, setting.to_json(), culprit=culprit, warmed=warmed, needs=plan.needs)
 
 
-def _warmed(transport: Transport, signature: Signature | None, lines: list[str]) -> Warmed | None:
+def _warmed(transport: Transport, signature: Signature | None, lines: list[str], early: Early | None = None) -> Warmed | None:
     """What runs repros of this failure, where forks have none of their own."""
     if not isinstance(transport, LocalTransport) or not transport.forks or signature is None or signature.kind not in OF_FORKS:
         return None
-    return Warmed(transport, lines, environment())
+    return Warmed(transport, lines, environment(), early)
 
 
 def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write:

@@ -21,6 +21,7 @@ from minifier.isolation.lent import lend
 from minifier.isolation.linux import end
 
 _CACHE, _TEMPORARY = "TORCHINDUCTOR_CACHE_DIR", "TMPDIR"
+_CERTIFIED = "certified"  # the folder of both, below that of the transport
 # of torch's compiler: what it has compiled, which a run that is to certify something compiles itself, and locks
 _LEFT_OUT = ("fxgraph", "aotautograd", "locks")
 
@@ -43,6 +44,7 @@ class Early:
     """A new interpreter that has run `lines`, imports that the repro makes too, and waits to be told where that is."""
 
     def __init__(self, lines: Sequence[str], environment: dict[str, str]) -> None:
+        self.lines = list(lines)
         self.said = tempfile.TemporaryFile()  # noqa: SIM115  # as long as the process
         self.process = subprocess.Popen(
             [sys.executable, "-c", _WAITING.format(lines="\n".join(lines))],
@@ -65,12 +67,29 @@ class Early:
         self.said.close()
 
 
-class Warmed:
-    """What is ready to run a repro once there is one: the warmed process of a transport, and a new interpreter that has run `lines`."""
+def beside(transport: LocalTransport, lines: Sequence[str], environment: dict[str, str]) -> Early:
+    """A new interpreter for what a transport comes to find."""
+    return Early(lines, {**environment, **places(transport)})
 
-    def __init__(self, transport: LocalTransport, lines: Sequence[str], environment: dict[str, str]) -> None:
+
+def places(transport: LocalTransport) -> dict[str, str]:
+    """Variables for a new interpreter that is to have what a `Warmed` of the transport puts there."""
+    if not transport.spec.lends:
+        return {}
+    target = transport.folder / _CERTIFIED
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "tmp").mkdir(parents=True)
+    return {_CACHE: str(target), _TEMPORARY: str(target / "tmp")}
+
+
+class Warmed:
+    """What is ready to run a repro once there is one: the warmed process of a transport, and a new interpreter that has run `lines`, which
+    may be there already."""
+
+    def __init__(self, transport: LocalTransport, lines: Sequence[str], environment: dict[str, str], early: Early | None = None) -> None:
         self.transport = transport
-        self.early = Early(lines, {**environment, **self.environment()})
+        self.early = early if early is not None and early.lines == list(lines) else beside(transport, lines, environment)
+        self._fill()
 
     def close(self) -> None:
         self.early.close()
@@ -79,16 +98,14 @@ class Warmed:
         """Start the repro in a fork; `code_of` says how that ended."""
         return self.transport.ask("minifier.warmed:ask", Candidate("repro", str(repro.absolute()).encode()))
 
-    def environment(self) -> dict[str, str]:
-        """Variables for a new interpreter: it has what the reduction found out about the machine, and no graph that was compiled."""
-        found = self.transport.folder / "cache" / "inductor"
-        target = self.transport.folder / "certified"
-        shutil.rmtree(target, ignore_errors=True)
-        if not found.is_dir():
-            return {}
-        shutil.copytree(found, target, ignore=lambda folder, names: _LEFT_OUT if Path(folder) == found else ())
-        places = {_CACHE: str(target)}
-        return places | {_TEMPORARY: str(target / "tmp")} if lend(self.transport.folder / "tmp", target / "tmp") else places
+    def _fill(self) -> None:
+        """The new interpreter has what the reduction found out about the machine, and no graph that was compiled."""
+        found, target = self.transport.folder / "cache" / "inductor", self.transport.folder / _CERTIFIED
+        if target.is_dir() and found.is_dir():
+            left_out = lambda folder, names: _LEFT_OUT if Path(folder) == found else ()  # noqa: E731
+            shutil.copytree(found, target, ignore=left_out, dirs_exist_ok=True)
+        if target.is_dir():
+            lend(self.transport.folder / "tmp", target / "tmp")
 
 
 def code_of(outcome: Outcome) -> int | None:

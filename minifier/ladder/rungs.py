@@ -11,10 +11,13 @@ from pathlib import Path
 from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
 from minifier.graph.ir import Graph, dump
 from minifier.graph.oracle import Setting
+from minifier.graph.repro import first_lines
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder.patience import Tell, first_run, is_hang, silent
 from minifier.ladder.probe import Posed, question, spec_for
 from minifier.recordings import Recorded
+from minifier.verify import environment
+from minifier.warmed import Early, beside
 
 # Backends of both engines that stop short of the one below: what fails under one fails at that stage.
 SHORTER = {"inductor": (("capture", "eager"), ("aot", "aot_eager")), "aot_eager": (("capture", "eager"),)}
@@ -59,7 +62,7 @@ class Ladder:
     """Judges graphs of one script, in processes unless there is a `transport`; what comes after may ask these too, until `close`.
 
     `problems` could not be judged, `asked` was tried, `seconds` is what runs that end took. `needs` has graphs of which a run took long,
-    by name, with the seconds that one which ends may need. `tell` hears of those.
+    by name, with the seconds that one which ends may need. `tell` hears of those. `early` is a new interpreter for a repro.
     """
 
     engine: str
@@ -74,6 +77,7 @@ class Ladder:
     seconds: float = 0.0
     needs: dict[str, float] = field(default_factory=dict)
     tell: Tell = silent
+    early: Early | None = None
     _tried: int = 0
 
     def first_failure(self, graphs: Sequence[Recorded], after: str, tries: int = TRIES) -> Found | None:
@@ -84,10 +88,17 @@ class Ladder:
             if self._tried and time.monotonic() - began > PATIENCE:
                 break
             self._tried += 1
+            self._begin_early(graphs, after)
             found = self._failing(graphs, after, is_first=self._tried == 1)
             if found is not None:
                 return found
         return None
+
+    def _begin_early(self, graphs: Sequence[Recorded], after: str) -> None:
+        """Have the interpreter for a repro load what it needs while there is a core for it: most runs come to need it."""
+        is_first = self._tried == 1 and self.early is None and bool(graphs)
+        if is_first and isinstance(self.transport, LocalTransport) and self.transport.jobs > 1:
+            self.early = beside(self.transport, first_lines(self._setting(graphs[0], after)), environment())
 
     def _failing(self, graphs: Sequence[Recorded], after: str, is_first: bool) -> Found | None:
         for recorded in graphs:
@@ -105,6 +116,9 @@ class Ladder:
 
     def close(self) -> None:
         """End the processes. Where graphs are asked for again, there are others."""
+        if self.early is not None:
+            self.early.close()
+            self.early = None
         if self.transport is not None:
             self.transport.close()
             self.transport = None
@@ -120,8 +134,12 @@ class Ladder:
         fresh.close()
         return outcome
 
+    def _setting(self, recorded: Recorded, after: str) -> Setting:
+        """How a graph is judged first."""
+        return recorded.setting(self.engine, after, self.accuracy, str(self.store.absolute()))
+
     def _settings(self, recorded: Recorded, after: str) -> Iterator[Setting]:
-        plain = recorded.setting(self.engine, after, self.accuracy, str(self.store.absolute()))
+        plain = self._setting(recorded, after)
         yield plain
         graph = recorded.graph
         if after == "dynamo" and recorded.state.grad and graph is not None and any(i.requires_grad for i in graph.inputs):

@@ -10,7 +10,7 @@ import pytest
 from minifier.engine import Kind, Signature
 from minifier.isolation import LocalTransport, OracleSpec
 from minifier.verify import Bounds, Rate, environment, measured, once
-from minifier.warmed import Warmed, code_of
+from minifier.warmed import Warmed, beside, code_of
 
 FAILURE = Signature(Kind.EXCEPTION, ("RuntimeError",), "no")
 COUNTING = """
@@ -91,15 +91,33 @@ def test_exit_codes_of_forks(tmp_path: Path, warmed: Warmed, text: str, code: in
     assert code_of(warmed.run(tmp_path / "repro.py").result(timeout=60)) == code
 
 
-def test_new_interpreter_has_what_is_known_of_the_machine_and_no_graph(warmed: Warmed) -> None:
-    cache = warmed.transport.folder / "cache" / "inductor"
+def test_new_interpreter_has_what_is_known_of_the_machine_and_no_graph(tmp_path: Path) -> None:
+    transport = LocalTransport(OracleSpec("tests.minifier.oracles:behave", lends=True), tmp_path)
+    early = beside(transport, ["import os"], environment())  # before anything is known
     for name in ("fxgraph/g", "aotautograd/g", "locks/l", "ab/kernel.so", "ab/locks"):
-        (cache / name).parent.mkdir(parents=True, exist_ok=True)
-        (cache / name).write_text(name)
-    (variable, folder), *more = warmed.environment().items()
+        (tmp_path / "cache" / "inductor" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "cache" / "inductor" / name).write_text(name)
+    (tmp_path / "repro.py").write_text("import os\nprint(os.environ['TORCHINDUCTOR_CACHE_DIR'], os.environ['TMPDIR'])")
+    made = Warmed(transport, ["import os"], environment(), early)
+    once(tmp_path / "repro.py", FAILURE, Bounds(), made.early)
+    early.said.seek(0)
+    folder, temporary = map(Path, early.said.read().decode().split())
+    made.close()
+    transport.close()
 
-    assert (variable, more) == ("TORCHINDUCTOR_CACHE_DIR", [])
-    assert sorted(str(p.relative_to(folder)) for p in Path(folder).rglob("*") if p.is_file()) == ["ab/kernel.so", "ab/locks"]
+    assert made.early is early
+    assert temporary == folder / "tmp"
+    assert sorted(str(p.relative_to(folder)) for p in folder.glob("ab/*")) == ["ab/kernel.so", "ab/locks"]
+    assert sorted(p.name for p in folder.iterdir()) == ["ab", "tmp"]
+
+
+def test_interpreter_that_has_run_other_lines_is_not_taken(transport: LocalTransport) -> None:
+    early = beside(transport, ["import math"], environment())
+    made = Warmed(transport, ["import os"], environment(), early)
+    made.close()
+    early.close()
+
+    assert made.early is not early
 
 
 def test_interpreter_that_is_started_early_runs_the_repro_as_a_reader_would(tmp_path: Path, warmed: Warmed) -> None:
