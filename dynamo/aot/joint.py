@@ -421,8 +421,10 @@ class Builder:
             if now != primal.layout and not primal.members:
                 joint.relaid.append((i, *now))
             writes = version_of(fake) - primal.version
-            if primal.members or not primal.track.writes:  # what shares memory may share its count too, it goes up once
+            if primal.members:  # what shares memory may share its count too, it goes up once
                 writes = int(bool(primal.track.writes and primal.track.node is not primal.node))
+            elif now != primal.layout:
+                writes -= 1  # the new layout counts as one
             joint.bumps += [i] * writes
             if not primal.track.writes or primal.track.node is primal.node:
                 continue

@@ -67,3 +67,26 @@ def part_of_an_expanded_input(compile):
 
     x, y = torch.ones(1).expand(7), torch.ones(1, 3).expand(4, 3)
     return f(x), g(y), x, y
+
+
+@program("", "what turns a tensor in place counts as a write of it each time, also where its shape stays")
+def versions_of_turned_tensors(compile):
+    bodies = [
+        lambda x: x.squeeze_(1),
+        lambda x: x.squeeze_().unsqueeze_(0).t_(),
+        lambda x: x.t_().t_(),
+        lambda x: x.view(-1).unsqueeze_(0),
+        lambda x: x.add_(1).t_().mul_(2),
+        lambda x: x.transpose_(0, 1).mul_(2).transpose_(0, 1),
+        lambda x: (x.unsqueeze_(0), x * 2)[1],
+        lambda x: x.swapaxes_(0, 1).squeeze_(),
+        lambda x: x.detach().t_(),
+    ]
+    found = []
+    for body in bodies:
+        for needs in (False, True):
+            leaf = torch.arange(3.0).view(1, 3).requires_grad_(needs)
+            x = leaf * 1
+            result = compile(body)(x)
+            found += [x._version, x.shape, x.stride(), result.detach().clone()]
+    return found
