@@ -62,6 +62,26 @@ def with_positive_base(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     return decompose
 
 
+def with_missing_points(decomposition: Callable[..., Any]) -> Callable[..., Any]:
+    """That of `grid_sampler_2d`. Eager clips a coordinate that is NaN to 0, or takes NaN between four where it pads with 0."""
+
+    def decompose(x: torch.Tensor, grid: torch.Tensor, mode: int = 0, padding: int = 0, align_corners: bool = False) -> Any:
+        if padding and mode < 2:
+            grid = torch.where(grid.isnan(), -1.0, grid)
+        found = decomposition(x, grid, mode, padding, align_corners)
+        if found is NotImplemented or mode or padding:
+            return found
+        return torch.where(grid.isnan().any(-1).unsqueeze(1), torch.nan, found)
+
+    return decompose
+
+
+_AMENDED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+    "logspace": with_positive_base,
+    "grid_sampler_2d": with_missing_points,
+}
+
+
 def select(names: Container[str] | None = None, native: Container[Any] = ()) -> Decompositions:
     """Overload -> decomposition for the names of the table (or only those in `names`), minus the overloads in `native`."""
     table = torch._decomp.decomposition_table
@@ -72,6 +92,6 @@ def select(names: Container[str] | None = None, native: Container[Any] = ()) -> 
         for op in overloads(name):
             if op in table and op not in native and not facts_of(op).writes:
                 chosen[op] = table[op] if facts_of(op).exact else except_halves(table[op])
-                if name == "logspace":
-                    chosen[op] = with_positive_base(chosen[op])
+                if name in _AMENDED:
+                    chosen[op] = _AMENDED[name](chosen[op])
     return chosen

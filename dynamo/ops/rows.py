@@ -126,7 +126,7 @@ ADDS = words("add.Tensor sub.Tensor cat.default stack.default slice_scatter.defa
 SCALES = words("mul.Tensor div.Tensor mul.Scalar div.Scalar")
 
 # torch's decomposition computes in float32 (or rounds every step) where the kernel rounds otherwise: 16-bit tensors keep the kernel.
-ROUNDS_ITS_OWN_WAY = words("grid_sampler_2d upsample_linear1d upsample_trilinear3d upsample_bicubic2d")
+ROUNDS_ITS_OWN_WAY = words("grid_sampler_2d upsample_linear1d upsample_trilinear3d upsample_bicubic2d mvlgamma")
 
 # The kernel keeps what the backward needs only where the grad mode is on, and it is off inside `autograd.Function.forward`.
 ASKS_GRAD_MODE = words("mkldnn_rnn_layer.default")

@@ -360,3 +360,23 @@ def test_views_of_what_an_out_argument_resizes_keep_their_shapes():
     with dynamo.config.patch(suppress_errors=False):
         for f in (larger, smaller):
             torch.testing.assert_close(dynamo.compile(f, fullgraph=True)(x), f(x))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_points_that_are_missing_in_a_grid(mode, padding, aligned):
+    def f(x, grid):
+        return F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=aligned)
+
+    x, grid = torch.randn(2, 3, 5, 7), torch.rand(2, 6, 5, 2) * 2.4 - 1.2
+    grid[0, 0, 0, 0] = grid[0, 1, 1, 1] = grid[1, 3, 4, 0] = torch.nan
+    grid[0, 2, 2] = torch.nan
+    torch.testing.assert_close(dynamo.compile(f)(x, grid), f(x, grid), equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_logarithms_of_gamma_functions_round_every_step_in_halves(dtype):
+    x = torch.linspace(3, 40, 100).to(dtype)
+    for p in (1, 2, 3):
+        assert torch.equal(dynamo.compile(lambda x, p=p: torch.mvlgamma(x, p) * 1)(x), torch.mvlgamma(x, p))
