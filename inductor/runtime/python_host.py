@@ -68,10 +68,11 @@ class PythonHost:
                     assert isinstance(step, KernelCall)
                     if any(recipe.buffers[name].kind == "input" for name in step.writes):
                         self.check(bad)
-                    for name in step.writes:
+                    names = (*step.reads, *step.writes)
+                    for name in names:  # nothing has written what is read and has no elements
                         if name not in tensors:
                             tensors[name] = self.memory(name, tensors)
-                    launch([tensors[name] for name in (*step.reads, *step.writes)], bad)
+                    launch([tensors[name] for name in names], bad)
                 else:
                     assert isinstance(step, Extern)
                     self.extern(step, tensors)

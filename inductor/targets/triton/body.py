@@ -228,10 +228,10 @@ class Body:
         if self.fetches and node.type == "f32" and self.fetches <= node.axes:
             where = f"tl.where({condition}, {where}, 0)" if condition else where
             return self.let(f"fetched({base} + ({where}))", lines)
+        walked = index.axes.union(*(e.axes for k, e in enumerate(node.args) if f"${k}" in {a.name for a in index.axes}))
+        missing = sorted(a.name for a in (node.axes | (mask.axes if mask and condition else frozenset())) - walked)
+        where = " + ".join([where, *(f"{name} * 0" for name in missing)])
         if condition:  # a pointer has to be as large as its mask
-            walked = index.axes.union(*(e.axes for k, e in enumerate(node.args) if f"${k}" in {a.name for a in index.axes}))
-            missing = sorted(a.name for a in (node.axes | (mask.axes if mask else frozenset())) - walked)
-            where = " + ".join([where, *(f"{name} * 0" for name in missing)])
             if not missing and not walked & frozenset(self.places):
                 where += f" + tl.full({self.ones}, 0, tl.int32)"
         pointer = base if where == "0" else f"{base} + ({where})" if "+" in where else f"{base} + {where}"

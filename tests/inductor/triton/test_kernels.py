@@ -74,6 +74,7 @@ ROWS = {
         lambda x, i: (
             *(F.pad(x.expand(3, 3), (1, 1), mode=mode) for mode in ("replicate", "reflect", "circular")),
             *(x.expand(3, 3)[i], x.expand(5, 3).gather(0, i.view(1, 3)), x.expand(7).index_select(0, i) * x),
+            *(x.expand(7).index_select(0, i[:2]).sum(), (x.expand(4, 8)[i] * 1.5).amax(1), x.expand(5)[i[:2]].softmax(0)),
         ),
         [torch.randn(()), torch.tensor([0, 2, 1])],
     ),
@@ -90,6 +91,16 @@ def test_kinds_of_kernels(name: str) -> None:
         found = compiled(fn, given)(*given)
     assert_same(found, fn(*given))
     assert refusals(store) == []
+
+
+def test_sums_of_no_elements_beside_what_they_are_of() -> None:
+    def f(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x * 2
+        return y, y.sum(), y.sum(0), y.sum(1) + 1, y.prod(0) * 3
+
+    x = torch.randn(0, 3)
+    with interpreted():
+        assert_same(compiled(f, [x])(x), f(x))
 
 
 def test_a_kernel_that_differs_in_its_comments_alone_is_read_from_the_file_that_is_there() -> None:
