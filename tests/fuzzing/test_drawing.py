@@ -57,7 +57,7 @@ def test_a_round_of_small_programs_has_every_operator() -> None:
     wanted = [max(re.split(r"\{\w*\}", row), key=len).strip() for _, row in ROWS[: len(scripts)]]
     found = [text is not None and name in text for name, text in zip(wanted, scripts, strict=True)]
 
-    assert sum(found) > 0.9 * len(found)  # some want operands that eight tries did not make
+    assert sum(found) > 0.9 * len(found)  # some want operands that all tries did not make
 
 
 def test_a_script_for_torchs_compiler_needs_nothing_of_ours() -> None:

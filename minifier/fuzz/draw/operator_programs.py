@@ -27,12 +27,14 @@ _TABLES: tuple[tuple[ops.Kind, tuple[str, ...]], ...] = (
     (ops.into, ops.INTO),
     (ops.rearranged, ops.REARRANGED),
     (ops.through_complex, ops.COMPLEX),
+    (ops.factory, ops.FACTORIES),
+    (ops.transformed, ops.TRANSFORMS),
 )
 # The first of each table, then the second: those that stand first are the ones that programs have most.
 ROWS = tuple((kind, rows[at]) for at in range(max(len(rows) for _, rows in _TABLES)) for kind, rows in _TABLES if at < len(rows))
 _AROUND = (ops.unary, ops.scalar, ops.binary)
 _WRITES = (ops.in_place, ops.assign, ops.into, ops.rearranged)  # refused for leaves that need gradients
-TRIES = 8  # at operands that the operator takes
+TRIES = 32  # at operands that the operator takes
 
 
 @st.composite

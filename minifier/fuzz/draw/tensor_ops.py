@@ -6,6 +6,7 @@ casts of numbers that the integer type can't hold, memory that two elements shar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import torch
@@ -76,6 +77,11 @@ PADS = (
     "F.pad({v}, (-1, 2, 0, 1))", "F.pad({v}, (1, 1), mode='replicate')", "F.pad({v}, (1, 0), mode='reflect')",
     "F.pad({v}, (1, 1, 1, 1), mode='reflect')", "F.pad({v}, (1, 0, 0, 1), mode='replicate')", "F.pad({v}, (0, 1, 1, 0), mode='circular')",
     "F.pad({v}, (1, 1), mode='circular')", "F.pad({v}, (1, 1), value=float('inf'))",
+    "F.pad({v}, (-1, 1), mode='reflect')", "F.pad({v}, (2, -1), mode='replicate')", "F.pad({v}, (-1, 1), mode='circular')",
+    "F.pad({v}, (-1, 1, 1, -1), mode='reflect')", "F.pad({v}, (1, -1, -1, 2), mode='replicate')",
+    "F.pad({v}, (0, 1, -1, 1), mode='circular')", "F.pad({v}, (1, 0, -1, 1, 1, 0), mode='reflect')",
+    "F.pad({v}, (0, 1, 1, -1, 0, 1), mode='replicate')", "F.pad({v}, (-1, -1, 1, 0), value=0.5)", "F.pad({v}, (1, -2, 0, 0, -1, 1))",
+    "F.pad({v}[None, None], (1, 1, 0, 1), mode='reflect')", "F.pad({v}[None, None], (-1, 2), mode='replicate')",
 )  # fmt: skip
 TERNARY = (
     "torch.where({c}, {a}, {b})", "torch.addcmul({a}, {b}, {b}, value=0.5)", "torch.lerp({a}, {b}, 0.25)", "torch.clamp({a}, {b}, {b})",
@@ -107,7 +113,42 @@ INTO = (  # results of another dtype, in memory that is there or that is given i
     "torch.prod({v}, {d}, out={o})", "torch.cumprod({v}, {d}, out={o})", "torch.mean({v}, {d}, out={o})", "torch.neg({v}, out={o})",
     "torch.nansum({v}, {d}, out=torch.zeros(()))", "torch.cat([{v}, {v}], out={o})", "torch.gt({v}, 0, out={o})",
     "torch.sum({v}, {d}, True, out={o})", "torch.where({v} > 0, {v}, 1, out={o})", "torch.amax({v}, {d}, out={o})",
-    "torch.sub({v}, 1.5, out={o})",
+    "torch.sub({v}, 1.5, out={o})", "torch.div({v}, 3, out={o})", "torch.clamp({v}, -1, 1, out={o})", "torch.stack([{v}, {v}], out={o})",
+    "torch.maximum({v}, {v}.flip({d}), out={o})", "torch.addcmul({v}, {v}, {v}, out={o})", "torch.var({v}, {d}, out={o})",
+    "torch.logsumexp({v}, {d}, out={o})", "torch.argmax({v}, {d}, out={o})", "torch.any({v}, {d}, out={o})", "torch.eq({v}, 1, out={o})",
+    "torch.pow({v}, 2, out={o})", "torch.remainder({v}, 3, out={o})", "torch.tril({v}, out={o})",
+    "torch.index_select({v}, {d}, torch.arange(1), out={o})",
+    "torch.arange(5, out={o})", "torch.full((2, 3), 1.5, out={o})", "torch.zeros((2, 3), out={o})", "torch.linspace(0, 4, 5, out={o})",
+    "torch.sgn({v}, out={o})", "torch.softmax({v}, {d}, out={o})", "torch.add({v}.t(), {v}.t(), alpha=2, out={o})",
+    "torch.logical_and({v}, {v}, out={o})", "torch.std({v}, {d}, out={o})", "torch.ceil({v}, out={o})",
+)  # fmt: skip
+FACTORIES = (  # of a dtype, a layout, a memory format
+    "torch.zeros({v}.shape, dtype=torch.{y})", "torch.ones_like({v}, dtype=torch.{y})", "torch.full_like({v}, {s}, dtype=torch.{y})",
+    "torch.full({v}.shape, {s}, dtype=torch.{y})", "torch.arange({n}, dtype=torch.{y})", "torch.arange({n}, -3, -2, dtype=torch.{y})",
+    "{v}.new_full((2, 3), {s}, dtype=torch.{y})", "{v}.new_zeros((3,), dtype=torch.{y})", "torch.eye(3, 2, dtype=torch.{y})",
+    "torch.zeros_like({v}, memory_format=torch.contiguous_format)", "torch.ones_like({v}, layout=torch.strided)",
+    "torch.zeros_like({v}, memory_format=torch.channels_last)", "torch.empty_like({v}, dtype=torch.{y}).fill_({s})",
+    "torch.empty_strided((2, 3), (1, 2), dtype=torch.{y}).fill_({s})", "torch.empty_permuted((2, 3, 4), (0, 2, 1)).fill_({s})",
+    "torch.linspace(0, 1, 5, dtype=torch.{y})", "torch.linspace(-3, {n}, 7)", "torch.tensor([1, 2, 3], dtype=torch.{y})",
+    "torch.tensor([[0.5, {s}]])", "torch.full((2,), {s})", "torch.full((), {s}, dtype=torch.{y}) + {v}", "torch.scalar_tensor({s})",
+    "{v}.new_tensor([1, 2], dtype=torch.{y})", "torch.tril_indices(3, 4, dtype=torch.int32)", "torch.empty((3, 0), dtype=torch.{y})",
+    "{v}.new_ones((2, 2), layout=torch.strided)", "torch.ones({v}.shape, dtype=torch.{y}) * {v}", "torch.arange(0, 3, 0.5)",
+    "torch.rand_like({v}.float()) * 0 + {v}", "torch.full_like({v}, {s}, memory_format=torch.contiguous_format)",
+    "torch.clone({v}, memory_format=torch.contiguous_format)", "{v}.to(memory_format=torch.channels_last)", "torch.hann_window(5)",
+)  # fmt: skip
+TRANSFORMS = (  # of torch.func, around `e`, which is of s and t
+    "torch.vmap(lambda s, t: {e})({a}, {b})", "torch.func.grad(lambda s, t: ({e}).sum())({a}, {b})",
+    "torch.func.jvp(lambda s: (lambda t: {e})({b}), ({a},), ({b},))[1]",
+    "torch.vmap(lambda s, t: {e}, in_dims=({d}, None), out_dims=-1)({a}, {b}.select({d}, 0))",
+    "torch.vmap(torch.func.grad(lambda s, t: ({e}).sum()))({a}, {b})", "torch.func.jacrev(lambda s, t: {e})({a}, {b}).sum(0)",
+    "torch.func.jacfwd(lambda s, t: {e})({a}, {b}).sum(0)", "torch.func.hessian(lambda s, t: ({e}).sum())({a}, {b}).sum(0)",
+    "torch.func.grad(lambda s, t: torch.func.grad(lambda s, t: ({e}).sum())(s, t).sum())({a}, {b})",
+    "torch.func.vmap(lambda s, t: torch.func.jvp(lambda s: {e}, (s,), (t,))[1])({a}, {b})",
+)  # fmt: skip
+WITHIN = (
+    "({e}).sin()", "({e}) * t", "torch.relu({e})", "({e}) ** 2", "torch.softmax({e}, -1)", "({e}).cumsum(-1)", "({e}).flip(-1)",
+    "torch.where(({e}) > 0, {e}, t)", "({e}) - ({e}).mean()", "torch.tanh({e})", "({e}).clone().mul_(t)", "({e}).view_as(t)",
+    "({e}).mul(2.0)", "t - ({e})", "({e}).amax(-1, keepdim=True) * t", "torch.sigmoid({e})", "({e}) @ ({e}).mT @ t",
 )  # fmt: skip
 COMPLEX = (
     "torch.view_as_real(torch.complex({a}, {b}).conj().resolve_conj())", "(torch.complex({a}, {b}) * torch.complex({b}, {a}).conj()).real",
@@ -240,7 +281,12 @@ def whole(w: Writer) -> str:
 
 
 def pad(w: Writer) -> str:
-    return f"{w.fresh()} = {w.one_of(PADS).format(v=w.any_name())}"
+    """Of a value with as many dims as the row pads, and one for channels where it does not pad with a number."""
+    text, v = w.one_of(PADS), w.any_name()
+    wanted = len(re.findall(r"-?\d+", text.partition(", (")[2].partition(")")[0])) // 2 + ("mode=" in text)
+    missing = wanted - w.value(v).ndim
+    leading = f".expand({'3, ' * missing}*{v}.shape)" if missing > 0 and "[None" not in text else ""
+    return f"{w.fresh()} = {text.format(v=v + leading)}"
 
 
 def subscript(w: Writer, t: torch.Tensor) -> str:
@@ -355,6 +401,8 @@ def in_place(w: Writer) -> str | None:
     text = w.one_of(IN_PLACE)
     if text.startswith("torch.sum") and (b is None or b in t):
         return None  # eager clears the result before it reads
+    if ".detach()" in text and written.requires_grad and written._base is not None and not written._base.requires_grad:
+        return None  # a leaf that is itself a view: its other views lose their gradient in eager, and are not in graphs
     return text.format(t=t, b=b or "0.5", s=w.one_of(SCALARS))
 
 
@@ -380,6 +428,23 @@ def into(w: Writer) -> str | None:
             return None
     shape = f"torch.empty(0, dtype=torch.{dtype})" if w.chance(50) else f"torch.zeros({v}.shape, dtype=torch.{dtype})"
     return f"{w.fresh()} = {text.format(v=source, d=d, o=shape)}"
+
+
+def factory(w: Writer) -> str:
+    text, dtype, s, n = w.one_of(FACTORIES), w.one_of(DTYPES), w.one_of(SCALARS), w.number(0, 7)
+    return f"{w.fresh()} = {text.format(v=w.any_name(), y=dtype, s=s, n=n)}"
+
+
+def transformed(w: Writer) -> str | None:
+    a = w.name_where(lambda t: t.is_floating_point() and 0 < t.ndim <= 3 and 0 < t.numel() <= 200)
+    if a is None:
+        return None
+    like = w.value(a)
+    b = w.name_where(lambda t: t.shape == like.shape and t.dtype == like.dtype)
+    text, e = w.one_of(TRANSFORMS), "s"
+    for _ in range(w.number(1, 3)):
+        e = w.one_of(WITHIN).format(e=e)
+    return f"{w.fresh()} = {text.format(a=a, b=b, d=w.dim_of(a), e=e)}"
 
 
 def through_complex(w: Writer) -> str | None:
@@ -430,5 +495,5 @@ def matmul(w: Writer) -> str | None:
 KINDS: tuple[Kind, ...] = (
     unary, scalar, binary, unary, scalar, binary, view, reduction, one_dim, ternary, in_place, view, binary, reduction, whole, cast,
     same_shape, join, assign, in_place, reshape, expand, indexed, pad, divide, matmul, one_dim, whole, same_shape, rearranged, into,
-    through_complex,
+    through_complex, factory, transformed,
 )  # fmt: skip
