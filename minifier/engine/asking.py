@@ -141,12 +141,18 @@ class Asker(Generic[S]):
     def decide_alone(self, candidate: Candidate) -> Answer:
         """The answer for a candidate that is not on the way. Raises OutOfBudget."""
         known = self._lookup(candidate.key)
-        if known is None:
+        if known is None and candidate.key not in self._cases:
             self._start(candidate, is_on_the_way=False)
         while known is None:
             self._collect()
             known = self._known.get(candidate.key)
         return known
+
+    def begin_alone(self, candidate: Candidate) -> None:
+        """Run what `decide_alone` is about to be asked for, if there is a job for it."""
+        has_job = self.transport.jobs > 1 and self.budget.calls is None
+        if has_job and candidate.key not in self._cases and self._lookup(candidate.key) is None:
+            self._start(candidate, is_on_the_way=False)
 
     def fails_again(self, candidate: Candidate, times: int) -> bool:
         """Whether a candidate that was accepted after one hit fails so many times more; if not, it is flaky. Raises OutOfBudget."""

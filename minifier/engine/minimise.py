@@ -192,6 +192,8 @@ class _Reduction(Generic[S]):
             if accepted:
                 self.state = node.step.state
                 self.unsure.append(node.candidate)
+            if following is None and (rest := self._rest()) is not None:
+                self.asker.begin_alone(rest)
             if not accepted or following is None:
                 self._confirm(is_last=following is None)
             if self.asker.is_flaky:
@@ -235,9 +237,14 @@ class _Reduction(Generic[S]):
 
     def look_beside(self) -> None:
         """One more run, of the start without the culprit: a second failure that the way never met is filed as one."""
-        rest = self.problem.remainder(self.start, self.state)
+        rest = self._rest()
         if rest is not None:
-            self.asker.decide_alone(candidate_of(self.problem, rest, self.options.oracle))
+            self.asker.decide_alone(rest)
+
+    def _rest(self) -> Candidate | None:
+        """The start without what the state consists of."""
+        rest = self.problem.remainder(self.start, self.state)
+        return None if rest is None else candidate_of(self.problem, rest, self.options.oracle)
 
     def _start_over_as_flaky(self, walk: Walk[S]) -> Node[S] | None:
         """What looked certain is not: count again on the best state that is sure, and take back rejections that a single miss made."""

@@ -302,6 +302,21 @@ def test_a_second_failure_is_looked_for_without_the_culprit() -> None:
         assert (result.state, list(result.others)) == ((7,), others)
 
 
+def test_two_jobs_look_for_a_second_failure_while_the_end_is_confirmed() -> None:
+    asked: list[Numbers] = []
+
+    def oracle(data: bytes) -> bool:
+        asked.append(NumberList().restore(data))
+        return 7 in asked[-1]
+
+    transport = FunctionTransport(oracle, jobs=2)
+    minimise(Leftovers(lowers=False), (7, 1, 9, 2), transport, Options(confirm=1))
+    transport.close()
+
+    assert (1, 9, 2) in asked
+    assert asked[-1] == (7,)
+
+
 class Clock(FunctionTransport):
     """Notes what is said of the time that runs take."""
 
