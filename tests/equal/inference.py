@@ -516,3 +516,30 @@ def transformed_below(compile):
 
     with torch.inference_mode():
         return f(torch.linspace(0, 1, 3))
+
+
+@program("", "vjp and linearize of inference tensors, in blocks with and without inference mode")
+def functions_returned_by_transforms(compile):
+    def pulled(x, v):
+        y, pull = torch.func.vjp(lambda s, t: s.relu() * t, x, v)
+        return y, *pull(v)
+
+    def pushed(x, v):
+        y, push = torch.func.linearize(lambda s: s.relu() * s, x)
+        return y, push(v)
+
+    def below(fn):
+        def call(x, v):
+            z = x * 1.0
+            with torch.inference_mode(False):
+                return fn(z, v)
+
+        return call
+
+    found = []
+    for fn in (pulled, pushed, below(pulled), below(pushed)):
+        for inference in (False, True):
+            with torch.inference_mode(inference):
+                results = compile(fn)(torch.arange(3.0) - 1, torch.ones(3))
+            found += [(t.clone(), t.is_inference()) for t in results]
+    return found

@@ -36,7 +36,10 @@ class LinearValue(TracingState):
     def __init__(self, tx: Tracer, d: Derivative, traced: Traced, takes: Value, gives: Value, held: list[torch.Tensor]) -> None:
         super().__init__(tx)
         self.d, self.traced, self.takes, self.gives = d, traced, takes, gives
-        self.held = [(t, t._version) for t in (*(v.fake for v in d.given), *(n.meta["val"] for n in traced.read), *held)]
+        read = (*(v.fake for v in d.given), *(n.meta["val"] for n in traced.read), *held)
+        if any(t.is_inference() for t in read):
+            raise d.call.native("of inference tensors, whose writes nobody counts")
+        self.held = [(t, t._version) for t in read]
         self.modes, self.is_recording = _modes(), torch.is_grad_enabled()
 
     def describe(self) -> str:
