@@ -2,14 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import prod
 
-from minifier.engine import Choices, Edit, Pass, Problem, Size, Sweep
+from minifier.engine import Choices, Cursor, Edit, Pass, Problem, Size, Sweep
 from minifier.graph import edits, inputs, simplify
 from minifier.graph.inputs import dim_pass, layout_pass, number_pass, plain_pass, size_pass
 from minifier.graph.ir import Graph, canonical, dump, load
 from minifier.graph.simplify import argument_pass, operation_pass
+
+LARGE = 8  # operations of a graph that halving takes several runs for
+LONE = 3  # operations that are tried alone
+
+
+class _Once(Choices[Graph]):
+    """In the first round alone: what it leaves open the other passes settle."""
+
+    def start(self, state: Graph, again: bool) -> Cursor | None:
+        return None if again else super().start(state, again)
+
+
+def lone_pass() -> Pass[Graph]:
+    """One operation by itself, of the kinds that a large graph has least of: most failures are of one operation, and had it been one of
+    those that everything calls, it would have been met before."""
+
+    def options(graph: Graph, site: Hashable) -> Sequence[tuple[str, Graph]]:
+        if len(graph.nodes) < LARGE:
+            return []
+        kinds = Counter((n.op, n.target) for n in graph.nodes)
+        first = {(n.op, n.target): n for n in reversed(graph.nodes)}
+        found: list[tuple[str, Graph]] = []
+        for kind in sorted(first, key=lambda k: kinds[k]):
+            gone = [n.id for n in graph.nodes if n is not first[kind]]
+            alone = edits.bypass(graph, gone) or edits.cut(graph, gone)
+            if alone is not None:
+                found.append((f"{first[kind].name} alone", alone))
+            if len(found) == LONE:
+                break
+        return found
+
+    return _Once("one operation", lambda graph: [-1], options)
 
 
 def node_pass() -> Pass[Graph]:
@@ -41,7 +74,7 @@ def merge_pass() -> Pass[Graph]:
     return Choices("merge inputs", sites, options)
 
 
-STRUCTURE = (node_pass, output_pass, merge_pass)
+STRUCTURE = (lone_pass, node_pass, output_pass, merge_pass)
 DETAILS = (plain_pass, size_pass, dim_pass, layout_pass, operation_pass, argument_pass, number_pass)
 
 

@@ -181,6 +181,22 @@ def test_marked_operations_are_all_that_stays(make: object, count: int, marks: i
     assert result.calls <= calls
 
 
+@pytest.mark.parametrize("wanted, calls", [(("sigmoid",), 4), (("neg",), 14), (("sigmoid", "erf"), 40)])
+def test_rare_operations_are_tried_alone_first(wanted: tuple[str, ...], calls: int) -> None:
+    def holds(graph: Graph) -> bool:
+        return {"sigmoid", "erf", "neg"} & {n.target.rpartition(".")[2] for n in graph.nodes} >= set(wanted)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        for i in range(60):
+            x = torch.sigmoid(x) if i == 20 else torch.erf(x) if i == 40 else torch.cos(x) if i % 2 else torch.neg(x)
+        return x
+
+    result = reduced(fx.symbolic_trace(f), holds)
+
+    assert sorted(n.target.rpartition(".")[2] for n in result.state.nodes) == sorted(wanted)
+    assert result.calls <= calls
+
+
 def test_data_path_is_bypassed() -> None:
     def reaches(graph: Graph) -> bool:
         """Something of the first marked operation gets to the second."""
