@@ -102,8 +102,7 @@ class Warmed:
         """The new interpreter has what the reduction found out about the machine, and no graph that was compiled."""
         found, target = self.transport.folder / "cache" / "inductor", self.transport.folder / _CERTIFIED
         if target.is_dir() and found.is_dir():
-            left_out = lambda folder, names: _LEFT_OUT if Path(folder) == found else ()  # noqa: E731
-            shutil.copytree(found, target, ignore=left_out, dirs_exist_ok=True)
+            shutil.copytree(found, target, ignore=lambda folder, names: _LEFT_OUT if Path(folder) == found else (), dirs_exist_ok=True)
         if target.is_dir():
             lend(self.transport.folder / "tmp", target / "tmp")
 
