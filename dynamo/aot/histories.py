@@ -19,14 +19,27 @@ def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
     return tuple(sum(1 << j for j, other in enumerate(saving) if not own.isdisjoint(other)) for own in saving)
 
 
-def _saving(start: Any) -> set[Any]:
-    """The nodes of autograd that have saved tensors, from here to the leaves."""
+def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tuple[int, ...]:
+    """Per leaf the results from which autograd gets to it, a bit for each."""
+    behind = [_behind(end.grad_fn) for end in ends]
+    edges = map(torch.autograd.graph.get_gradient_edge, leaves)
+    return tuple(sum(1 << i for i, nodes in enumerate(behind) if edge.node in nodes) for edge in edges)
+
+
+def _behind(start: Any) -> set[Any]:
+    """The nodes of autograd from here to the leaves."""
     seen, todo = {start}, [start]
     while todo:
         for node, _ in todo.pop().next_functions:
             if node is not None and node not in seen:
                 seen.add(node)
                 todo.append(node)
+    return seen
+
+
+def _saving(start: Any) -> set[Any]:
+    """The nodes of autograd that have saved tensors, from here to the leaves."""
+    seen = _behind(start)
     with _disable_current_modes(), _Unpacking():
         return {node for node in seen if node is not None and _has_saved(node)}
 

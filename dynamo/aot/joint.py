@@ -16,7 +16,7 @@ from dynamo.aot.again import version_of
 from dynamo.aot.branches import Called, conditional
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
-from dynamo.aot.histories import freed
+from dynamo.aot.histories import arriving, freed
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -81,6 +81,7 @@ class Joint:
     wanted: list[int] = field(default_factory=list)
     grads: list[Node | None] = field(default_factory=list)
     freed: tuple[int, ...] = ()  # see `histories.freed`
+    arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
@@ -491,6 +492,8 @@ class Builder:
             if any(works):
                 grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
+        if tracer.has_zeros:
+            joint.arriving = arriving(ends, leaves)
 
 
 def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

@@ -32,7 +32,9 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
         for i in range(count):
             if mask >> i & 1:
                 doubts[i] |= others
-    return tuple(bits[g] or everything if g is not None else everything for g in joint.grads), tuple(doubts)
+    also = joint.arriving or (0,) * len(joint.grads)
+    masks = [bits[g] if g is not None else 0 for g in joint.grads]
+    return tuple(mask | other or everything for mask, other in zip(masks, also, strict=True)), tuple(doubts)
 
 
 def _bits(joint: Joint) -> dict[Node, int]:

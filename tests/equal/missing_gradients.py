@@ -153,3 +153,21 @@ def steps_with_zeros_without_memory(compile):
         except RuntimeError as e:
             found.append(str(e)[:30])
     return found
+
+
+@program("", "a gradient that is zero whatever arrives: it is there where a result leads to the leaf, and only there")
+def gradients_that_are_always_zero(compile):
+    bodies = [
+        lambda x, y: (x.sgn(), x * 2, y * 3),
+        lambda x, y: (x.sgn() * y, x * 2, y.exp()),
+        lambda x, y: (x.sign(), x.round() + y, y.floor()),
+        lambda x, y: (x.sgn(), y.exp(), (x + y).sgn()),
+    ]
+    found = []
+    for body in bodies:
+        for chosen in ((0,), (1,), (2,), (0, 1), (0, 2)):
+            x, y = leaves()
+            results = compile(body)(x, y)
+            torch.autograd.backward([results[i].sum() for i in chosen])
+            found += [None if t.grad is None else t.grad.clone() for t in (x, y)]
+    return found
