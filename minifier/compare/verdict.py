@@ -98,8 +98,12 @@ class Sample:
 
 
 def judge(samples: Sequence[Sample]) -> Verdict:
-    """The verdict over all draws: the first sure finding, else the surest, or that there is none."""
-    found = [replace(_one(s), draw=i) for i, s in enumerate(samples)]
+    """The verdict over all draws: the first sure finding, after which no draw is looked at, else the surest, or that there is none."""
+    found: list[Verdict] = []
+    for i, sample in enumerate(samples):
+        found.append(replace(_one(sample), draw=i))
+        if found[-1].is_finding and found[-1].confidence >= SURE:
+            return found[-1]
     findings = [v for v in found if v.is_finding]
     if findings:
         return _surest(findings)

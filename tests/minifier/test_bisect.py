@@ -254,3 +254,20 @@ def test_only_results_that_are_further_off_are_listed() -> None:
 
     assert "off: eager is off by 1 ulp, compiled by 9 ulp" in said
     assert "  nan: " not in said
+
+
+def test_no_draw_is_looked_at_after_a_sure_finding() -> None:
+    value, wrong = torch.linspace(1, 2, 64), torch.linspace(3, 4, 64)
+    looked: list[int] = []
+
+    def drawn(number: int, compiled: torch.Tensor) -> Sample:
+        def exact() -> list[torch.Tensor]:
+            looked.append(number)
+            return [value.double()]
+
+        return Sample(("a",), (value,), (compiled,), exact, lambda seed, amplitude: [value * (1 + 1e-7 * seed)])
+
+    verdict = judge([drawn(0, value * (1 + 1e-7)), drawn(1, wrong), drawn(2, wrong)])
+
+    assert (verdict.is_finding, verdict.draw) == (True, 1)
+    assert looked == [0, 1]
