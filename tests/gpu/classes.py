@@ -448,7 +448,28 @@ def check(name: str, device: str, *, gradients: bool) -> None:
         for _ in range(2):
             found = called(run, given, device, gradients=gradients)
             for at, (f, e) in enumerate(zip(found, expected, strict=True)):
-                compare(f, e, case.close, f"{name}, {at}")
+                try:
+                    compare(f, e, case.close, f"{name}, {at}")
+                except AssertionError:
+                    exact = called(case.fn, [in_float64(a) for a in given], device, gradients=gradients) if is_half(e) else []
+                    if not exact or not as_near(f, e, exact[at]):
+                        raise
+
+
+def is_half(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+
+
+def in_float64(value: Any) -> Any:
+    return value.double() if is_half(value) else value
+
+
+def as_near(found: torch.Tensor, expected: torch.Tensor, exact: torch.Tensor) -> bool:
+    """Whether halves are as near to the numbers of float64 as eager's are: sums of rounded terms may differ by several units."""
+    if found.dtype != expected.dtype or found.stride() != expected.stride() or not (found.isfinite() == expected.isfinite()).all():
+        return False
+    off = [(t.detach().double() - exact.detach()).nan_to_num(0, 0, 0).abs().amax() for t in (found, expected) if t.numel()]
+    return not off or bool(off[0] <= off[1])
 
 
 def compare(found: Any, expected: Any, close: float, what: str) -> None:

@@ -44,7 +44,9 @@ class Libdevice:
 
 
 def flushed(x: torch.Tensor) -> torch.Tensor:
-    """Denormal numbers as zeros."""
+    """Denormal numbers as zeros. The instructions that do so have registers of 32 bits: another type is a defect of the printer."""
+    if x.dtype != torch.float32:
+        raise TypeError(f"an instruction for float32 was given {x.dtype}")
     return torch.where(x.abs() < torch.finfo(x.dtype).tiny, x * 0, x)
 
 

@@ -351,6 +351,17 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
 """,
         ("add", "rcp"),
     ),
+    "take_in_wide_moments": (
+        """def take_in_wide_moments(mean, squares, count, t):
+    # the same in float64
+    m = tl.reduce(t, 2, add) * 0.125
+    d = t - m[:, :, None]
+    n = count + 8.0
+    share, far = 8.0 / n, m - mean
+    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * far * (count * share), n
+""",
+        ("add",),
+    ),
     "take_in_some_moments": (
         """def take_in_some_moments(mean, squares, count, t, ones):
     # the same of those that are there
@@ -418,6 +429,15 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     return h, a + b
 """,
         ("ex2",),
+    ),
+    "merge_wide_sums": (
+        """def merge_wide_sums(m, s, m2, s2):
+    h = tl.maximum(m, m2, propagate_nan=tl.PropagateNan.ALL)
+    a = tl.where(m == h, s, s * libdevice.exp(m - h))
+    b = tl.where(m2 == h, s2, s2 * libdevice.exp(m2 - h))
+    return h, a + b
+""",
+        (),
     ),
 }
 

@@ -23,7 +23,8 @@ from inductor.targets.triton.table import Table
 
 WIDE = (1 << 31) - (1 << 16)  # less than a block below what 32 bits count to: the last one may end behind that
 PEELED = 4  # whole blocks of a loop from which on its ragged end gets code of its own
-TAKE_IN = {"online_softmax": "take_in_sums", "welford": "take_in_moments"}  # several neighbours into the state of a lane
+# Several neighbours into the state of a lane: of float32, and of float64, for which a GPU has no instructions to the power of two.
+TAKE_IN = {"online_softmax": ("take_in_sums", ""), "welford": ("take_in_moments", "take_in_wide_moments")}
 END = {"online_softmax": "end_sums", "welford": "end_moments"}  # such states of all lanes as one
 VECTORS = 16  # a constant length that is a multiple of this leaves masked accesses whole
 
@@ -503,7 +504,7 @@ def takes_in(state: State, place: Place) -> str:
         return ""
     if state[0] in FIRST:
         return f"take_in_{FIRST[state[0]][TYPES[state[2].type].kind == 'float']}"
-    return TAKE_IN.get(state[0], "")
+    return TAKE_IN.get(state[0], ("", ""))[state[2].type == "f64"]
 
 
 def with_powers(space: Space) -> frozenset[Expr]:

@@ -70,7 +70,7 @@ def reduction(kind: str, type_name: str) -> Reduction:
         "online_softmax": lambda: Reduction(
             ((t, 'float("-inf")'), (t, "0")),
             ("{x}", "{o}"),
-            "merge_sums",
+            "merge_wide_sums" if type_name == "f64" else "merge_sums",
             ("{0}", 'tl.where(tl.abs({0}) == float("inf"), float("nan"), {1})'),
         ),
     }
