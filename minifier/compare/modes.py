@@ -147,6 +147,9 @@ class Exact(_Replaying):
         return widened(value).clone() if isinstance(value, torch.Tensor) else value
 
 
+TWICE = 2.0  # how often a result is rounded to its dtype at most, in one operation: kernels of 16-bit types compute in float32
+
+
 class Noisy(_Replaying):
     """Rounds every operation differently: results are off by up to `amplitude` roundings of their dtype, at random.
 
@@ -201,7 +204,8 @@ class Noisy(_Replaying):
             return value
         if value.device.type == "meta" or value.layout is not torch.strided or _overlaps(value):
             return value
-        eps = min((unit + torch.finfo(_inside(value.dtype)).eps * roundings) * self.amplitude, 0.5)
+        inside = torch.finfo(_inside(value.dtype)).eps * roundings * self.amplitude
+        eps = min(unit * min(self.amplitude, TWICE) + inside, 0.5)
         noise = torch.rand(value.shape, generator=self.generator, dtype=torch.float64).mul_(2 * eps).add_(1 - eps).to(value.device)
         with torch.no_grad():
             wide = value.to(wide_type(value.dtype))

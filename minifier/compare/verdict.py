@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from minifier.compare.elements import classes, places, spacing
+from minifier.compare.modes import TWICE
 
 FITTED, HELD_OUT, AMPLIFIED = 3, 2, 8  # noisy runs: for the scale, beside eager as what is normal, and to look for a last explanation
 AMPLITUDE = 8.0  # roundings of one operation that a difference must be beyond to be a finding
@@ -235,7 +236,8 @@ def _floats(i: int, runs: _Runs, eager: torch.Tensor, compiled: torch.Tensor) ->
 def _explained(i: int, runs: _Runs, found: torch.Tensor, centre: torch.Tensor, floor: torch.Tensor, usable: torch.Tensor) -> bool:
     """Whether somewhat more noise does it too: a threshold that rounding crosses throws few elements far off."""
     loud = torch.stack([(_wide(run[i]) - centre).abs().nan_to_num(nan=math.inf) for run in runs.loud()]).amax(0)
-    beyond = torch.where(usable, (found - centre).abs() / (loud + AMPLITUDE * floor), 0.0)
+    is_half = getattr(runs.sample.eager[i], "dtype", None) in (torch.float16, torch.bfloat16)
+    beyond = torch.where(usable, (found - centre).abs() / (loud + (TWICE if is_half else AMPLITUDE) * floor), 0.0)
     return bool((beyond <= 1.0).all())
 
 

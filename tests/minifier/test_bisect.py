@@ -18,6 +18,7 @@ from minifier.bisect.checking import check
 from minifier.bisect.elsewhere import moved
 from minifier.bisect.nodes import place_of
 from minifier.bisect.report import Report, as_text, from_json
+from minifier.compare.evidence import Evidence
 from minifier.compare.modes import Draws, Exact, Noisy, Recorded
 from minifier.compare.verdict import Kind, Sample, Verdict, judge
 from tests.minifier.labelled.asking import Answer, ask, cases, score
@@ -271,3 +272,25 @@ def test_no_draw_is_looked_at_after_a_sure_finding() -> None:
 
     assert (verdict.is_finding, verdict.draw) == (True, 1)
     assert looked == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "fn, units",
+    [(F.relu, 6), (lambda x: x + x.flip(0), 8), (lambda x: torch.softmax(x, -1), 8), (lambda x: x.sum(-1), 8)],
+    ids=["relu", "add", "softmax", "sum"],
+)
+def test_results_of_halves_that_are_some_units_off_are_found(fn: Callable[..., Any], units: int) -> None:
+    def sample(off: int) -> Sample:
+        x = torch.randn(32, 65).to(torch.bfloat16)
+
+        def run(change: Callable[[Any], Any], mode: Any) -> list[Any]:
+            given = change(x.clone())
+            with mode:
+                return [fn(given)]
+
+        eager = [fn(x)]
+        return Evidence(run, eager).sample([(eager[0].float() * (1 + off / 256)).to(torch.bfloat16)])
+
+    torch.manual_seed(0)
+    assert judge([sample(units) for _ in range(3)]).is_finding
+    assert not judge([sample(1) for _ in range(3)]).is_finding
