@@ -174,7 +174,7 @@ class Again:
     def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
         primals = {p: self._unwritten(p) for p in self.written} | saved
         primals |= {p: primals[p].clone() for p in self.overwritten} | {p: primals[p].detach() for p in self.relaid}
-        is_last = not torch.is_grad_enabled()
+        is_last = not torch.is_grad_enabled() and torch._C._functorch.maybe_current_level() is None  # transforms make no leaves
         with torch.enable_grad():
             for p in self.facts.wanted:  # the graph may also get what was computed from it: each stands for itself
                 primal = primals[p]

@@ -69,7 +69,7 @@ def with_missing_points(decomposition: Callable[..., Any]) -> Callable[..., Any]
         if padding and mode < 2:
             grid = torch.where(grid.isnan(), -1.0, grid)
         found = decomposition(x, grid, mode, padding, align_corners)
-        if found is NotImplemented or mode or padding:
+        if found is NotImplemented or mode or padding or not grid.is_floating_point():
             return found
         return torch.where(grid.isnan().any(-1).unsqueeze(1), torch.nan, found)
 
