@@ -55,6 +55,7 @@ class Stager:
         """Assign every member the first stage after everything it needs, joining loops that are the same."""
         level: dict[str, int] = {}
         stages: dict[tuple[int, tuple[Dim, ...]], Stage] = {}
+        filled: dict[str, int] = {}  # the last level at which a buffer was written
         readers: dict[str, list[tuple[str, int]]] = {}  # of inputs that the group overwrites: members, and how many inner loops each has
         for original in self.group.members:
             nest = original
@@ -64,6 +65,8 @@ class Stager:
                 lowest = max([lowest, *(level[name] + (len(signature) < loops) for name, loops in readers.get(buffer, ()))])
             for buffer in nest.reads() & self.mutated:
                 readers.setdefault(buffer, []).append((nest.name, len(signature)))
+            for buffer in (nest.reads() & nest.writes() & filled.keys()) - self.mutated:  # it is stored onto what is there
+                lowest = max(lowest, filled[buffer] + 1)
             for buffer in nest.reads():
                 source = self.writer.get(buffer)
                 if source is not None and source.name != nest.name:
@@ -75,6 +78,7 @@ class Stager:
                 if joined is not None and self.walks_alike(stage, joined) and self.satisfied(stage, joined, level, at, stages):
                     stage.members.append(joined)
                     level[nest.name] = at
+                    filled.update(dict.fromkeys(joined.writes(), at))
                     self.writer.update(dict.fromkeys(joined.writes() - self.mutated, joined))
                     break
                 at += 1

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import dynamo
 from dynamo import config
 from dynamo.trace import session
 from dynamo.trace.events import CodeGenerated, Note
@@ -69,6 +70,14 @@ def test_programs_on_flat_lists(name: str) -> None:
     assert_same(found, fn(*given), rtol=1e-5, atol=1e-4)
     assert [e.language for e in store.of(CodeGenerated) if e.stage == "kernels"] == ["python"]
     assert store.of(Note) == []
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_scatter_on_flat_lists_comes_behind_what_fills_its_target() -> None:
+    x = torch.randn(2, 2, requires_grad=True)
+    with config.patch(suppress_errors=False):
+        dynamo.compile(lambda x: x[..., torch.arange(1) % 2])(x).sum().backward()
+    assert torch.equal(x.grad, torch.tensor([[1.0, 0.0], [1.0, 0.0]]))
 
 
 @pytest.mark.usefixtures("toy")
