@@ -10,8 +10,10 @@ from collections.abc import Iterator
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
     """Nothing is looked through meanwhile."""
+    was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()
