@@ -25,6 +25,7 @@ from dynamo.fake import FakeTensor
 from dynamo.ops.facts import acting, draws, facts_of
 
 aten = torch.ops.aten
+COMPARISONS = frozenset({aten.eq.Tensor, aten.ne.Tensor, aten.ge.Tensor, aten.gt.Tensor, aten.le.Tensor, aten.lt.Tensor})
 
 
 @dataclass(slots=True)
@@ -135,12 +136,12 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     returned = set(joint.results)
-    unkept = _unkept(joint, reads)
+    unkept, compared = _unkept(joint, reads), _compared(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and node in reads and not is_view(node))
         cost = INFINITE if node in unkept else _cost_of_keeping(node, reads) if alive else _saving_cost(node)
         network.connect(2 * i, 2 * i + 1, cost)
-        if not _may_recompute(node):
+        if node in compared or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
         if node in reads:
             network.connect(2 * i + 1, sink, INFINITE)
@@ -161,6 +162,24 @@ def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
     unread = [p for p in joint.primals if p.node not in sources]
     may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
     return {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
+
+
+def _compared(joint: Joint, reads: set[Node]) -> set[Node]:
+    """Values that are compared with an extreme or another choice of them, or the forward's answers: in another loop a function may
+    round otherwise, and no element would be the extreme."""
+    found: set[Node] = set()
+    for node in joint.graph.nodes:
+        if node.target not in COMPARISONS:
+            continue
+        given = needed([node], stop=reads) & reads if _is_backward(node) else node.all_input_nodes
+        sides = {alias_source(n) for n in given}
+        if any(n.op == "call_function" and not is_cheap(_whole(n)) for n in sides):
+            found |= {n for n in (sides if _is_backward(node) else {node}) if "region" not in n.meta}
+    return found
+
+
+def _whole(node: Node) -> Node:
+    return node.all_input_nodes[0] if node.target is getitem else node
 
 
 def _cost_of_keeping(node: Node, reads: set[Node]) -> int:
