@@ -1,0 +1,52 @@
+"""What the comparison of random programs allows, and that eager itself differs there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from minifier.fuzz.draw.tensor_programs import Program
+from tests.inductor.program_check import TWO_LOOPS, check_program, observe, with_gaps
+
+ARGUMENTS = {
+    "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
+    "hardshrink": lambda grad, x: (grad, x, 0.5),
+    "hardswish": lambda grad, x: (grad, x),
+    "hardtanh": lambda grad, x: (grad, x, 0.0, 6.0),
+    "logit": lambda grad, x: (grad, x, 0.1),
+    "softshrink": lambda grad, x: (grad, x, 0.5),
+}
+
+
+def test_two_loops_has_the_functions_below() -> None:
+    assert {f"{name}_backward" for name in ARGUMENTS} == TWO_LOOPS
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_eagers_two_loops_differ_at_nan(name: str) -> None:
+    grad, x = torch.ones(128), torch.full((128,), torch.nan)
+    op = getattr(torch.ops.aten, f"{name}_backward")
+    vectors, singles = op(*ARGUMENTS[name](grad, x)), op(*ARGUMENTS[name](with_gaps(grad), with_gaps(x)))
+    assert not torch.equal(vectors[:64].nan_to_num(7), singles[:64].nan_to_num(7))
+
+
+@pytest.mark.parametrize("call", ["F.relu6({v})", "F.hardtanh({v})", "F.hardshrink({v})", "F.softshrink({v})", "F.elu({v})"])
+def test_either_gradient_at_nan_is_accepted(call: str) -> None:
+    made = "make((8, 4, 8, 3), torch.float16, 'special', 'reversed', 0)"
+    body = ("v0 = torch.cat([a, a, a], 1)", f"v1 = {call.format(v='v0')}")
+    check_program(Program((("a", made),), body, ("v1", "a.permute([0, 1, 2, 3])"), ("a",)))
+
+
+THREE_HALVES = Program(
+    (("d", "make((7, 33), torch.bfloat16, 'normal', 'strided', 3)"),),
+    ("v0 = torch.sin(d)", "v1 = torch.cos(d)", "v2 = d.view([-1])"),
+    ("v0", "v1", "v2"),
+    ("d",),
+)
+
+
+def test_gradients_of_views_of_arguments_are_added_in_two_orders() -> None:
+    together, apart = (observe(THREE_HALVES, THREE_HALVES.compile(), views_apart=apart).grads for apart in (False, True))
+    assert together is not None and apart is not None and together[0] is not None and apart[0] is not None
+    assert 0 < int((together[0] != apart[0]).sum()) < together[0].numel() / 2
+    check_program(THREE_HALVES)
