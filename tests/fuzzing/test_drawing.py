@@ -8,6 +8,8 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from minifier.fuzz.draw.drawing import BLOCK, Block, drawn, places
 from minifier.fuzz.draw.kinds import KINDS
 from minifier.fuzz.draw.operator_programs import ROWS
 from minifier.fuzz.draw.scripts import raising, script_of
+from minifier.fuzz.draw.tensor_ops import pad
 from minifier.fuzz.draw.writer import Writer
 
 _DRAW = "import json, sys; from minifier.fuzz.draw.drawing import *; json.dump([drawn(Block(k, 3, 1)) for k in sys.argv[1:]], sys.stdout)"
@@ -87,3 +90,11 @@ def test_integers_are_not_given_a_history(line: str) -> None:
 
     assert written(False) == (True, False)
     assert written(True) == (False, False)
+
+
+@pytest.mark.parametrize(("text", "shape", "is_drawn"), [("(-1, 1)", (3, 1), False), ("(-1, 1)", (1, 2), True), ("(1, 1)", (3, 1), True)])
+def test_what_circular_pads_repeat_is_there(text: str, shape: tuple[int, ...], is_drawn: bool) -> None:
+    row = f"F.pad({{v}}, {text}, mode='circular')"
+    writer: Any = SimpleNamespace(one_of=lambda rows: row, any_name=lambda: "x", value=lambda name: torch.ones(shape), fresh=lambda: "y")
+
+    assert (pad(writer) is not None) == is_drawn

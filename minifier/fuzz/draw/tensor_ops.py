@@ -280,10 +280,13 @@ def whole(w: Writer) -> str:
     return f"{w.fresh()} = {w.one_of(WHOLE).format(v=w.any_name())}"
 
 
-def pad(w: Writer) -> str:
+def pad(w: Writer) -> str | None:
     """Of a value with as many dims as the row pads, and one for channels where it does not pad with a number."""
     text, v = w.one_of(PADS), w.any_name()
-    wanted = len(re.findall(r"-?\d+", text.partition(", (")[2].partition(")")[0])) // 2 + ("mode=" in text)
+    widths = [int(width) for width in re.findall(r"-?\d+", text.partition(", (")[2].partition(")")[0])]
+    if "circular" in text and any(extent + width < 1 for extent, width in zip(w.value(v).shape[::-1], widths[::2], strict=False)):
+        return None  # nothing is left to repeat: eager's result is memory that nobody has written
+    wanted = len(widths) // 2 + ("mode=" in text)
     missing = wanted - w.value(v).ndim
     leading = f".expand({'3, ' * missing}*{v}.shape)" if missing > 0 and "[None" not in text else ""
     return f"{w.fresh()} = {text.format(v=v + leading)}"
