@@ -72,8 +72,8 @@ def _in_place(count: int, dtype_of: DtypeOf) -> Rule:
     return rule
 
 
-def _reversed_sub(device: torch.device, x: Tensor, other: Any, *_: Any, **__: Any) -> Any:
-    """`other - x`: the layout is first of all that of `other`."""
+def _reversed(device: torch.device, x: Tensor, other: Any, *_: Any, **__: Any) -> Any:
+    """The kernel's first operand is `other`, and so is what the layout follows first: `rsub`, gradients where an input chooses."""
     return _op(2, _same)(device, other, x)
 
 
@@ -173,7 +173,6 @@ bitwise_left_shift bitwise_right_shift hypot gcd lcm nextafter heaviside logadde
 _FLOAT_BINARY = "div atan2 copysign xlogy special_xlog1py special_zeta"
 _BOOL_BINARY = "eq ne lt le gt ge logical_and logical_or logical_xor"
 _BACKWARD = {
-    "threshold_backward": 2,
     "gelu_backward": 2,
     "silu_backward": 2,
     "mish_backward": 2,
@@ -182,7 +181,6 @@ _BACKWARD = {
     "hardswish_backward": 2,
     "hardsigmoid_backward": 2,
     "hardtanh_backward": 2,
-    "leaky_relu_backward": 2,
     "softplus_backward": 2,
     "softshrink_backward": 2,
     "hardshrink_backward": 2,
@@ -280,7 +278,9 @@ def rule_of(op: Any) -> Rule | None:
 ROWS: dict[Any, Rule] = {
     aten.abs.default: _op(1, _real),
     aten.angle.default: _angle,
-    aten.rsub.Tensor: _guarded("rsub", _reversed_sub),
+    aten.rsub.Tensor: _guarded("rsub", _reversed),
+    aten.threshold_backward.default: _reversed,
+    aten.leaky_relu_backward.default: _reversed,
     aten.where.self: _where,
     aten.div.Tensor_mode: _div_mode,
     aten.div.Scalar_mode: _div_mode,

@@ -205,3 +205,24 @@ def parts_of_complex_numbers(compile):
 
     x = torch.arange(1, 25.0).view(2, 3, 4)
     return [f(t) for t in (x, x.permute(2, 0, 1), x[..., ::2], x[None].to(memory_format=torch.channels_last), x[:1].expand(2, 3, 4))]
+
+
+@program("", "gradients of activations, where the gradient and the input lie in different orders")
+def activation_gradients(compile):
+    @compile
+    def f(x, grad):
+        results = []
+        for activation in (F.relu, F.leaky_relu, F.hardtanh, F.silu, lambda t: F.threshold(t, 0.5, 1.0)):
+            for of, given in ((x, grad), (grad, x)):
+                (y,) = torch.func.vjp(lambda t: activation(t).sin(), of)[1](given)  # noqa: B023  # called at once
+                results += [y, y.contiguous()]
+        return results
+
+    @compile
+    def g(x, w):
+        return (F.relu(x).sin() * w).sum(), (F.leaky_relu(x).sin() * w).sum()
+
+    x, grad = torch.arange(9.0).view(3, 3).sin(), torch.arange(9.0).view(3, 3).cos()
+    leaf = x.t().requires_grad_()
+    gradients = [torch.autograd.grad(loss, leaf)[0] for loss in g(leaf, grad)]
+    return f(x.t(), grad), gradients, [t.is_contiguous() for t in gradients]
