@@ -22,7 +22,8 @@ def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
 def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tuple[int, ...]:
     """Per leaf the results from which autograd gets to it, a bit for each."""
     behind = [_behind(end.grad_fn) for end in ends]
-    edges = map(torch.autograd.graph.get_gradient_edge, leaves)
+    with torch.inference_mode(False):  # a graph may end in that mode, and there leaves have no edges
+        edges = [torch.autograd.graph.get_gradient_edge(leaf) for leaf in leaves]
     return tuple(sum(1 << i for i, nodes in enumerate(behind) if edge.node in nodes) for edge in edges)
 
 

@@ -348,7 +348,8 @@ def _with_ready(builders: Sequence[Builder], early: Sequence[int], args: tuple[A
 def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool = False) -> Tensor:
     """`written`: the base counts as written since."""
     view = base
-    with torch.set_grad_enabled(grad_mode):
+    is_apart = grad_mode and torch.is_inference_mode_enabled()  # views made in that mode have no history, whatever their base has
+    with torch.inference_mode(False) if is_apart else torch.set_grad_enabled(grad_mode):
         for step in steps:
             view = step(view)
     if written:

@@ -543,3 +543,59 @@ def functions_returned_by_transforms(compile):
                 results = compile(fn)(torch.arange(3.0) - 1, torch.ones(3))
             found += [(t.clone(), t.is_inference()) for t in results]
     return found
+
+
+@program("", "tangents of the mode reach functions that write, in a block without the mode")
+def tangents_of_the_mode(compile):
+    def pushed(x, v):
+        return torch.func.jvp(lambda s: s.clone().mul_(2).clone().mul_(3), (x,), (v,))
+
+    def ends_inside(x, w):
+        v = w * 2
+        print("break")
+        with torch.inference_mode(False):
+            return pushed(x, v)
+
+    def ends_behind(x, w):
+        v = w * 2
+        print("break")
+        with torch.inference_mode(False):
+            y, z = pushed(x, v)
+        return y, z, v.sin()
+
+    found = []
+    for fn in (ends_inside, ends_behind):
+        f = torch.inference_mode()(compile(fn))
+        x = torch.arange(3.0, requires_grad=True)
+        results = f(x, torch.ones(3))
+        (gradient,) = torch.autograd.grad([t.sum() for t in results if t.requires_grad], x)
+        found.append((gradient, [(t.clone(), t.is_inference(), t.requires_grad) for t in results]))
+    return found
+
+
+@program("", "views made in a block without the mode have a history, below the mode and below no_grad")
+def views_without_the_mode(compile):
+    def alone(x):
+        with torch.inference_mode(False), torch.enable_grad():
+            return ((x * 2).t(),)
+
+    def beside_their_base(x):
+        with torch.inference_mode(False), torch.enable_grad():
+            y = x * 2
+            return y.t(), y, x.t(), *y.chunk(2)
+
+    def made_behind(x):
+        with torch.inference_mode(False), torch.enable_grad():
+            y = x * 2
+        return y, y.t(), x[0]
+
+    found = []
+    for fn in (alone, beside_their_base, made_behind):
+        for mode in (torch.inference_mode, torch.no_grad):
+            x = torch.arange(4.0).view(2, 2).requires_grad_()
+            results = mode()(compile(fn))(x)
+            for t in results:
+                found.append((t.clone(), t.requires_grad, t.grad_fn is None, t.is_inference()))
+                if t.grad_fn is not None:
+                    found.append(torch.autograd.grad(t.sin().sum(), x, retain_graph=True))
+    return found
