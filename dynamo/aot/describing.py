@@ -9,7 +9,7 @@ from torch.fx import GraphModule
 
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
-from dynamo.aot.reach import reach
+from dynamo.aot.reach import reach, readers
 from dynamo.ops.facts import draws, facts_of
 
 
@@ -82,5 +82,6 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         any(draws(n) for n in joint.graph.nodes),
         tuple(i for i in joint.bumps if not joint.primals[i].fake.is_inference()),
         _reads_what_it_writes(joint),
+        readers(joint),
     )
     return facts, held

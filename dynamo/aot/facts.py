@@ -93,6 +93,7 @@ class Facts:
     draws: bool = False  # random numbers
     bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it
     read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
+    readers: tuple[int, ...] = ()  # per result: the tangents that meet it in the backward
 
 
 def attribute(module: Any, path: str) -> Any:

@@ -37,6 +37,16 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(mask | other or everything for mask, other in zip(masks, also, strict=True)), tuple(doubts)
 
 
+def readers(joint: Joint) -> tuple[int, ...]:
+    """Per result of the graph, differentiable or not, the tangents that meet it in the backward: autograd checks that it is unchanged."""
+    bits, found = _bits(joint), dict.fromkeys((n for n in joint.grads if n is not None), 0)
+    for node in reversed(joint.graph.nodes):
+        if node in found and node.meta.get("phase") == "backward":
+            for argument in node.all_input_nodes:
+                found[argument] = found.get(argument, 0) | bits[node] | found[node] * (not bits[node])
+    return tuple(found.get(n, 0) for n in joint.results)
+
+
 def _bits(joint: Joint) -> dict[Node, int]:
     """The tangents each node is computed from."""
     bits = {tangent: 1 << i for i, tangent in enumerate(joint.tangents)}

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dynamo.aot.again import Again, saved_of, set_aside, version_of
+from dynamo.aot.again import Again, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.facts import Facts
 
 Tensor = torch.Tensor
@@ -26,13 +26,14 @@ class Several:
     """Which results of a call may still be differentiated. Its node of autograd has the state.
 
     `left` is None until a pass has freed what the node saved, then a mask of those results; `is_bare` tells whether the compiled backward
-    reads nothing that was saved. `kept` are the primals in the order of `Facts.saved_primals`, with their versions.
+    reads nothing that was saved. `kept` are the primals in the order of `Facts.saved_primals`, with their versions; `results` are
+    those that the node had saved, with their versions and the tangents that meet them.
     """
 
     def __init__(self, facts: Facts, again: Again) -> None:
         self.freed, self.saved_primals, self.again = facts.freed, facts.saved_primals, again
         self.everything = (1 << len(self.freed)) - 1
-        self.doubts = facts.doubts
+        self.doubts, self.readers = facts.doubts, facts.readers
         self.results = [i for i, d in enumerate(facts.differentiable) if d]
 
     @property
@@ -46,6 +47,9 @@ class Several:
             return ctx.saved_tensors  # raises what autograd says about that
         if ctx.is_bare or self.again.reason:
             return None
+        for t, version, readers in ctx.results:
+            if readers & present:
+                unchanged(t, version)
         found = self.again.gradients(ctx, grads)
         self.spend(ctx, self.everything & ~present)
         return found
@@ -59,12 +63,15 @@ class Several:
             if not missing >> i & 1:
                 left &= ~freed
         if not left or ctx.is_bare:
-            ctx.extras = ctx.kept = ctx.aside = None
+            ctx.extras = ctx.kept = ctx.aside = ctx.results = None
         elif self.again.reason:
             set_aside(ctx)
         else:
             if ctx.left is None:
-                ctx.kept = [(t, version_of(t)) for _, t in zip(self.saved_primals, saved_of(ctx), strict=False)]
+                saved, count = saved_of(ctx), len(self.saved_primals)
+                ctx.kept = [(t, version_of(t)) for t in saved[:count]]
+                results = [t for t in saved[count:] if t.grad_fn is ctx]
+                ctx.results = [(t.detach(), t._version, self.readers[t.output_nr]) for t in results]
             ctx.aside = None
         ctx.left = left
 

@@ -387,3 +387,33 @@ def later_passes_under_autocast(compile):
                 results[i].float().sum().backward()
                 found += [x.grad.clone(), leaf.grad]
     return found
+
+
+@program("", "results that their own derivative reads are written after a pass from another one, or those that none does")
+def results_written_in_between(compile):
+    @compile
+    def f(x, y):
+        return x * 2, y.relu(), y + 1
+
+    @compile
+    def inside(x, y):
+        z = y.relu()
+        (x * 2).sum().backward()
+        z[0] = 3.0
+        return (z,)
+
+    @compile
+    def two(x, y):
+        z = y.exp()
+        return x * 2, z, z.t().sin(), y.sigmoid()
+
+    found = []
+    for fn, order in ((f, "ab"), (f, "aba"), (f, "ac"), (f, "acb"), (two, "ab"), (two, "ac"), (inside, "a")):
+        for written in range(3):
+            x, y = leaf(), leaf(-1.0, 2.0, 3.0)
+            results = fn(x, y)
+            said = passes(results, order[:1])
+            if written < len(results):
+                results[written].detach().mul_(2)
+            found.append((said, [s[:30] for letter in order[1:] for s in passes(results, letter)], x.grad, y.grad))
+    return found
