@@ -511,17 +511,19 @@ def test_a_fork_with_a_build_under_way(slow_compiler):
 
 def test_exit_does_not_wait_for_compilers(tmp_path, monkeypatch):
     real = build.compiler()
-    slow = tmp_path / "never-cc"
-    slow.write_text(f'#!/bin/sh\nmkdir {tmp_path}/once 2>/dev/null && exec {real} "$@"\nsleep 100\n')
+    slow, begun = tmp_path / "never-cc", tmp_path / "begun"
+    # the cosine is in the backward graph only: the compiler of the forward graph works, whichever comes first
+    asked = f'for f; do case $f in *.c) grep -q cos "$f" && touch {begun} && sleep 100;; esac; done'
+    slow.write_text(f'#!/bin/sh\n{asked}\nexec {real} "$@"\n')
     slow.chmod(0o755)
     script = tmp_path / "exit.py"
     script.write_text(
-        "import torch, dynamo, time, json\n"
+        "import torch, dynamo, os, time, json\n"
         "x = torch.ones(5, requires_grad=True)\n"
         "dynamo.compile(lambda x: (x.sin() * x).sum(), backend='inductor')(x)\n"
+        f"while not os.path.exists({str(begun)!r}): time.sleep(0.01)\n"
         "print(json.dumps(time.time()))\n"
     )
-    # one compiler at a time, so that the forward gets the one that works
     process = start(script, CC=str(slow), TMPDIR=str(tmp_path))
     before = finish(process)
     assert time.time() - float(before) < 15  # type: ignore[arg-type]
