@@ -94,8 +94,13 @@ row(
 )
 row(
     "scans of long rows",
-    lambda x: (x.cumsum(1), (1 + x / 1e4).cumprod(1), x.cummax(1), x.cummin(1)[1], x.logcumsumexp(1), x.cumsum(1).flip(1)),
+    lambda x: (x.cumsum(1), (1 + x.detach() / 1e4).cumprod(1), x.cummax(1), x.cummin(1)[1], x.logcumsumexp(1), x.cumsum(1).flip(1)),
     lambda d: [rand(d, 3, 4099, dtype=torch.float64)],
+)
+row(  # torch up to 2.11 records a step of this gradient for each element of a row
+    "running products",
+    lambda x: ((x + 0.5).cumprod(1), (x - 0.5).cumprod(0)),
+    lambda d: [rand(d, 70, 90, dtype=torch.float64)],
 )
 row(
     "scans of whole numbers",
