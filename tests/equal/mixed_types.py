@@ -84,35 +84,6 @@ def operands(compile):
     return _for_pairs(compile, (2, 4), calls)
 
 
-@program("", "products of two types raise though nothing reads them")
-def unread_products(compile):
-    def unread(product):
-        def call(x, p):
-            try:
-                product(x, p)
-            except RuntimeError:
-                x = x + 1
-            return x * 2
-
-        return call
-
-    square = lambda p: p.expand(4, 4)  # noqa: E731  # as short as the rows
-    calls = [
-        lambda x, p: x @ square(p),
-        lambda x, p: x.t().mm(p.expand(2, 4)),
-        lambda x, p: F.linear(x, square(p)),
-        lambda x, p: F.linear(x, square(p).to(x.dtype), p),
-        lambda x, p: torch.addmm(p, x, square(p).to(x.dtype)),
-        lambda x, p: torch.addmm(p.to(x.dtype), x, square(p)),
-        lambda x, p: torch.addbmm(p.to(x.dtype), x[None], square(p)[None]),
-        lambda x, p: torch.bmm(x[None], square(p)[None]),
-        lambda x, p: x @ p,
-        lambda x, p: F.conv1d(x[None], p.expand(3, 2, 4)),
-        lambda x, p: F.conv_transpose1d(x[None], p.expand(2, 3, 4)),
-    ]
-    return _for_pairs(compile, (2, 4), [unread(c) for c in calls])
-
-
 @program("", "arguments of layers that are refused: strides, dilations, factors and groups of zero, too many of them")
 def arguments(compile):
     calls = [
