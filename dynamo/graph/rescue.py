@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from dynamo import _C, config, internal_errors
+from dynamo.fake.overlap import overlaps_itself
 from dynamo.ops.facts import acts, can_run_again, is_random, may_raise
 from dynamo.skipped import user_place
 from dynamo.surroundings.signals import let_through
@@ -120,6 +121,14 @@ class Watch:
         return self._note
 
 
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or all elements between its first and its last where some of its own share memory: nothing can be copied onto these."""
+    shape, strides = tensor.shape, tensor.stride()
+    if not overlaps_itself(shape, strides):
+        return tensor
+    return tensor.as_strided((1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)),), (1,))
+
+
 class Old:
     """What a tensor was before a graph: its values, and how autograd got them. A view has the history of what it is a view of."""
 
@@ -128,7 +137,7 @@ class Old:
         base = tensor._base if tensor._is_view() else None
         self.owner = tensor if base is None else base
         self.grad_fn = self.owner.grad_fn
-        self.values = tensor.detach().clone()
+        self.values = _memory(tensor.detach()).clone()
         with torch.enable_grad():
             self.history = self.owner.clone() if self.owner.grad_fn is not None else None
 
@@ -139,7 +148,7 @@ class Old:
             if self.history is not None:
                 with torch.enable_grad():
                     self.owner.copy_(self.history)
-        self.tensor.detach().copy_(self.values)
+        _memory(self.tensor.detach()).copy_(self.values)
 
 
 def undoing(graph_fn: Callable[..., Any], positions: Sequence[int], held: Sequence[torch.Tensor]) -> Callable[..., Any]:

@@ -155,6 +155,43 @@ def gradient_dropped_before_an_error(compile: Compile) -> Any:
     return out
 
 
+@program("", "a write to an argument, beside one to a part of what overlaps itself, before an error that is caught")
+def written_beside_what_overlaps_itself(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, z: torch.Tensor, singular: torch.Tensor) -> Any:
+        z[:, 0] += 1
+        x += x
+        try:
+            return torch.linalg.inv(singular), x * 2
+        except RuntimeError:
+            return x.sin(), z * 2
+
+    out: list[Any] = []
+    for make in (lambda m: m.expand(3, 4), lambda m: m[1:].expand(2, 4), lambda m: m.view(-1).as_strided((2, 2), (1, 1))):
+        for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2)):
+            x, m = torch.arange(4.0), torch.arange(3.0).view(3, 1)
+            out.append((f(x, make(m), s), x, m))
+    return out
+
+
+@program("", "the same below inference mode, where a graph may have written to any of its inputs, and this one reads what overlaps itself")
+def written_beside_an_expanded_inference_tensor(compile: Compile) -> Any:
+    @compile
+    def f(x: torch.Tensor, z: torch.Tensor, singular: torch.Tensor) -> Any:
+        x += z.sum(0)
+        try:
+            return torch.linalg.inv(singular), x * 2
+        except RuntimeError:
+            return x.sin(), z * 2
+
+    with torch.inference_mode():
+        out: list[Any] = []
+        for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2)):
+            x, z = torch.arange(4.0), torch.arange(4.0).expand(3, 4)
+            out.append((f(x, z, s), x.clone(), z.clone()))
+    return out
+
+
 @program("", "the same before checks: a class out of range, a branch that raises")
 def warned_before_checks(compile: Compile) -> Any:
     @compile
