@@ -291,19 +291,23 @@ def _like_image(device: Device, x: Tensor, factor: int) -> Any:
     return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
 
 
-def _edge_pad(device: Device, x: Tensor, pad: Sequence[int]) -> Any:
+def _edge_pad(reflects: bool) -> Callable[..., Any]:
     """Reflection and replication: images and volumes keep their format. The rest, and what is refused, is the meta kernel's."""
-    spatial = len(pad) // 2
-    shape = list(x.shape)
-    for k in range(spatial):
-        before, after = pad[2 * k : 2 * k + 2]
-        at = x.dim() - 1 - k
-        if at < 0 or max(before, after) >= shape[at]:
+
+    def rule(device: Device, x: Tensor, pad: Sequence[int]) -> Any:
+        spatial = len(pad) // 2
+        shape = list(x.shape)
+        for k in range(spatial):
+            before, after = pad[2 * k : 2 * k + 2]
+            at = x.dim() - 1 - k
+            if at < 0 or (reflects and max(before, after) >= shape[at]):
+                return NotImplemented
+            shape[at] += before + after
+        if min(shape) < 1 or device.type != "cpu" or x.dim() - spatial not in (1, 2) or x.numel() == 0:
             return NotImplemented
-        shape[at] += before + after
-    if min(shape) < 0 or device.type != "cpu" or x.dim() - spatial not in (1, 2) or x.numel() == 0:
-        return NotImplemented
-    return formatted(shape, x.dtype, suggested_format(x))
+        return formatted(shape, x.dtype, suggested_format(x))
+
+    return rule
 
 
 def _edge_pad_backward(device: Device, grad: Tensor, x: Tensor, pad: Sequence[int]) -> Any:
@@ -478,10 +482,10 @@ ROWS: dict[Any, Any] = {
     aten.pixel_shuffle.default: _pixel_shuffle,
     aten.pixel_unshuffle.default: _pixel_unshuffle,
     aten.channel_shuffle.default: _like_image,
-    aten.reflection_pad2d.default: _edge_pad,
-    aten.reflection_pad3d.default: _edge_pad,
-    aten.replication_pad2d.default: _edge_pad,
-    aten.replication_pad3d.default: _edge_pad,
+    aten.reflection_pad2d.default: _edge_pad(True),
+    aten.reflection_pad3d.default: _edge_pad(True),
+    aten.replication_pad2d.default: _edge_pad(False),
+    aten.replication_pad3d.default: _edge_pad(False),
     aten.reflection_pad2d_backward.default: _edge_pad_backward,
     aten.reflection_pad3d_backward.default: _edge_pad_backward,
     aten.replication_pad2d_backward.default: _edge_pad_backward,

@@ -25,6 +25,7 @@ INDEX = "torch.tensor([0, 2, 1])"
 MORE = """
 torch.stack([x,x],2) | torch.stack([x,y]) | torch.cat([x,y],1) | torch.cat([x,x.contiguous()],1) | x.roll((1,1),(2,3)) | x.roll(3) |
 F.pad(x,(1,1,1,1),mode='reflect') | F.pad(x,(1,1,1,1),mode='replicate') | F.pad(x,(1,1,1,1),mode='circular') |
+F.pad(x,(6,0,0,5),mode='replicate') | F.pad(x,(-1,5,4,1),mode='replicate') | F.pad(x,(0,5,1,1,3,0),mode='replicate') |
 F.pad(x,(1,1,1,1,1,1)) | F.interpolate(x,scale_factor=2) | F.interpolate(x,scale_factor=2,mode='bilinear') |
 F.interpolate(x,scale_factor=2,mode='bicubic') | F.avg_pool2d(x,2) | F.max_pool2d(x,2) | F.max_pool2d(x,2,return_indices=True)[1] |
 F.adaptive_avg_pool2d(x,2) | F.adaptive_max_pool2d(x,2) | F.adaptive_avg_pool2d(x,1) | F.pixel_unshuffle(x.roll(0)[:,:,:,:4],2) |
