@@ -42,15 +42,12 @@ def _nansum(ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *,
     if not types.is_float(x.type) or x.ndim == 0:
         raise Decline
     out = ctx.meta.dtype
-    return ctx.reduce(
-        "sum",
-        x,
-        normal_dims(dim, x.ndim),
-        keepdim,
-        out,
-        accumulate_type(out),
-        pre=lambda v: call("where", call("isnan", v), number(v, 0), v),
-    )
+
+    def pre(v: Expr) -> Expr:
+        v = as_stored(v, out)
+        return call("where", call("isnan", v), number(v, 0), v)
+
+    return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, out, accumulate_type(out), pre=pre)
 
 
 @lowers("count_nonzero count_nonzero.dim_IntList")

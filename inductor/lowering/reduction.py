@@ -42,7 +42,13 @@ def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool =
         return ctx.map(lambda v: v, [x], out)
     if out == torch.bool:
         kind = {"sum": "any", "prod": "all"}.get(kind, kind)
-    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, (chain_type if kind == "prod" else accumulate_type)(out))
+    wide = (chain_type if kind == "prod" else accumulate_type)(out)
+    return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, wide, pre=as_given(x, out))
+
+
+def as_given(x: Tensor, dtype: torch.dtype) -> Callable[[Expr], Expr] | None:
+    """What ATen does to the elements first: it converts them to the dtype of the result, and only then to what it accumulates in."""
+    return None if x.dtype == dtype else lambda v: as_stored(v, dtype)
 
 
 def _whole(kind: str, ctx: Context, x: Tensor, *, dtype: Any = None) -> Tensor:

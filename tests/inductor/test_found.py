@@ -380,3 +380,19 @@ def test_logarithms_of_gamma_functions_round_every_step_in_halves(dtype):
     x = torch.linspace(3, 40, 100).to(dtype)
     for p in (1, 2, 3):
         assert torch.equal(dynamo.compile(lambda x, p=p: torch.mvlgamma(x, p) * 1)(x), torch.mvlgamma(x, p))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("given", [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64], ids=str)
+def test_sums_and_products_convert_what_they_are_given_to_halves_first(dtype, given):
+    x = torch.tensor([[7e4, -3e38, 1.001, 1e-9], [-7e4, 3e38, 1.002, 3e-8], [1.5, -1e38, 1.003, 2.0]], dtype=torch.float64)
+    x = x.clamp(-9e18, 9e18).to(given)
+
+    def f(x):
+        return x.sum(0, dtype=dtype), x.prod(0, dtype=dtype), x.T.sum(1, dtype=dtype), torch.sum(x, 0, out=torch.empty(0, dtype=dtype))
+
+    def missing(x):
+        return x.nansum(0, dtype=dtype), (x / 0).nansum(1, dtype=dtype)
+
+    for g in (f, missing):
+        torch.testing.assert_close(dynamo.compile(g, fullgraph=True)(x), g(x), equal_nan=True, rtol=0, atol=0)
