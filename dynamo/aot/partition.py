@@ -173,12 +173,12 @@ def _compared(joint: Joint, reads: set[Node]) -> set[Node]:
             continue
         given = needed([node], stop=reads) & reads if _is_backward(node) else node.all_input_nodes
         sides = {alias_source(n) for n in given}
-        if any(n.op == "call_function" and not is_cheap(_whole(n)) for n in sides):
+        if any(n.op == "call_function" and not is_cheap(_operator_of(n)) for n in sides):
             found |= {n for n in (sides if _is_backward(node) else {node}) if "region" not in n.meta}
     return found
 
 
-def _whole(node: Node) -> Node:
+def _operator_of(node: Node) -> Node:
     return node.all_input_nodes[0] if node.target is getitem else node
 
 

@@ -291,7 +291,7 @@ def _like_image(device: Device, x: Tensor, factor: int) -> Any:
     return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
 
 
-def _edge_pad(reflects: bool) -> Callable[..., Any]:
+def _edge_pad(*, reflects: bool) -> Callable[..., Any]:
     """Reflection and replication: images and volumes keep their format. The rest, and what is refused, is the meta kernel's."""
 
     def rule(device: Device, x: Tensor, pad: Sequence[int]) -> Any:
@@ -482,10 +482,10 @@ ROWS: dict[Any, Any] = {
     aten.pixel_shuffle.default: _pixel_shuffle,
     aten.pixel_unshuffle.default: _pixel_unshuffle,
     aten.channel_shuffle.default: _like_image,
-    aten.reflection_pad2d.default: _edge_pad(True),
-    aten.reflection_pad3d.default: _edge_pad(True),
-    aten.replication_pad2d.default: _edge_pad(False),
-    aten.replication_pad3d.default: _edge_pad(False),
+    aten.reflection_pad2d.default: _edge_pad(reflects=True),
+    aten.reflection_pad3d.default: _edge_pad(reflects=True),
+    aten.replication_pad2d.default: _edge_pad(reflects=False),
+    aten.replication_pad3d.default: _edge_pad(reflects=False),
     aten.reflection_pad2d_backward.default: _edge_pad_backward,
     aten.reflection_pad3d_backward.default: _edge_pad_backward,
     aten.replication_pad2d_backward.default: _edge_pad_backward,
