@@ -13,7 +13,7 @@ from inductor.ir.dims import Dim, is_known, number
 
 ADDRESSES = 480  # that one launch writes down
 FEWEST = 8  # rows that are worth a table
-LENGTHS = 64  # different ones that a program tells apart
+LENGTHS = 256  # different ones that a program tells apart, by three choices each
 
 Launch = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]  # positions of the buffers, numbers after them, grid
 
@@ -58,16 +58,18 @@ class Table:
     def finding(self) -> list[str]:
         """Statements that find the row of a program, its length `n`, and which piece of it is meant (`piece`)."""
         lines = ["at = tl.program_id(0)"]
-        first = row = 0
-        pieces = self.pieces
-        while row < len(self.rows):
-            length, many = self.lengths[row], self.lengths.count(self.lengths[row])
-            since = f"(at - {first})" if row else "at"
-            here = f"{since} // {pieces[row]}{f' + {row}' if row else ''}", f"{since} % {pieces[row]}", str(length)
-            for name, text in zip(("row", "piece", "n"), here, strict=True):
-                lines.append(f"{name} = tl.where(at >= {first}, {text}, {name})" if row else f"{name} = {text}")
-            first, row = first + many * pieces[row], row + many
-        return lines
+        starts: dict[int, tuple[int, int]] = {}  # of each length, its first program and row
+        first = 0
+        for row, (length, pieces) in enumerate(zip(self.lengths, self.pieces, strict=True)):
+            starts.setdefault(length, (first, row))
+            first += pieces
+        for length, (first, row) in starts.items():
+            here = {"first_program": first, "first_row": row, "n": length}
+            lines += [
+                f"{name} = tl.where(at >= {first}, {value}, {name})" if first else f"{name} = {value}" for name, value in here.items()
+            ]
+        lines += [f"pieces = (n + {self.block - 1}) // {self.block}", "row = first_row + (at - first_program) // pieces"]
+        return [*lines, "piece = (at - first_program) % pieces"]
 
     def taking(self, types: Sequence[str]) -> list[str]:
         """Statements that read the addresses of the row's buffers: as pointers p0, p1, ..., and whether all are multiples of 16."""

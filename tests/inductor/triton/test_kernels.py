@@ -295,10 +295,14 @@ def tensors_of(sizes: list[int], start: int) -> list[torch.Tensor]:
     return [torch.rand(n + start)[start:] for _ in range(4) for n in sizes]
 
 
+SIZES = {"few lengths": [768, 1001, 0, 4096, 5, 768, 513, 600, 512, 800] * 13, "each another": list(range(20, 1220, 10))}
+
+
+@pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("start", [0, 1])
-def test_many_tensors_are_one_launch(start: int) -> None:
+def test_many_tensors_are_one_launch(start: int, name: str) -> None:
     """Beside those that write the addresses down, some of which begin at no multiple of 16 bytes."""
-    sizes = [768, 1001, 0, 4096, 5, 768, 513, 600, 512, 800] * 13
+    sizes = SIZES[name]
     ((kernel, _),) = kernels_of(adam, tensors_of(sizes, start))
     assert kernel.table is not None
     launches = kernel.table.launches({b: k for k, b in enumerate((*kernel.reads, *kernel.writes))})
