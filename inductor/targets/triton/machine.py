@@ -30,6 +30,11 @@ DRAWN = 4096  # elements of a program that draws a number for each
 TABLE_BLOCK = 512  # elements of a program that works on one of many buffers
 AHEAD = 65536  # bytes that programs of one processor have on their way
 HELD = 8192  # elements of a tile of which a program keeps sums per element
+SECTOR = 32  # bytes that memory sends at once
+NARROW = SECTOR // 4  # results side by side of which a program holds everything below, where more would leave few programs
+HELD_BELOW = 32768  # elements of such a program, of each of up to
+HELD_READS = 4  # tensors; fewer of more
+ON_ITS_WAY = 163840  # bytes of shared memory that the steps of one program may have
 MANY = 2048  # programs from which on each of them needs less in flight
 TOGETHER = 2  # steps of a loop that keeps sums of powers, which are under way at once
 STREAM = 8192  # elements that a program has in flight while it reads what it needs once
@@ -160,6 +165,10 @@ def column(facts: Facts, device: Device) -> Shape:
     side, steps, warps = 64, 64, 8
     if facts.rows < side * device.processors:
         side, steps, warps = 16, 128, 4
+        wide = power(facts.columns)
+        if wide > steps and NARROW * wide * max(facts.streams, HELD_READS) <= HELD_BELOW * HELD_READS:
+            side = max(NARROW, min(SECTOR // facts.itemsize, HELD_BELOW // 2 // wide))
+            steps, warps = wide, max(4, min(16, side * wide // 1024))
     elif facts.states > 1:
         side, steps, warps = 32, 32, 2
     elif facts.itemsize >= 4 and facts.columns <= SHORT * SHORT:
@@ -167,6 +176,7 @@ def column(facts: Facts, device: Device) -> Shape:
     rows, columns = min(side, power(facts.rows)), min(steps, power(facts.columns))
     warps = warps if rows * columns >= 128 * warps else 4
     stages = COLUMN_STAGES + (facts.states > 1 and facts.streams < 2)
+    stages = max(1, min(stages, ON_ITS_WAY // (max(facts.streams, 1) * rows * columns * facts.itemsize)))
     return Shape("column", rows, columns, warps, is_looped=facts.columns > columns, stages=stages if facts.columns > columns else 0)
 
 

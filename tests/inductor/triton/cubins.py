@@ -19,6 +19,7 @@ import torch
 from inductor.targets.triton import build
 from inductor.targets.triton.comments import without_comments
 from inductor.targets.triton.library import Kernel
+from inductor.targets.triton.machine import PROCESSORS
 from inductor.targets.triton.worker import Refused
 from tests.gpu import models as measured
 from tests.inductor.triton.pretend import kernel_files
@@ -68,6 +69,8 @@ def faults_of(text: str) -> list[str]:
         except Refused as why:
             found.append(f"sm_{capability}: {why}\n{head}")
             continue
+        if image.shared > PROCESSORS[capability].shared - 1024:
+            found.append(f"sm_{capability}: {image.shared} bytes of shared memory\n{head}")
         registers, spills = spills_of(image.texts["ptx"], capability)
         if spills:
             found.append(f"sm_{capability}: {registers} registers, {spills} bytes spilled\n{head}")

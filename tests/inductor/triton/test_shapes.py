@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from dynamo.trace import session
 from inductor.targets.triton.machine import Facts, Shape, choose
-from tests.benchmarks.gpu import ROWS
+from tests.benchmarks.gpu import ROWS, Row
 from tests.benchmarks.gpu_shapes import plan_of
 from tests.inductor.helpers import assert_same, compiled
 from tests.inductor.triton.seam import interpreted, refusals
+
+aten = torch.ops.aten
 
 
 def flat(*, buffers: int, itemsize: int = 4) -> Shape:
@@ -44,6 +49,53 @@ def test_statistics_of_images_are_cut_into_whole_images() -> None:
 def test_columns_of_moments_have_four_steps_on_their_way() -> None:
     assert "4 stages" in files_of("batch norm stats 64x256x56x56 channels last")[0]
     assert "3 stages" in files_of("batch norm backward 64x256x56x56 channels last")[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "itemsize", "streams", "shape"),
+    [
+        (256, 4, 2, Shape("column", 8, 256, 4)),
+        (1024, 4, 3, Shape("column", 8, 1024, 8)),
+        (1024, 2, 3, Shape("column", 16, 1024, 16)),
+        (3136, 4, 3, Shape("column", 8, 4096, 16)),
+        (3136, 4, 8, Shape("column", 16, 128, 4, is_looped=True, stages=2)),  # too much for registers, and for three steps in shared memory
+    ],
+)
+def test_what_lies_below_few_columns_is_held(rows: int, itemsize: int, streams: int, shape: Shape) -> None:
+    assert choose(Facts(512, rows, itemsize, 1, 2, streams, False, False, True, False)) == shape
+
+
+def norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
+    out, *statistics = aten._native_batch_norm_legit_functional(x, w, b, mean, var, True, 0.1, 1e-5)
+    return out.relu(), *statistics
+
+
+def norm_backward(grad: torch.Tensor, out: torch.Tensor, x: torch.Tensor, w: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor) -> Any:
+    return aten.native_batch_norm_backward(aten.threshold_backward(grad, out, 0), x, w, None, None, mean, rstd, True, 1e-5, [True] * 3)
+
+
+def given_for(fn: Callable[..., Any], shape: tuple[int, ...], device: str = "cpu") -> list[torch.Tensor]:
+    images, rest = (1, 4) if fn is norm else (3, 3)
+    given = [torch.randn(shape, device=device).to(memory_format=torch.channels_last) for _ in range(images)]
+    return given + [torch.rand(shape[1], device=device) + 0.5 for _ in range(rest)]
+
+
+@pytest.mark.parametrize(("shape", "kernels"), [((16, 320, 8, 8), 1), ((64, 512, 7, 7), 1), ((64, 256, 56, 56), 3)])
+@pytest.mark.parametrize("fn", [norm, norm_backward])
+def test_norms_of_small_images_are_one_kernel(fn: Callable[..., Any], shape: tuple[int, ...], kernels: int) -> None:
+    """Those of large images are statistics of parts, of all, and what is made of them: no program walks a whole channel."""
+    row = Row("norm", fn, lambda: given_for(fn, shape, "cuda"), 0)
+    assert len(plan_of(row)[1]) == kernels
+
+
+@pytest.mark.parametrize("shape", [(3, 10, 9, 9), (16, 9, 4, 4), (2, 130, 11, 13)])
+@pytest.mark.parametrize("fn", [norm, norm_backward])
+def test_norms_of_small_images_are_right(fn: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    given = given_for(fn, shape)
+    with interpreted(), session() as store:
+        found = compiled(fn, given)(*given)
+    assert_same(found, fn(*given), rtol=1e-4, atol=1e-4)
+    assert refusals(store) == []
 
 
 @pytest.mark.parametrize("columns", [9000, 9001, 20000, 33001])
