@@ -29,6 +29,7 @@ PATIENCE = 60.0  # seconds after which no further try begins
 
 SURE = 3  # signals in a row that are no accident
 STEADY = 3  # failures in a row after which one is taken for steady, and runs of a shorter backend that show none of it
+OF_CODEGEN = ("torch._inductor.", "inductor.")  # homes of exceptions that are raised once all that a shorter backend does was done
 
 
 def _how(setting: Setting) -> str:
@@ -55,6 +56,12 @@ class Found:
     def is_steady(self) -> bool:
         """Whether all runs showed it."""
         return all(o.verdict is Verdict.INTERESTING for o in self.again)
+
+    @property
+    def runs_below(self) -> int:
+        """How many runs of a shorter backend may show it before it is of a longer one. Runs that came to code generation were such too."""
+        signature = self.outcome.signature
+        return 1 if signature is not None and any(e.startswith(OF_CODEGEN) for e in signature.exceptions) else STEADY
 
 
 @dataclass
@@ -160,7 +167,7 @@ class Ladder:
             if found.is_steady and ahead and all(run.result().verdict is Verdict.BORING for run in ahead[stage]):
                 self._note(found.recorded.name, setting, ahead[stage][0].result())
                 continue
-            asked = (self._ask(found.recorded, setting) for _ in range(STEADY if found.is_steady else TRIES))
+            asked = (self._ask(found.recorded, setting) for _ in range(found.runs_below if found.is_steady else TRIES))
             failed = next((o for o in asked if o.verdict is not Verdict.BORING), None)
             if failed is not None and failed.verdict is Verdict.INTERESTING:
                 found = Found(stage, found.recorded, setting, failed)
@@ -187,7 +194,7 @@ class Ladder:
         runs: dict[str, list[Future[Outcome]]] = {}
         for stage, shorter in self._shorter(found.setting.backend):
             asked = question(found.recorded.graph, replace(found.setting, backend=shorter, arguments={}))
-            runs[stage] = [self.transport.submit(Candidate("rung", asked)) for _ in range(STEADY)]
+            runs[stage] = [self.transport.submit(Candidate("rung", asked)) for _ in range(found.runs_below)]
         return runs
 
     def _timed(self, found: Found) -> Found:

@@ -76,6 +76,22 @@ def test_what_comes_and_goes_is_of_the_first_stage_that_shows_it(tmp_path: Path)
     assert stages.count("aot") >= 38
 
 
+@pytest.mark.parametrize("home, runs", [("torch._inductor.exc", 5), ("somewhere", 9)])
+def test_what_code_generation_raises_was_seen_to_come_past_all_before_it(tmp_path: Path, home: str, runs: int) -> None:
+    asked = []
+
+    def judge(question: bytes) -> Outcome:
+        asked.append(json.loads(question)["setting"]["backend"])
+        failure = Outcome(Verdict.INTERESTING, Signature(Kind.EXCEPTION, exceptions=(f"{home}.Refused",)))
+        return failure if asked[-1] == "inductor" else Outcome(Verdict.BORING)
+
+    graph = Recorded(0, "inductor", False, recorded(waves, tmp_path), name="0/0", state=State())
+    found = Ladder("torch", False, tmp_path, tmp_path, transport=FunctionTransport(judge)).first_failure([graph], "dynamo")
+
+    assert found is not None and (found.stage, len(found.again)) == ("codegen", 2)
+    assert len(asked) == runs and set(asked) == {"inductor", "aot_eager", "eager"}
+
+
 def test_what_only_a_fork_dies_of_is_not_the_failure(tmp_path: Path) -> None:
     backend = "tests.minifier.backends:refuses_and_survives_no_fork"
     graphs = [Recorded(n, backend, False, recorded(f, tmp_path), name=f"{n}/0", state=State()) for n, f in enumerate((plain, waves))]
