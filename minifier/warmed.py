@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from minifier.engine import Candidate, Kind, Outcome, Verdict
+from minifier.graph import refusals
 from minifier.isolation import LocalTransport
 from minifier.isolation.child import stage
 from minifier.isolation.lent import lend
@@ -126,6 +127,7 @@ def ask(path: Path) -> Outcome:
     os.chdir(os.path.dirname(repro))
     sys.argv[:] = [repro]
     sys.path.insert(0, os.path.dirname(repro))
+    refusals.forget()  # what is certified was compiled for it
     stage("run", counts=True)
     try:
         runpy.run_path(repro, run_name="__main__")

@@ -21,7 +21,7 @@ from dynamo import config
 from dynamo.backends.registry import lookup_backend
 from dynamo.peer import patient
 from minifier.engine import Kind, Outcome, Signature, Verdict
-from minifier.graph import warming
+from minifier.graph import refusals, warming
 from minifier.graph.compare import Difference, difference
 from minifier.graph.fx import bind, execute, to_fx
 from minifier.graph.ir import Graph, load
@@ -87,6 +87,7 @@ def warm() -> None:
     value = torch.ones(3)
     if (setting.engine, setting.backend) == ("torch", "inductor"):
         patient.know_machine()
+        refusals.keep(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "refused"))
     with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
         compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
 
