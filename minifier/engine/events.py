@@ -19,7 +19,7 @@ class Calibrated:
     runs: int
     hits: int
     tries: int
-    median: float
+    longest: float
     signature: Signature | None
 
 

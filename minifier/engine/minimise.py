@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic
@@ -85,11 +84,12 @@ def _ran_out(outcome: Outcome, kind: Kind) -> bool:
 
 @dataclass(frozen=True)
 class Rates:
-    """What runs of the start have shown: how many failed in the wanted way, of how many, and their median time."""
+    """What runs of the start have shown: how many failed in the wanted way, of how many, and the longest time, as later ones find what the
+    first has left in caches."""
 
     hits: int
     runs: int
-    median: float
+    longest: float
     wanted: Signature | None
 
     def text(self) -> str:
@@ -102,7 +102,7 @@ class Rates:
         try:
             data = json.loads(text)
             wanted = data["wanted"]
-            return cls(int(data["hits"]), int(data["runs"]), float(data["median"]), None if wanted is None else Signature.from_json(wanted))
+            return cls(int(data["hits"]), int(data["runs"]), float(data["longest"]), None if wanted is None else Signature.from_json(wanted))
         except (ValueError, TypeError, KeyError) as e:
             raise JournalError(f"journal: calibration is damaged: {e}") from e
 
@@ -146,7 +146,7 @@ class _Reduction(Generic[S]):
         failing = [o for o in outcomes if o.verdict is Verdict.INTERESTING]
         wanted = _commonest([o.signature for o in failing])
         hits = [o for o in failing if wanted is None or (o.signature is not None and self.options.rule.holds(wanted, o.signature))]
-        return Rates(len(hits), len(outcomes), statistics.median(o.seconds for o in outcomes), wanted)
+        return Rates(len(hits), len(outcomes), max(o.seconds for o in outcomes), wanted)
 
     def _set_rates(self, rates: Rates) -> None:
         self.rates = rates
@@ -156,9 +156,9 @@ class _Reduction(Generic[S]):
         self.asker.wanted = rates.wanted
         self.asker.repeats = Repeats.for_rate(rates.hits, rates.runs, self.options.confirm)
         is_hang = rates.wanted is not None and rates.wanted.kind is Kind.HANG
-        self.asker.transport.calibrated(self.options.needs if is_hang and self.options.needs else rates.median)
+        self.asker.transport.calibrated(self.options.needs if is_hang and self.options.needs else rates.longest)
         self.asker.look_early()
-        self.options.listener(Calibrated(rates.runs, rates.hits, self.asker.repeats.tries, rates.median, rates.wanted))
+        self.options.listener(Calibrated(rates.runs, rates.hits, self.asker.repeats.tries, rates.longest, rates.wanted))
 
     def _confined(self, first: Candidate) -> list[Outcome]:
         """A run of a start that fills the memory, held to the least at which it still does; none if there is no such limit. Where the

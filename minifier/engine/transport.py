@@ -46,7 +46,7 @@ class Transport(ABC):
         run.cancel()
 
     def calibrated(self, seconds: float) -> None:  # noqa: B027  # most transports have no limit to set
-        """How long a run takes, from which a limit may be derived: the median of the start, or what longer runs say later."""
+        """How long a run takes, from which a limit may be derived: the longest run of the start, or what longer runs say later."""
 
     def looks(self, seconds: float, frame: str = "") -> None:  # noqa: B027  # most see nothing of a run but its end
         """A run may be taken for one that never ends if it stands still after so many seconds, in a `frame` if one is known; 0: it may not.

@@ -57,7 +57,7 @@ class OracleSpec:
 
 @dataclass
 class Limits:
-    """Of one query. After calibration the timeout is `times` the median of the start, but at least `shortest` seconds."""
+    """Of one query. After calibration the timeout is `times` the longest run of the start, but at least `shortest` seconds."""
 
     timeout: float = 300.0
     shortest: float = 3.0

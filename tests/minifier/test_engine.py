@@ -328,6 +328,14 @@ class Clock(FunctionTransport):
         self.told.append(seconds)
 
 
+def test_runs_that_find_what_the_first_has_built_do_not_say_how_long_one_may_take() -> None:
+    seconds = iter([30.0])
+    transport = Clock(lambda data: Outcome(Verdict.INTERESTING, None, next(seconds, 1.0)))
+    minimise(NumberList(lowers=False), (7, 1), transport, Options(calibration=3))
+
+    assert transport.told == [30.0]
+
+
 class Hasty(FunctionTransport):
     """Takes what is large for something that never ends unless it gets all its time; the failure is a 7."""
 
