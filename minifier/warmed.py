@@ -27,7 +27,7 @@ _CERTIFIED = "certified"  # the folder of both, below that of the transport
 _LEFT_OUT = ("fxgraph", "aotautograd", "locks")
 
 
-_WAITING = """import gc, os, runpy, sys
+_WAITING = """import atexit, gc, os, runpy, sys
 gc.disable()
 {lines}
 gc.enable()
@@ -37,12 +37,23 @@ if path:
     os.chdir(os.path.dirname(path))
     sys.argv[:] = [path]
     sys.path[0] = os.path.dirname(path)
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)
 """
 
 
 class Early:
-    """A new interpreter that has run `lines`, imports that the repro makes too, and waits to be told where that is."""
+    """A new interpreter that has run `lines`, imports that the repro makes too, and waits to be told where that is.
+
+    With the exit code that a repro ends with it is gone; taking torch down takes longer than the run.
+    """
 
     def __init__(self, lines: Sequence[str], environment: dict[str, str]) -> None:
         self.lines = list(lines)

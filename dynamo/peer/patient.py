@@ -100,11 +100,16 @@ def compiled(module: Any, backend: str, options: dict[str, Any]) -> Run:
 
 def warm(backend: str) -> None:
     """Load what compiling with a backend loads, and compile a small function as far as no C++ is needed: the first one takes longest."""
-    torch = importlib.import_module("torch")
     if backend in ("", "inductor"):
         know_machine()
+    else:
+        _compile_small("eager" if backend == "eager" else "aot_eager")
+
+
+def _compile_small(backend: str) -> None:
+    torch = importlib.import_module("torch")
     inner: Callable[[Any], Any] = lambda x: x + 1  # noqa: E731  # a call inside loads what inlined calls need, the largest part
-    torch.compile(lambda x: inner(x), backend="eager" if backend == "eager" else "aot_eager")(torch.ones(2))
+    torch.compile(lambda x: inner(x), backend=backend)(torch.ones(2))
     torch.compiler.reset()
 
 
@@ -114,14 +119,18 @@ def loaded_by(backend: str) -> list[str]:
 
 
 def know_machine() -> None:
-    """Have it find out which instructions there are, the kinds side by side: each takes it one or two runs of a C++ compiler."""
+    """Have it find out which instructions there are, the kinds side by side: each takes it one or two runs of a C++ compiler.
+
+    A small function is compiled meanwhile, as far as no C++ is needed.
+    """
     _of("torch._inductor.compile_fx")  # whole before there are threads, none of which is then the first to import anything
     module = _of("torch._inductor.cpu_vec_isa")
     known = module.x86_isa_checker()
     kinds = [kind for kind in module.supported_vec_isa_list if all(flag in known for flag in str(kind).split())]
-    if kinds:
-        with ThreadPoolExecutor(len(kinds)) as pool:
-            list(pool.map(bool, kinds))
+    with ThreadPoolExecutor(max(1, len(kinds))) as pool:
+        found = pool.map(bool, kinds)
+        _compile_small("aot_eager")
+        list(found)
 
 
 def switch_off() -> None:
