@@ -102,7 +102,8 @@ class Rates:
         try:
             data = json.loads(text)
             wanted = data["wanted"]
-            return cls(int(data["hits"]), int(data["runs"]), float(data["longest"]), None if wanted is None else Signature.from_json(wanted))
+            wanted = None if wanted is None else Signature.from_json(wanted)
+            return cls(int(data["hits"]), int(data["runs"]), float(data["longest"]), wanted)
         except (ValueError, TypeError, KeyError) as e:
             raise JournalError(f"journal: calibration is damaged: {e}") from e
 
