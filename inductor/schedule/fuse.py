@@ -409,9 +409,10 @@ def check_profit(merged: Group, limits: Limits) -> None:
     """Refuse fusions that cost more parallelism or locality than they save."""
     iterations = volume(a.extent for a in merged.outer)
     walked = [(e.attr[1], m.reduced) for m in merged.members if m.reduced for e in m.loads()]
-    if any(i.coef(merged.outer[-1]) == 1 and i.axes & frozenset(reduced) for i, reduced in walked if merged.outer):
-        if is_held(merged, limits):
-            return  # no iteration takes longer than to read once what lies below its results
+    is_column = any(i.coef(merged.outer[-1]) == 1 and i.axes & frozenset(reduced) for i, reduced in walked if merged.outer)
+    if is_kept(merged, *((limits.narrow, limits.below) if is_column else (1, limits.row)), limits):
+        return  # no iteration takes longer than to read once what it works on
+    if is_column:
         iterations //= limits.columns
     if iterations < limits.few_iterations and merged.has_reduction and merged.points > limits.small_work:
         pointwise_inner = any(m.is_pointwise and m.points > limits.small_work for m in merged.members)
@@ -419,10 +420,9 @@ def check_profit(merged: Group, limits: Limits) -> None:
             raise Refused("too few shared iterations to keep all threads busy")
 
 
-def is_held(group: Group, limits: Limits) -> bool:
-    """Whether an iteration keeps all that lies below a few results side by side."""
-    iterations = hint(volume(a.extent for a in group.outer))
-    longest = max(hint(m.points) for m in group.members) // iterations
+def is_kept(group: Group, beside: int, most: int, limits: Limits) -> bool:
+    """Whether an iteration keeps all that lies along its loops, for as many results."""
+    longest = max(hint(m.points) for m in group.members) // max(hint(volume(a.extent for a in group.outer)), 1)
     reads = len({e.attr[0] for m in group.members for e in m.loads() if e.attr[1].axes - frozenset(group.outer)})
-    below = limits.narrow << max(longest - 1, 0).bit_length()
-    return below <= limits.held and below * reads <= limits.held * limits.held_reads
+    elements = beside << max(longest - 1, 0).bit_length()
+    return elements <= most and elements * reads <= most * limits.kept_buffers

@@ -24,6 +24,7 @@ class Limits:
     staying_columns: int = 0  # elements of the longest row that such an iteration holds; of less than half of that, twice as many run
     spread: int = 0  # elements beside each other for which all parts of a reduction are put together once more (0: never)
     moments: int = 0  # iterations, of half as many columns, whose loads are as much as memory sends in the time that one takes
-    held: int = 0  # elements that one iteration keeps of a buffer: everything below a few results side by side (0: never)
-    held_reads: int = 4  # buffers of which it keeps as much; less of more
+    row: int = 0  # elements of a row that one iteration keeps of a buffer (0: never)
+    below: int = 0  # the same of everything below a few results side by side
     narrow: int = 8  # those results: as many as memory sends at once
+    kept_buffers: int = 4  # of which it keeps as much; less of more

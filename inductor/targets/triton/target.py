@@ -22,7 +22,7 @@ from inductor.targets.triton.attention_file import attention_file
 from inductor.targets.triton.bundle import joined, parted
 from inductor.targets.triton.file import kernel_file
 from inductor.targets.triton.kernel import TritonKernel, batch_kernel, kernel_of
-from inductor.targets.triton.machine import HELD_BELOW, HELD_READS, NARROW, Device
+from inductor.targets.triton.machine import HELD_BELOW, HELD_READS, NARROW, SHARING, Device
 from inductor.targets.triton.space import Unprintable
 from inductor.targets.triton.tune import tune
 
@@ -37,9 +37,10 @@ LIMITS = Limits(
     long_reduction=4096,
     programs=512,  # four for each of 132 processors
     columns=64,
-    held=HELD_BELOW,
-    held_reads=HELD_READS,
+    row=SHARING,
+    below=HELD_BELOW,
     narrow=NARROW,
+    kept_buffers=HELD_READS,
     again=16,  # less than the time to start a kernel
     alone=16384,
     staying=132,

@@ -98,6 +98,13 @@ def test_norms_of_small_images_are_right(fn: Callable[..., Any], shape: tuple[in
     assert refusals(store) == []
 
 
+@pytest.mark.parametrize(("rows", "columns", "kernels"), [(100, 300, 2), (64, 4096, 2), (8, 8192, 2), (8, 65536, 3)])
+def test_few_rows_that_programs_keep_are_reduced_and_written_by_one_kernel(rows: int, columns: int, kernels: int) -> None:
+    """A sum of columns beside is a kernel of its own. Longer rows are statistics of parts, then of all, and the rest."""
+    row = Row("few", lambda x: (x.softmax(-1) * 2, x.sum(0)), lambda: [torch.randn(rows, columns, device="cuda")], 0)
+    assert len(plan_of(row)[1]) == kernels
+
+
 @pytest.mark.parametrize("columns", [9000, 9001, 20000, 33001])
 def test_steps_that_are_taken_together_leave_none_out(columns: int) -> None:
     given = [torch.randn(3, columns), torch.randint(0, columns, (3,))]
