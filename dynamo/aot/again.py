@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
 from dynamo.aot.errors import CHANGED
-from dynamo.aot.facts import Facts, attribute
+from dynamo.aot.facts import Facts
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
 from dynamo.graph.rescue import Generators
@@ -53,13 +53,35 @@ def version_of(t: Tensor) -> int:
     return 0 if t.is_inference() else t._version
 
 
-def saved_of(graph: Any) -> Sequence[Tensor]:
-    """What the forward of a call has saved, also after passes that met the call without a gradient for it (`set_aside`)."""
+def saved_of(graph: Any, grads: Sequence[Any]) -> Sequence[Tensor]:
+    """What the forward of a call has saved: what derivatives of results with a gradient read must be unchanged, as in eager."""
     if graph.aside is None:
-        return graph.saved_tensors
+        try:
+            return graph.saved_tensors
+        except RuntimeError as error:
+            if graph.versions is None or CHANGED[:60] not in str(error):
+                raise
+    given, kept = given_of(grads), kept_of(graph)
+    return [unchanged(t, v) if graph.readers[i] & given or graph.versions is None else t for i, (t, v) in enumerate(kept)]
+
+
+def given_of(grads: Sequence[Any]) -> int:
+    """The results with a gradient, a bit for each."""
+    return sum(1 << i for i, grad in enumerate(grads) if grad is not None)
+
+
+def kept_of(graph: Any) -> list[tuple[Tensor, int]]:
+    """What the forward of a call has saved, with the versions of then, also after passes that met it without a gradient (`set_aside`)."""
     if isinstance(graph.aside, RuntimeError):
         raise graph.aside
-    return [unchanged(t, version) for t, version in graph.aside]
+    if graph.aside is not None:
+        return graph.aside
+    try:
+        return [(t, version_of(t)) for t in graph.saved_tensors]
+    except RuntimeError as error:
+        if graph.versions is None or CHANGED[:60] not in str(error):
+            raise
+        return list(zip([saved.data for saved in graph._raw_saved_tensors], graph.versions, strict=True))
 
 
 def set_aside(graph: Any) -> None:
@@ -67,7 +89,7 @@ def set_aside(graph: Any) -> None:
     if graph.aside is None:
         try:
             # a result would hold its own node of autograd; what is detached counts the same writes
-            graph.aside = [(t.detach() if t.grad_fn is graph else t, version_of(t)) for t in graph.saved_tensors]
+            graph.aside = [(t.detach() if t.grad_fn is graph else t, version) for t, version in kept_of(graph)]
         except RuntimeError as error:  # changed, or freed before: the next gradient is told
             graph.aside = error.with_traceback(None)
 
@@ -111,23 +133,21 @@ class Again:
         """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
         return self.reason or ("its backward has run without retain_graph" if self._kept and graph.extras is None else "")
 
-    def _saved(self, graph: Any, used: Container[int] | None = None) -> tuple[dict[int, Tensor], list[Tensor] | None]:
-        """What the forward of a call has kept: primals, and the states of generators before it. `used`: those that will be read."""
-        if used is None:
-            used = range(len(self.facts.primals))
+    def _saved(self, graph: Any, grads: Sequence[Any]) -> tuple[dict[int, Tensor], list[Tensor] | None]:
+        """What the forward of a call has kept: primals, and the states of generators before it. Derivatives from `grads` are wanted."""
         kept = getattr(graph, "kept", None)  # by a pass after which autograd has freed what it saved (`several`)
         if kept is None:
-            saved = dict(zip(self.facts.saved_primals, saved_of(graph), strict=False))
-        else:
-            saved = {p: unchanged(t, version) if p in used else t for p, (t, version) in zip(self.facts.saved_primals, kept, strict=True)}
-        extras = zip(self._kept, graph.extras if self._kept else (), strict=True)
-        saved |= {p: unchanged(t, version) if p in used else t for p, (t, version) in extras}
+            saved_of(graph, grads)
+            kept = kept_of(graph)
+        kept = [*zip(self.facts.saved_primals, kept, strict=False), *zip(self._kept, graph.extras if self._kept else (), strict=True)]
+        given = given_of(grads)
+        saved = {p: unchanged(t, version) if self.facts.depending[p] & given else t for p, (t, version) in kept}
         return saved, graph.random_states if self.facts.draws else None
 
     def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradient of each primal (None where there is none), with history if gradients are enabled."""
         nodes = self._nodes_behind(grads)
-        saved, random_states = self._saved(graph, None if nodes is None else self._read_by(nodes))
+        saved, random_states = self._saved(graph, grads)
         primals = self._primals(saved)
         with self._as_at_entry(random_states):
             ends = self._ends(self._run(primals, nodes=nodes))
@@ -149,16 +169,9 @@ class Again:
                 todo += node.all_input_nodes if node.op != "output" else ()
         return found
 
-    def _read_by(self, nodes: set[Node]) -> set[int]:
-        """The primals that some nodes read."""
-        holds = {id(self.held[i]): p for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
-        placeholders = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
-        used = {a for n, a in zip(placeholders, self.arguments, strict=True) if n in nodes and not isinstance(a, list)}
-        return used | {holds.get(id(attribute(self.gm, str(n.target))), -1) for n in nodes if n.op == "get_attr"}
-
     def in_pieces(self, graph: Any, plan: Plan) -> Pieces:
         """The graph, run, and cut at the results that other results are computed from."""
-        saved, random_states = self._saved(graph)
+        saved, random_states = self._saved(graph, range(self.facts.results))
         cuts: dict[Node, tuple[Any, Any]] = dict.fromkeys(plan.cuts, (None, None))
         if torch.is_grad_enabled():
             # the values at the cuts need a history of their own, apart from that of what is behind them

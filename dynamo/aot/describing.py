@@ -9,7 +9,8 @@ from torch.fx import GraphModule
 
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
-from dynamo.aot.reach import reach, readers
+from dynamo.aot.partition import Parts
+from dynamo.aot.reach import reach
 from dynamo.ops.facts import draws, facts_of
 
 
@@ -34,7 +35,7 @@ def _passed_on(node: Any) -> set[Any]:
     return {node.args[i] for i in training.statistics}
 
 
-def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
+def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
     """The facts of a traced program, and the tensors it holds."""
     held: list[torch.Tensor] = []
     numbers: dict[int, int] = {}
@@ -71,7 +72,7 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         tuple(joint.wanted),
         *reach(joint),
         tuple(joint.freed),
-        tuple(saved_primals),
+        tuple(parts.saved_primals),
         joint.backward_errors,
         tuple(joint.modes_after),
         joint.clears_autocast_cache,
@@ -82,6 +83,7 @@ def describe(joint: Joint, saved_primals: list[int], gm: GraphModule) -> tuple[F
         any(draws(n) for n in joint.graph.nodes),
         tuple(i for i in joint.bumps if not joint.primals[i].fake.is_inference()),
         _reads_what_it_writes(joint),
-        readers(joint),
+        parts.readers,
+        parts.depending,
     )
     return facts, held

@@ -93,7 +93,8 @@ class Facts:
     draws: bool = False  # random numbers
     bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it
     read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
-    readers: tuple[int, ...] = ()  # per result: the tangents that meet it in the backward
+    readers: tuple[int, ...] = ()  # per saved tensor: the results whose derivatives read it; 0 where nobody else has it
+    depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
 
 
 def attribute(module: Any, path: str) -> Any:

@@ -20,6 +20,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import Joint, alias_source
+from dynamo.aot.reach import readers
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor
 from dynamo.ops.facts import acting, draws, facts_of
@@ -41,6 +42,8 @@ class Parts:
     saved_primals: list[int]
     saved_values: int
     recomputed: int = 0
+    readers: tuple[int, ...] = ()  # see `Facts`
+    depending: tuple[int, ...] = ()
 
 
 def is_view(node: Node) -> bool:
@@ -100,6 +103,8 @@ def partition(joint: Joint, strategy: str) -> Parts:
         [primal_of[n] for n in saved_primals],
         len(values),
         sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in saved for n in again),
+        readers(joint, ends, saved_primals + values, saved),
+        readers(joint, ends, [p.node for p in joint.primals], ()),
     )
 
 

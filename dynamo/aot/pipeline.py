@@ -50,7 +50,7 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
         compilers.arrange(joint)
     with stage("partition", compile_id):
         parts = partitions.partition(joint, compilers.partition) if joint.needs_backward else partitions.inference(joint)
-    facts, held = describe(joint, parts.saved_primals, gm)
+    facts, held = describe(joint, parts, gm)
     if parts.backward is None:
         report(parts.forward, f"{compile_id}.fw", compile_id, "aot")
         return Made(facts, held, compilers.inference(parts.forward, examples(parts.forward), is_backward=False), None, joint.pairs)

@@ -5,9 +5,11 @@ Bits of a mask are differentiable results, in the order of the tangents.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from torch.fx import Node
 
-from dynamo.aot.joint import Joint
+from dynamo.aot.joint import Joint, alias_source
 from dynamo.ops.facts import known_facts
 
 
@@ -37,14 +39,18 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(mask | other or everything for mask, other in zip(masks, also, strict=True)), tuple(doubts)
 
 
-def readers(joint: Joint) -> tuple[int, ...]:
-    """Per result of the graph, differentiable or not, the tangents that meet it in the backward: autograd checks that it is unchanged."""
-    bits, found = _bits(joint), dict.fromkeys((n for n in joint.grads if n is not None), 0)
+def readers(joint: Joint, ends: list[Node], read: list[Node], saved: Container[Node]) -> tuple[int, ...]:
+    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`. 0: nobody else has it."""
+    bits = _bits(joint)
+    found = dict.fromkeys(ends, (1 << len(joint.tangents)) - 1)
     for node in reversed(joint.graph.nodes):
-        if node in found and node.meta.get("phase") == "backward":
+        if node in found and node not in saved:
             for argument in node.all_input_nodes:
-                found[argument] = found.get(argument, 0) | bits[node] | found[node] * (not bits[node])
-    return tuple(found.get(n, 0) for n in joint.results)
+                found[argument] = found.get(argument, 0) | (bits[node] or found[node])
+    results = [i for i, d in enumerate(joint.differentiable) if d]
+    shared = {p.node for p in joint.primals} | {alias_source(r) for r in joint.results}
+    masks = [found.get(n, 0) if alias_source(n) in shared else 0 for n in read]
+    return tuple(sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1) for mask in masks)
 
 
 def _bits(joint: Joint) -> dict[Node, int]:

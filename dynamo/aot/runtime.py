@@ -95,14 +95,14 @@ class _Backward:
             out = list(self._computed(ctx, grads, releases=False))
         if not torch.is_grad_enabled():
             return tuple(out)
-        return tuple(_refusing(reason, out, (*saved_of(ctx), *grads)))
+        return tuple(_refusing(reason, out, (*saved_of(ctx, grads), *grads)))
 
     def _computed(self, ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         """What the backward graph gives. With `releases` nothing that the forward saved is needed after it."""
         if self.run is None:
             program = getattr(self.backward, "settle", lambda: self.backward)()
             self.run, self.lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
-        inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx)]
+        inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx, grads)]
         missing = self._add(inputs, ctx, grads)
         if releases and any(g is not None and g._is_zerotensor() for g in grads) and not self.again.obstacle(ctx):
             found = self.again.gradients(ctx, grads)  # which are zeros without memory too where eager's are
@@ -162,6 +162,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     draws = facts.draws and not again.reason
     back = _Backward(facts, backward, again, plan)
     keeps, has_links, has_parts = back.keeps, back.has_links, back.has_parts
+    everything = sum(1 << i for i, d in enumerate(facts.differentiable) if d)
+    has_apart = any(readers not in (0, everything) for readers in facts.readers)
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
@@ -177,7 +179,10 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             outs = run_forward(list(flat))
             if has_parts:
                 ctx.is_bare = not saved_primals and len(outs) == results
-            ctx.save_for_backward(*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:])
+            saved = [*(flat if saves_all else [flat[i] for i in saved_primals]), *outs[results:]]
+            ctx.save_for_backward(*saved)
+            if has_apart:
+                ctx.versions = [version_of(t) for t in saved]
             if keeps:
                 ctx.extras = [(t, version_of(t)) for t in [*[flat[i] for i in extras], *old]]
             given = tuple(outs[:results])
@@ -193,6 +198,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
     CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]  # made by the metaclass of Function
     CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
+    CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
+    CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
     if facts.relaid:
         call = _apart(call, [index for index, *_ in facts.relaid])

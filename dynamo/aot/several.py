@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from dynamo.aot.again import Again, saved_of, set_aside, unchanged, version_of
+from dynamo.aot.again import Again, given_of, kept_of, set_aside, unchanged
 from dynamo.aot.facts import Facts
 
 Tensor = torch.Tensor
@@ -47,8 +47,9 @@ class Several:
             return ctx.saved_tensors  # raises what autograd says about that
         if ctx.is_bare or self.again.reason:
             return None
+        given = given_of(grads)
         for t, version, readers in ctx.results:
-            if readers & present:
+            if readers & given:
                 unchanged(t, version)
         found = self.again.gradients(ctx, grads)
         self.spend(ctx, self.everything & ~present)
@@ -68,10 +69,10 @@ class Several:
             set_aside(ctx)
         else:
             if ctx.left is None:
-                saved, count = saved_of(ctx), len(self.saved_primals)
-                ctx.kept = [(t, version_of(t)) for t in saved[:count]]
-                results = [t for t in saved[count:] if t.grad_fn is ctx]
-                ctx.results = [(t.detach(), t._version, self.readers[t.output_nr]) for t in results]
+                kept, count = kept_of(ctx), len(self.saved_primals)
+                ctx.kept = kept[:count]
+                results = zip(kept[count:], self.readers[count:], strict=True)
+                ctx.results = [(t.detach(), version, readers) for (t, version), readers in results if readers]
             ctx.aside = None
         ctx.left = left
 

@@ -417,3 +417,49 @@ def results_written_in_between(compile):
                 results[written].detach().mul_(2)
             found.append((said, [s[:30] for letter in order[1:] for s in passes(results, letter)], x.grad, y.grad))
     return found
+
+
+@program("", "a pass of one result, where only another's derivative reads what was written, be it an argument or a result")
+def written_for_another(compile):
+    def products(x, w):
+        return x.relu() + x.exp(), w * x, w + x
+
+    def results(x, w):
+        z = x.exp()
+        return z.sin() * 1.0, w * x, z
+
+    def alone(x, w):
+        with torch.no_grad():
+            kept = w * 2
+        return x.sin(), x * kept, kept
+
+    found = []
+    for fn in (products, results, alone):
+        for written in range(5):
+            for order in ("ab", "AB", "ba", "BA", "AC", "bc", "BB"):
+                x, w = leaf(), torch.ones(3)
+                made = compile(fn)(x, w)
+                (x, w, *made)[written].detach().mul_(2)
+                again_from_old = (written == 0 and order[0] in "bB") or (written == 1 and fn is alone)  # what later passes can't have
+                if not again_from_old:
+                    found.append((passes(made, order), x.grad))
+    return found
+
+
+@program("", "a pass that is differentiated, of a result whose derivative does not read what was written")
+def written_for_another_and_differentiated(compile):
+    @compile
+    def f(x, w):
+        return x.sin(), w * x
+
+    found = []
+    for i in range(2):
+        x, w = leaf(), torch.ones(3)
+        made = f(x, w)
+        w.mul_(2)
+        try:
+            (g,) = torch.autograd.grad(made[i].sum(), x, create_graph=True)
+            found += [g, torch.autograd.grad(g.sum(), x)] if g.requires_grad else [g]
+        except RuntimeError as e:
+            found.append(str(e)[:48])
+    return found
