@@ -81,7 +81,7 @@ class Noise(TorchDispatchMode):
         has_loops = name in TWO_LOOPS or (not is_exact and torch.Tag.pointwise in op.tags)
         if has_loops and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
             relaid = self.one_of((with_gaps, without_gaps))
-            again = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.is_floating_point() and a.dim() else a for a in args)
+            again = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args)
             result.copy_(op(*again, **(kwargs or {})))  # the values alone: views of the result depend on its strides
         if name in PRODUCTS and is_product_of_rows(result, args[0]):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
@@ -185,8 +185,8 @@ def with_gaps(value: torch.Tensor) -> torch.Tensor:
 
 
 def without_gaps(value: torch.Tensor) -> torch.Tensor:
-    """The same values side by side in memory."""
-    return value.clone()
+    """The same values side by side in memory, in the order of rows: that in which all operands must lie for the loop of vectors."""
+    return value.clone(memory_format=torch.contiguous_format)
 
 
 def few_bits(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -37,6 +37,16 @@ def test_either_gradient_at_nan_is_accepted(call: str) -> None:
     check_program(Program((("a", made),), body, ("v1", "a.permute([0, 1, 2, 3])"), ("a",)))
 
 
+@pytest.mark.parametrize("kind", [torch.int16, torch.int64, torch.bool, torch.float32])
+def test_either_remainder_by_the_smallest_numbers_is_accepted(kind: torch.dtype) -> None:
+    """Eager's loop of vectors says NaN, that of single elements 0; arguments of two types or in two orders are met by the second."""
+    few, many = torch.full((128,), 5.0), torch.full((128,), 1e-40)
+    assert torch.fmod(few, many)[:64].isnan().all() and not torch.fmod(with_gaps(few), with_gaps(many)).isnan().any()
+    first = ("a", f"make((33, 3, 4, 4), {kind}, 'simple', 'strided', 1)")
+    second = ("b", "make((33, 3, 4, 4), torch.bfloat16, 'special', 'channels_last', 3)")
+    check_program(Program((first, second), ("v0 = torch.fmod(a, b)",), ("v0",), ()))
+
+
 THREE_HALVES = Program(
     (("d", "make((7, 33), torch.bfloat16, 'normal', 'strided', 3)"),),
     ("v0 = torch.sin(d)", "v1 = torch.cos(d)", "v2 = d.view([-1])"),
