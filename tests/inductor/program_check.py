@@ -59,6 +59,9 @@ NORMALISATIONS = frozenset(
     "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit std var std_mean var_mean".split(),
 )
 
+# Of these the first result of `n` equal numbers is zero or, by how eager's loop rounds their mean, some (eps * number) ** power.
+DEVIATIONS = {"var": 2, "var_mean": 2, "std": 1, "std_mean": 1}
+
 INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
 
@@ -87,6 +90,9 @@ class Noise(TorchDispatchMode):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
             result = computed_in_double(op, result, args, kwargs or {})
+        if name in DEVIATIONS and args[0].numel():
+            first = result[0] if isinstance(result, tuple) else result
+            first.add_(rounded_means(args[0], first, *args[1:2]) ** DEVIATIONS[name] * torch.rand(first.shape, generator=self.generator))
         if name == "gelu_backward":  # at -3 the slope is a small difference of numbers near 1
             steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
             eps = min(torch.finfo(result.dtype).eps, torch.finfo(torch.float32).eps)
@@ -132,6 +138,12 @@ def computed_in_double(op: Any, results: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(results, torch.Tensor):
         return wide.to(results.dtype)
     return tuple(w.to(result.dtype) for w, result in zip(wide, results, strict=True))
+
+
+def rounded_means(given: torch.Tensor, result: torch.Tensor, dims: Any = None) -> torch.Tensor:
+    """What a mean may be off by: an eps of the largest number of each row. Zero where that isn't finite."""
+    largest = given.detach().abs().amax(() if dims is None else dims).nan_to_num(0, 0) * torch.finfo(wide_for(result)).eps
+    return largest.reshape(result.shape).to(result.dtype)
 
 
 def wide_for(result: torch.Tensor) -> torch.dtype:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from minifier.fuzz.draw.tensor_programs import Program
-from tests.inductor.program_check import TWO_LOOPS, check_program, observe, with_gaps
+from tests.inductor.program_check import TWO_LOOPS, check_program, observe, rounded_means, with_gaps
 
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
@@ -45,6 +45,21 @@ def test_either_remainder_by_the_smallest_numbers_is_accepted(kind: torch.dtype)
     first = ("a", f"make((33, 3, 4, 4), {kind}, 'simple', 'strided', 1)")
     second = ("b", "make((33, 3, 4, 4), torch.bfloat16, 'special', 'channels_last', 3)")
     check_program(Program((first, second), ("v0 = torch.fmod(a, b)",), ("v0",), ()))
+
+
+@pytest.mark.parametrize("call", ["a.var((0,))", "a.std(0)", "torch.var_mean(a, 0)[0]", "a.t().var(1, keepdim=True)"])
+def test_variances_of_equal_large_numbers_are_zero_but_for_rounding(call: str) -> None:
+    """Eager's two loops differ there by more than any form of ours: one has zero."""
+    column = torch.full((3,), 1e30, dtype=torch.float64)
+    assert column[:, None].expand(3, 65).contiguous().var(0).max() == 0 and 1e28 < column.var() < 5e28
+    check_program(Program((("a", "make((3, 65), torch.float64, 'special', 'expanded', 0)"),), (f"v0 = {call}",), ("v0",), ()))
+
+
+def test_a_rounded_mean_is_off_by_an_eps_of_its_own_row() -> None:
+    given = torch.tensor([[1e8, 2.0, torch.inf], [-1e9, 3.0, 1.0]], dtype=torch.float64)
+    eps = torch.finfo(torch.float64).eps
+    assert rounded_means(given, given.var(0), 0).tolist() == [1e9 * eps, 3 * eps, 0]
+    assert rounded_means(given[:, :2], given[:, :2].var()).item() == 1e9 * eps
 
 
 THREE_HALVES = Program(
