@@ -335,3 +335,5 @@ _ROWS: tuple[Reason, ...] = (
 )
 
 REASONS: dict[str, Reason] = {r.id: r for r in _ROWS}
+# Those that end in an exception of the program when CPython runs the instruction: only if it does not, was there a break.
+PROGRAM_RAISES = ("DD009", "DD024")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dynamo import _C, config
+from dynamo.breaks import PROGRAM_RAISES
 from dynamo.bytecode.analyse import resumable, step_range
 from dynamo.bytecode.decode import Program, decode
 from dynamo.guards.kinds import GuardRecord
@@ -24,7 +25,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.tracer import Decisions, Tracer
 from dynamo.symbolic.handlers import ABOVE
 from dynamo.symbolic.interp.loop import StopHere, run
-from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError, CannotRebuild, Raised, RestartTrace
+from dynamo.symbolic.values.errors import BreakError, CannotRebuild, Raised, RestartTrace
 from dynamo.symbolic.values.kinds import CellValue, FunctionValue, Lazy, Value
 
 MAX_ATTEMPTS = 64

@@ -19,6 +19,7 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo import _C, config
+from dynamo.breaks import PROGRAM_RAISES
 from dynamo.bytecode.analyse import After, live_slots, states_after, step_range
 from dynamo.compile import makers  # noqa: F401  # fills the slot by which the writer makes an object again
 from dynamo.compile.capture import Captured
@@ -33,7 +34,7 @@ from dynamo.ops.facts import ONE_HOT, writes
 from dynamo.surroundings.kernel_warnings import without
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
-from dynamo.symbolic.values.errors import ENTERS_DEBUGGER, PROGRAM_RAISES, BreakError, CannotAssume
+from dynamo.symbolic.values.errors import ENTERS_DEBUGGER, BreakError, CannotAssume
 from dynamo.symbolic.values.kinds import CellValue, Null, TensorValue, TupleValue, Value
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from dynamo import config
+from dynamo.breaks import PROGRAM_RAISES
 from dynamo.bytecode.origins import resumes
 from dynamo.compile.capture import Captured
 from dynamo.compile.finish import Finished
 from dynamo.compile.standing import Standing, standing
 from dynamo.guards.build import BuiltGuards
-from dynamo.symbolic.values.errors import PROGRAM_RAISES, BreakError
+from dynamo.symbolic.values.errors import BreakError
 from dynamo.trace import emit, events, is_watched
 from dynamo.trace.events import GraphNode
 

@@ -236,6 +236,8 @@ class Run:
     def status(self, item: Compile | Frame) -> Status:
         if isinstance(item, Frame):
             return max((self.status(c) for c in item.compiles), key=lambda s: s.severity, default=STATUSES["missing"])
+        if any(e.compile_id == item.id for e in self.internal_errors):
+            return STATUSES["error"]
         if item.outcome in OUTCOMES:
             if item.outcome == "ok" and item.recompile is not None:
                 return STATUSES["recompile"]

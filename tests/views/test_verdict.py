@@ -62,7 +62,7 @@ def test_colours_change_nothing_but_colours(name: str) -> None:
     [
         ("recompiling", "scale reached its recompile limit of 8 because k changes: it now runs in eager"),
         ("breaking", "graph breaks at 2 lines, most at train.py:12: output to the terminal or a log: print"),
-        ("failing", "the compiler itself failed: RuntimeError: no kernel for aten.foo"),
+        ("failing", "the compiler itself failed: RuntimeError: no kernel for aten.foo at find.py:12"),
         ("layered", "compiled whole: 1 function, 1 graph, no breaks, no recompiles"),
         ("nothing", "nothing was compiled"),
     ],
@@ -92,10 +92,27 @@ def test_every_failure_has_its_exception_and_line() -> None:
     found = {(f.kind, f.error, f.at, f.count) for f in verdict(runs.failing()).failures}
 
     assert found == {
-        ("compiler", "RuntimeError: no kernel for aten.foo", "", 2),
+        ("compiler", "RuntimeError: no kernel for aten.foo", "find.py:12", 2),
         ("script", "ValueError: bad shape", "train.py:11", 1),
         ("compile", "the compile failed", "train.py:5", 1),
     }
+
+
+@pytest.mark.parametrize("reason, is_one", [("DD007", False), ("DD024", True), ("", True)])
+def test_what_follows_from_a_break_is_no_failure(reason: str, is_one: bool) -> None:
+    """A loop that a break cut through ends the next graph too: at an iterator that was there before."""
+    ended = ev.CompileEnded("1/0", "break", "range_iterator L['___stack0']", reason, runs.FILE, 11, t=3.5)
+    run = Run([*runs.begun(), ev.CompileStarted("1/0", "f", runs.FILE, 10, t=3.0), ended, ev.RunEnded(0, t=4.0)])
+
+    assert bool(verdict(run).failures) is is_one
+
+
+def test_what_ran_in_eager_since_the_compiler_failed_is_no_success() -> None:
+    failed = ev.InternalError("DD095", "ValueError", "no relu", "mine.py:5 run", "the compiled graph of f (/home/mine.py:8)", "0/0", t=2.0)
+    run = Run([*runs.begun(), *runs.compiled("0/0", "f", 8, 1.0, "ok"), failed, ev.RunEnded(0, t=4.0)])
+
+    assert [c.status for c in verdict(run).compiled] == ["error"]
+    assert any(line.endswith("eager ran: the compiled graph of f (mine.py:8), raised at mine.py:5") for line in screen(run))
 
 
 def test_commands_to_paste_name_what_was_explained() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from dynamo.breaks import PROGRAM_RAISES
 from dynamo.trace.model import Run, short
 from tui.views import names
 from tui.views.page import Page, cleaned
@@ -33,7 +35,9 @@ def failures(run: Run) -> tuple[Failure, ...]:
     """The compiler's own first: what they hit ran uncompiled. The step in which the script's own failure was raised is not told again."""
     found: Counter[Failure] = Counter()
     for e in run.internal_errors:
-        found[Failure("compiler", f"{e.error}: {e.message}".split("\n", 1)[0], f"{e.where} (raised at {e.raised_at})", id=e.id)] += 1
+        raised = _RAISED.fullmatch(e.raised_at)
+        place = (raised["file"], int(raised["line"])) if raised else ("", 0)
+        found[Failure("compiler", f"{e.error}: {e.message}".split("\n", 1)[0], e.where, *place, id=e.id)] += 1
     for f in run.memory_faults:
         file, _, line = "".join(f.lines[:1]).partition(" ")[0].rpartition(":")
         at = (file, int(line)) if line.isdigit() else ("", 0)
@@ -46,7 +50,7 @@ def failures(run: Run) -> tuple[Failure, ...]:
             place = (item.broke_file, item.broke_line) if item.broke_file else (function.file, function.line)
             error = (item.detail or "the compile failed").split("\n", 1)[0].removesuffix(f" [{item.broke_id}]")
             found[Failure("compile", error, function.title, *place, id=item.broke_id)] += 1
-        elif item.outcome == "break" and not item.breaks:
+        elif item.outcome == "break" and not item.breaks and (not item.broke_id or item.broke_id in PROGRAM_RAISES):
             place = (item.broke_file, item.broke_line) if item.broke_file else (function.file, function.resumes or function.line)
             if place == (run.error_file, run.error_line):
                 continue
@@ -54,10 +58,12 @@ def failures(run: Run) -> tuple[Failure, ...]:
     return tuple(replace(f, count=count, source=cleaned(run.source_line((f.file, f.line)).strip())) for f, count in found.items())
 
 
+_RAISED = re.compile(r"(?P<file>.+):(?P<line>\d+)(?: .*)?", re.DOTALL)
 FOUND = "DI024"  # the id under which the sanitizer tells of faults
+_PATH = re.compile(r"\([^()]*/")
 _TITLES = {
     "memory": "a kernel touches memory that it must not",
-    "compiler": "the compiler itself failed, what it hit ran in eager",
+    "compiler": "the compiler failed, eager ran",
     "script": "the script failed",
     "compile": "a compile failed",
     "step": "a step raised, so its graph ends there",
@@ -68,7 +74,7 @@ def lines(failure: Failure, page: Page) -> list[str]:
     times = f"  {failure.count}x" if failure.count > 1 else ""
     head = f"{page.paint(failure.error, 'red')}{times}"
     tag = f"[{failure.id}] " if failure.id else ""
-    at = f" at {failure.at}" if failure.at else ""
-    where = "" if failure.at.startswith(f"{short(failure.where)}:") else f": {failure.where}"
+    at = f"{', raised' if failure.kind == 'compiler' else ''} at {failure.at}" if failure.at else ""
+    where = "" if failure.at.startswith(f"{short(failure.where)}:") else f": {_PATH.sub('(', failure.where)}"
     out = [page.clip(f"{tag}{head}", 2), page.clip(f"  {_TITLES[failure.kind]}{where}{at}", 2)]
     return [*out, page.clip(f"  {failure.line:>7} | {failure.source}", 2)] if failure.source else out

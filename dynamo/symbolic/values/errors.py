@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from dynamo.symbolic.values.kinds import Value
 
 
-# Reasons that end in an exception of the program when CPython runs the instruction: only if it does not, was there a break.
-PROGRAM_RAISES = ("DD009", "DD024")
 # The frame is stepped through from there on: what it returns, and what it is followed by, must be the program's own.
 ENTERS_DEBUGGER = "DD033"
 
