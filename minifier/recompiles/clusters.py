@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from dynamo.trace.events import Change, Recompiled
@@ -16,7 +17,7 @@ Place = tuple[str, int]
 class Cluster:
     """One cause. `frame` is the function (`name`, `file`, `line` of its definition), `at` the value as a user writes it.
 
-    `seconds` is what the compiles took; `alone` how many recompiles had no other cause besides.
+    `seconds` is what the compiles took; `alone` how many recompiles had no other cause besides, `besides` how many had which.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Cluster:
     callers: list[Place] = field(default_factory=list)
     seconds: float = 0.0
     alone: int = 0
+    besides: Counter[str] = field(default_factory=Counter)
 
     @property
     def count(self) -> int:
@@ -70,7 +72,7 @@ def clusters(run: Run) -> list[Cluster]:
             continue
         compile = run.compile_of(event.compile_id)
         change = _leading(event)
-        cause = next(c for c in CAUSES if c.matches(change))
+        cause = _cause(change)
         at = cause.place(change)
         key = (beginning(event.frame), compile.file, cause.name, at)
         cluster = found.get(key)
@@ -79,8 +81,19 @@ def clusters(run: Run) -> list[Cluster]:
         cluster.changes.append(change)
         cluster.callers.append((event.caller, event.caller_line))
         cluster.seconds += compile.seconds
-        cluster.alone += len({(next(c for c in CAUSES if c.matches(x)).name, x.at) for x in event.changes}) == 1 or change.kind == "gone"
+        facts = {_fact(x) for x in event.changes}
+        cluster.alone += len(facts) == 1 or change.kind == "gone"
+        cluster.besides.update(f"{name}: {place}" for name, place in sorted(facts - {_fact(change)}) if change.kind != "gone")
     return sorted(found.values(), key=lambda c: (-c.count, -c.seconds))
+
+
+def _cause(change: Change) -> Cause:
+    return next(c for c in CAUSES if c.matches(change))
+
+
+def _fact(change: Change) -> tuple[str, str]:
+    cause = _cause(change)
+    return cause.name, cause.place(change)
 
 
 def _leading(event: Recompiled) -> Change:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from dynamo.trace.model import Compile, Run
-from minifier.recompiles.clusters import Cluster, Place, clusters
+from minifier.recompiles.clusters import Cluster, clusters
 from minifier.recompiles.edits import Edit, Overlap, Sources, applied, diff
 from minifier.recompiles.remedies import Fix, fixes
 from minifier.recompiles.writers import changed_at
@@ -44,7 +45,8 @@ class GuardCost:
 class Finding:
     """One cause of recompiles. `file`, `line` read the value; `changed_*` gave it its new state. `seconds` is what the compiles took, and
     `saved` how many of them the fix should make unnecessary; `verified`: the program was run with `edit` in it, printed the same, and
-    compiled less (`compiles_after`, of `compiles_before`). `rejected` are edits that were tried and did not hold.
+    compiled less (`compiles_after`, of `compiles_before`). `rejected` are edits that were tried and did not hold. `besides` are causes that
+    came with this one, so that mending it alone leaves their recompiles.
     """
 
     frame: str
@@ -64,6 +66,7 @@ class Finding:
     compiles_before: int = 0
     compiles_after: int | None = None
     rejected: tuple[str, ...] = ()
+    besides: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Broke:
 
 @dataclass
 class Profile:
-    """The whole of it. `together`: compiles with all verified fixes in the program at once."""
+    """The whole of it. `together`: compiles with all verified fixes in the program at once. `failures` of the compiler ran in eager."""
 
     compiles: int
     seconds: float
@@ -89,6 +92,7 @@ class Profile:
     unexplained: int = 0
     limits: list[str] = field(default_factory=list)
     together: int | None = None
+    failures: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The object that `profile --json` prints."""
@@ -101,6 +105,7 @@ class Profile:
             "unexplained": self.unexplained,
             "compiles_with_fixes": self.together,
             "limits": self.limits,
+            "failures": self.failures,
             "guard_cost_ns": [asdict(g) for g in self.guard_costs],
         }
 
@@ -118,6 +123,7 @@ def profile(first: Ran, again: Rerun | None, tell: Callable[[str], None]) -> Pro
     out = Profile(compile_count(run), run.compile_seconds(), _breaks(run), findings, _guard_costs(run))
     out.unexplained = sum(not r.changes for r in run.recompiles)
     out.limits = [f"{x.frame}: recompile_limit {x.limit} reached" for x in run.limits]
+    out.failures = [f"[{e.id}] {e.where}: {e.error}: {e.message}".partition("\n")[0] for e in run.internal_errors]
     if again is not None and len(taken) > 1:
         out.together = _tried(tuple(e for edits in taken for e in edits), first, again, sources)
     return out
@@ -166,6 +172,7 @@ def _described(cluster: Cluster, run: Run, sources: Sources, fix: Fix | None) ->
         fix=fix.words if fix is not None else advice,
         edit=_diff(fix.edits, sources) if fix is not None else "",
         compiles_before=compile_count(run),
+        besides=tuple(f"{what} ({count}x)" for what, count in cluster.besides.most_common()),
     )
 
 
@@ -192,11 +199,8 @@ def _tried(edits: tuple[Edit, ...], first: Ran, again: Rerun, sources: Sources) 
 
 
 def _breaks(run: Run) -> list[Broke]:
-    found: dict[Place, Broke] = {}
-    for b in run.breaks:
-        old = found.get((b.file, b.line))
-        found[b.file, b.line] = Broke(b.id, b.reason, b.file, b.line, 1 if old is None else old.count + 1)
-    return sorted(found.values(), key=lambda b: -b.count)
+    found = Counter((b.id, b.reason, b.file, b.line) for b in run.breaks)
+    return [Broke(*what, count) for what, count in found.most_common()]
 
 
 def _guard_costs(run: Run) -> list[GuardCost]:

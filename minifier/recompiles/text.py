@@ -25,6 +25,8 @@ def as_text(profile: Profile) -> str:
         lines += ["", f"with all verified fixes: {plural(profile.together, 'compile')} instead of {profile.compiles}"]
     if profile.limits:
         lines += ["", *profile.limits]
+    if profile.failures:
+        lines += ["", "the compiler failed, eager ran", *(f"  {line}" for line in dict.fromkeys(profile.failures))]
     if profile.breaks:
         lines += ["", "graph breaks", *(f"  {b.count:>3}x {b.id} {short(b.file)}:{b.line}  {b.reason}" for b in profile.breaks)]
     if profile.guard_costs:
@@ -42,6 +44,8 @@ def _finding(number: int, f: Finding) -> Iterator[str]:
     yield f"   values: {', '.join(f.values[:8])}" + (f" and {len(f.values) - 8} more" if len(f.values) > 8 else "")
     yield f"   read at {short(f.file)}:{f.line}, changed at {short(f.changed_file)}:{f.changed_line}"
     yield f"   fix: {f.fix}"
+    if f.besides:
+        yield f"   the same calls also changed {', '.join(f.besides[:3])}: mend these too"
     if f.verified:
         yield f"   verified: {plural(f.compiles_before, 'compile')} before, {f.compiles_after} after, the same output"
     elif f.saved:

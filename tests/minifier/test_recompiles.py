@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import dynamo
 from minifier.recompiles.causes import CAUSES
 from minifier.recompiles.edits import Edit, Overlap, Sources, applied
 from minifier.recompiles.profile import Profile, profile
@@ -115,6 +116,36 @@ def test_several_causes_are_fixed_one_by_one_and_together(tmp_path: Path) -> Non
     assert {"compiles", "breaks", "recompiles", "guard_cost_ns"} <= set(answer)
     assert {"frame", "cause", "file", "line", "count", "fix", "verified"} <= set(answer["recompiles"][0])
     assert all(row["ns"] > 0 for row in answer["guard_cost_ns"])
+
+
+def test_breaks_of_one_line_and_what_changes_at_the_same_calls_are_told_apart(tmp_path: Path) -> None:
+    script = tmp_path / "two.py"
+    script.write_text(
+        "import torch\n\n@torch.compile(backend='eager')\ndef f(x, more):\n    print(x.sum().item())\n    return x + sum(more)\n\n"
+        "for n in range(3):\n    f(torch.ones(n + 2), [1.0] * n)\n"
+    )
+
+    found = profile(ran(script), None, lambda line: None)
+
+    assert [(b.id, b.line, b.count) for b in found.breaks] == [("DD003", 5, 3), ("DD004", 5, 1)]
+    (sizes,) = found.recompiles
+    assert (sizes.cause, sizes.count, sizes.besides) == ("size of a dim", 4, ("length of a container: more (2x)",))
+    assert f"the same calls also changed {sizes.besides[0]}: mend these too" in as_text(found)
+
+
+@pytest.mark.internal_error
+def test_a_graph_that_ran_in_eager_since_the_compiler_failed_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "fails.py"
+    script.write_text(
+        "import torch\n\ndef backend(gm, inputs):\n    def run(*args):\n        raise ValueError('no relu')\n    return run\n\n"
+        "torch.compile(lambda x: x.relu(), backend=backend)(torch.ones(2))\n"
+    )
+
+    with dynamo.config.patch(suppress_errors=True), pytest.warns(UserWarning, match="no relu"):
+        found = profile(ran(script), None, lambda line: None)
+
+    assert len(found.failures) == 1 and "ValueError: no relu" in found.failures[0]
+    assert "the compiler failed, eager ran\n  [DD09" in as_text(found)
 
 
 def test_fix_that_changes_what_the_program_prints_is_not_handed_over(tmp_path: Path) -> None:
