@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dynamo.trace.model import plural
 from minifier import ahead, culprits
 from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
@@ -154,7 +155,7 @@ def minify(wish: Wish, tell: Tell, listener: Listener, ready: LocalTransport | N
 def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listener: Listener) -> Report:
     """What the script fails with, from a run of it with its graphs in eager on."""
     ended, graphs = _record(wish, level, patience)
-    patience.tell(f"{len(graphs)} graphs recorded")
+    patience.tell(f"{plural(len(graphs), 'graph')} recorded")
     if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
         ladder.close()  # most likely it has nothing to do
         report = _capture_failure(wish, ended, graphs, patience, listener)
@@ -191,6 +192,7 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
             eager = patience.eager()
             if eager.code:
                 if graphs:
+                    patience.tell(f"the script ends with {eager.code} without a compiler too; its graphs are looked at, each alone")
                     return None
                 raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
         why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
@@ -272,7 +274,7 @@ def _deeper(
 def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listener: Listener) -> Report:
     graph, setting = found.recorded.graph, found.setting
     assert graph is not None
-    tell(f"graph {found.recorded.name} of {len(graph.nodes)} operations fails at {found.stage}: {found.outcome.signature}")
+    tell(f"graph {found.recorded.name} of {plural(len(graph.nodes), 'operation')} fails at {found.stage}: {found.outcome.signature}")
     seen = () if found.needs else (found.outcome, *found.again)  # one that does not end is seen again before it is taken for one
     plan = replace(wish.plan, folder=wish.folder / f"graph-{found.recorded.name.replace('/', '-')}", needs=found.needs, seen=seen)
     assert ladder.transport is not None

@@ -35,7 +35,7 @@ def test_an_index_out_of_range_is_named(tmp_path: Path, kernels: str) -> None:
 def test_a_program_without_faults(tmp_path: Path) -> None:
     done = run("sanitize", write(tmp_path, PROGRAM.format(index=3)), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "no faults in 1 kernels of 1 graphs"
+    assert done.stdout.splitlines()[-1] == "no faults in 1 kernel of 1 graph"
 
 
 def test_unknown_kernels_are_refused(tmp_path: Path) -> None:

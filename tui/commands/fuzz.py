@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dynamo.backends.registry import UnknownBackend, lookup_backend
+from dynamo.trace.model import plural
 from minifier.engine import Decided, Event
 from minifier.isolation import IsolationError
 from tui import options
@@ -113,7 +114,8 @@ def _seconds(text: str) -> float:
 
 
 def _progress(summary: Summary) -> None:
-    line = f"{summary.programs} programs, {summary.outcomes['failed']} failed, {len(summary.clusters)} different failures"
+    failures = plural(len(summary.clusters), "different failure")
+    line = f"{plural(summary.programs, 'program')}, {summary.outcomes['failed']} failed, {failures}"
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[Kdynamo-debug: {line}")
         sys.stderr.flush()
@@ -123,7 +125,7 @@ def _progress(summary: Summary) -> None:
 
 def _narrate(event: Event) -> None:
     if isinstance(event, Decided) and event.verdict.value == "interesting" and sys.stderr.isatty():
-        say(f"size {event.size[0]} after {event.calls} runs, {event.seconds:.0f} s")
+        say(f"size {event.size[0]} after {plural(event.calls, 'run')}, {event.seconds:.0f} s")
 
 
 def _tell(summary: Summary, as_json: bool) -> int:
@@ -150,8 +152,8 @@ def as_text(summary: Summary) -> str:
     kinds = ", ".join(f"{count} {name}" for name, count in summary.by_kind.items())
     wish = summary.wish
     lines = [
-        f"{summary.programs} programs of seed {wish.seed} ({kinds}), {rate:.1f} a second: {outcomes}",
-        f"{len(summary.clusters)} different failures; `--seed {wish.seed} --first {summary.next_number}` goes on",
+        f"{plural(summary.programs, 'program')} of seed {wish.seed} ({kinds}), {rate:.1f} a second: {outcomes}",
+        f"{plural(len(summary.clusters), 'different failure')}; `--seed {wish.seed} --first {summary.next_number}` goes on",
     ]
     for number, cluster in enumerate(summary.clusters, 1):
         lines += _cluster_lines(number, cluster)
@@ -159,9 +161,9 @@ def as_text(summary: Summary) -> str:
 
 
 def _cluster_lines(number: int, cluster: Cluster) -> list[str]:
-    size = f", {cluster.op_nodes} operations" if cluster.op_nodes else ""
+    size = f", {plural(cluster.op_nodes, 'operation')}" if cluster.op_nodes else ""
     shown = ", ".join(str(n) for n in cluster.programs[:5]) + (", ..." if len(cluster.programs) > 5 else "")
-    count = f"{len(cluster.programs)} programs" if len(cluster.programs) > 1 else "1 program"
+    count = plural(len(cluster.programs), "program")
     blame = f"; {cluster.first.culprit}" if cluster.first.culprit else ""
     lines = ["", f"{number}. {cluster.stage}: {cluster.shown}", f"   {count} ({shown}); {cluster.status}{size}{blame}"]
     if cluster.repro:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynamo.trace.model import plural
 from minifier import ahead
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
@@ -150,10 +151,10 @@ def _tell(report: Report, accuracy: bool, as_json: bool) -> int:
         put_json(report.to_json())
     elif report.repro:
         certified = "no single step makes it smaller" if report.one_minimal else "stopped before it was as small as it gets"
-        size = f"{report.op_nodes} operations, " if report.op_nodes else ""
+        size = f"{plural(report.op_nodes, 'operation')}, " if report.op_nodes else ""
         where = report.stage + (f", {report.culprit}" if report.culprit else "") + (f", graph {report.graph}" if report.graph else "")
         rate = f"seen in {report.reproduction_rate:.0%} of runs in new processes"
-        put(f"{report.repro}: {size}{report.oracle_calls} runs; {certified}; {rate}\n{where}: {report.shown}\n")
+        put(f"{report.repro}: {size}{plural(report.oracle_calls, 'run')}; {certified}; {rate}\n{where}: {report.shown}\n")
     else:
         put(f"{report.status}\n")
     if report.status == "nothing fails" and not accuracy:
@@ -175,4 +176,4 @@ def _narrate(event: Event) -> None:
         say(f"another failure, kept and not followed: {event.signature}")
     elif isinstance(event, Decided) and event.verdict is Verdict.INTERESTING:
         left = "" if event.left is None else f", about {event.left:.0f} s left in this pass"
-        say(f"size {event.size[0]} after {event.calls} runs, {event.seconds:.0f} s{left} ({event.pass_name})")
+        say(f"size {event.size[0]} after {plural(event.calls, 'run')}, {event.seconds:.0f} s{left} ({event.pass_name})")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo.trace import events as ev
-from dynamo.trace.model import Run, short
+from dynamo.trace.model import Run, plural, short
 from tui.views.page import Page
 
 _FORMS = {"loops": "in its loops", "triton": "in its printed text"}
@@ -28,8 +28,8 @@ def view(run: Run) -> Faults:
 
 def lines(found: Faults, page: Page) -> list[str]:
     """The worst first: what leaves memory, then what meets in it."""
-    count = f"{len(found.faults)} faults" if found.faults else "no faults"
-    out = [page.paint(f"{count} in {found.kernels} kernels of {found.graphs} graphs", "bold")]
+    count = plural(len(found.faults), "fault") if found.faults else "no faults"
+    out = [page.paint(f"{count} in {plural(found.kernels, 'kernel')} of {plural(found.graphs, 'graph')}", "bold")]
     for f in sorted(found.faults, key=lambda f: f.found != "out of bounds"):
         out += ["", *_fault(f, page)]
     return out

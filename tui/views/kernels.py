@@ -9,7 +9,7 @@ from math import prod
 
 from dynamo.trace import events as ev
 from dynamo.trace.artefacts import belongs
-from dynamo.trace.model import Compile, Run, short
+from dynamo.trace.model import Compile, Run, plural, short
 from tui.views import names
 from tui.views.page import Page, columns
 from tui.views.repeats import repeated
@@ -119,7 +119,7 @@ def size(count: int) -> str:
 
 def lines(found: Kernels, page: Page) -> list[str]:
     """One row per step; equal graphs (layers, recompiles) once with how many there are."""
-    out = [page.paint(f"{found.kernels} kernels, {found.externs} calls of operators", "bold")]
+    out = [page.paint(f"{plural(found.kernels, 'kernel')}, {plural(found.externs, 'call')} of operators", "bold")]
     graphs: dict[str, list[Kernel]] = {}
     for k in found.steps:
         graphs.setdefault(k.graph_id, []).append(k)
