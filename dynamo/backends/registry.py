@@ -123,9 +123,11 @@ def looked_up(backend: str | Backend) -> tuple[str, Backend]:
 def _imported(name: str) -> Backend:
     """The function of `module:function`."""
     module, _, attr = name.partition(":")
+    if not module:
+        raise UnknownBackend(f"unknown backend {name!r}: no module is named")
     try:
         found = getattr(importlib.import_module(module), attr)
-    except (ImportError, AttributeError, ValueError) as e:
+    except (ImportError, AttributeError) as e:
         raise UnknownBackend(f"unknown backend {name!r}: {e}") from e
     if not callable(found):
         raise UnknownBackend(f"unknown backend {name!r}: it is a {type(found).__name__}, which can't be called")

@@ -14,7 +14,8 @@ print("it ran")
 torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
 """
 NOT_PRINTABLE = "\udcff"
-# (arguments, what the line on stderr begins with; in the folder are script.py, an empty folder `empty` and `garbage`, which is no text)
+# (arguments, what the line on stderr begins with; in the folder are script.py, an empty folder `empty` and `garbage`, which is no text,
+# and raises.py, a module that can't be imported)
 ROWS = (
     ("explain garbage", "error[CL003]: garbage: is not Python source: it holds null bytes; name a script"),
     ("explain empty", "error[CL002]: empty: is a folder; name a Python file in it"),
@@ -45,9 +46,12 @@ ROWS = (
     ("replay garbage", "error[CL030]: garbage: not a recorded frame"),
     ("run garbage", "error[CL021]: garbage: not a bundle"),
     ("run script.py", "error[CL021]: script.py: a script and no repro, which has a repro.json beside it; `explain` runs scripts"),
+    ("run repro.py", "error[CL001]: repro.py: no such file"),
     ("fuzz --time soon", "error[CL035]: --time soon: not a time; write it as 90s, 10m or 8h"),
     ("fuzz --kinds tensor", "error[CL035]: --kinds tensor: unknown; did you mean tensors?"),
     ("fuzz --backend nowhere:f", "error[CL012]: unknown backend 'nowhere:f': No module named 'nowhere'"),
+    ("fuzz --backend raises:f", "error[CL012]: --backend raises:f: its module raises KeyError: 'nope'"),
+    ("fuzz --backend :f", "error[CL012]: unknown backend ':f': no module is named"),
     ("fuzz -o garbage/x", "error[CL032]: garbage/x: cannot be written: Not a directory"),
     ("corpus run -o garbage/x wrong_lowering", "error[CL032]: garbage/x: cannot be written: Not a directory"),
     ("cache clean", "error[CL014]: clean: "),
@@ -70,6 +74,7 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path, SCRIPT)
     (tmp_path / "garbage").write_bytes(bytes(range(256)) * 8)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "raises.py").write_text("{}['nope']\n")
     return tmp_path
 
 

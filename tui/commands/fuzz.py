@@ -73,6 +73,8 @@ def fuzz(
             lookup_backend(backend)
         except UnknownBackend as e:
             raise CliError("CL012", str(e)) from e
+        except Exception as e:  # whatever a module of the user's raises
+            raise CliError("CL012", f"--backend {backend}: its module raises {type(e).__name__}: {e}") from e
     elif engine == "dynamo":
         check_backend(backend)
     check_output(out)

@@ -13,7 +13,7 @@ from minifier.bundle import Manifest
 from minifier.verify import Bounds, run_times
 from tui import options
 from tui.console import put, put_json, say
-from tui.errors import CliError
+from tui.errors import CliError, check_script
 from tui.exits import Exit
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle (.ddbg), folder or script of a repro.", show_default=False)]
@@ -29,6 +29,8 @@ def run(file: File, times: Times = 1, to: To = None, show: Show = False, as_json
 
     Example: dynamo-debug run repro.ddbg
     """
+    if file.suffix == ".py":
+        check_script(str(file))
     try:
         if file.is_file() and file.suffix != ".py":
             opened = bundle.read(file)
