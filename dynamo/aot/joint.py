@@ -361,7 +361,8 @@ class Builder:
         members = groups[id(root)]
         top = self._with_history(members, root)
         steps = track.steps(top)
-        direct = not steps or root.is_shadow or (len(members) == 1 and not value.requires_grad)
+        is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), joint.results)
+        direct = not steps or root.is_shadow or is_alone
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
         held = value if direct else top.fake
@@ -405,9 +406,7 @@ class Builder:
     def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node:
         """Results never alias an input, a result `before` them, or a value that backward may keep."""
         node = self.tracer.node_of(fake)
-        source = alias_source(node)
-        taken = source.op != "call_function" or any(alias_source(r) is source for r in before)
-        if taken or (source is not node and not view_is_fine):
+        if _is_taken(node, before) or (alias_source(node) is not node and not view_is_fine):
             with self.tracer.at_line_of(node):
                 return self.tracer.emit(aten.clone.default, node)
         return node
@@ -549,6 +548,12 @@ def _one_thread() -> Iterator[None]:
 def _empty_like(fake: FakeTensor) -> Tensor:
     with torch.utils._python_dispatch._disable_current_modes():
         return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device="meta")
+
+
+def _is_taken(node: Node, results: Sequence[Node]) -> bool:
+    """Whether an input or a result has the memory of the node."""
+    source = alias_source(node)
+    return source.op != "call_function" or any(alias_source(r) is source for r in results)
 
 
 def alias_source(node: Node) -> Node:

@@ -226,3 +226,35 @@ def activation_gradients(compile):
     leaf = x.t().requires_grad_()
     gradients = [torch.autograd.grad(loss, leaf)[0] for loss in g(leaf, grad)]
     return f(x.t(), grad), gradients, [t.is_contiguous() for t in gradients]
+
+
+@program("", "a view of what became equal to another result, or to an argument, keeps the strides of its own memory")
+def views_of_copies(compile):
+    def rows(b):
+        v = b[:, :6].clone()
+        other = v + 1
+        v.copy_(other)
+        return other, v[::2], other + 1
+
+    def windows(b):
+        v = b[:, :6].clone()
+        other = v + 1
+        v.copy_(v.clone())
+        v.copy_(other)
+        return other, v.unfold(0, 1, 2).expand([3, -1, 1])
+
+    def converted(b):
+        other = b.to(torch.int32) + 1
+        v = b + 2
+        v.copy_(other)
+        return other, v[:, 2:].t(), v.to(b.dtype)[1:]
+
+    def argument(b):
+        v = torch.zeros(5, 7, dtype=b.dtype)
+        v.copy_(b)
+        w = b.clone()
+        w.copy_(v)
+        return v[::2], w.t()[1:5]
+
+    b = torch.arange(35).view(5, 7)
+    return [(fn.__name__, compile(fn)(t)) for fn in (rows, windows, converted, argument) for t in (b, b.float(), b.t().contiguous().t())]
