@@ -26,7 +26,9 @@ from dynamo.fake import FakeTensor
 from dynamo.ops.facts import acting, draws, facts_of
 
 aten = torch.ops.aten
-COMPARISONS = frozenset({aten.eq.Tensor, aten.ne.Tensor, aten.ge.Tensor, aten.gt.Tensor, aten.le.Tensor, aten.lt.Tensor})
+_COMPARE = (aten.eq, aten.ne, aten.ge, aten.gt, aten.le, aten.lt)
+COMPARISONS = frozenset(op.Tensor for op in _COMPARE)
+WITH_NUMBERS = frozenset(op.Scalar for op in _COMPARE)
 
 
 @dataclass(slots=True)
@@ -174,13 +176,28 @@ def _compared(joint: Joint, reads: set[Node]) -> set[Node]:
     round otherwise, and no element would be the extreme."""
     found: set[Node] = set()
     for node in joint.graph.nodes:
-        if node.target not in COMPARISONS:
+        if node.target not in COMPARISONS and (node.target not in WITH_NUMBERS or _is_backward(node)):
             continue
         given = needed([node], stop=reads) & reads if _is_backward(node) else node.all_input_nodes
         sides = {alias_source(n) for n in given}
-        if any(n.op == "call_function" and not is_cheap(_operator_of(n)) for n in sides):
+        direct = node.target in COMPARISONS and any(n.op == "call_function" and not is_cheap(_operator_of(n)) for n in sides)
+        if direct or _meets_choice(sides):
             found |= {n for n in (sides if _is_backward(node) else {node}) if "region" not in n.meta}
     return found
+
+
+def _meets_choice(sides: set[Node]) -> bool:
+    """Whether cheap operators lead to the sides from a value and from a choice or a sum of what is computed from it."""
+    cheap: set[Node] = set()
+    costly: set[Node] = set()
+    todo = list(sides)
+    while todo:
+        node = todo.pop()
+        if node.op != "call_function" or node in cheap or node in costly:
+            continue
+        (cheap if is_cheap(node) else costly).add(node)
+        todo += node.all_input_nodes if node in cheap else ()
+    return any(not is_view(n) and n.all_input_nodes for n in needed(costly) & cheap)
 
 
 def _operator_of(node: Node) -> Node:

@@ -30,6 +30,12 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], Sequence[torch.Tensor]]] = {
     "smallest norm": lambda x: (torch.linalg.vector_norm(torch.atan(x), float("-inf"), 0),),
     "a mask": chosen(lambda y: y == y.amax(0)),
     "a mask of those below": chosen(lambda y: y < y.amax(0)),
+    "a mask through cheap operators": chosen(lambda y: y >= (y * 2).amax(0) / 2),
+    "a mask of what was doubled": chosen(lambda y: (y * 2).exp2() == (y * 2).exp2().amax(1, keepdim=True) * 1.0),
+    "a mask of a difference": chosen(lambda y: (y - (y * 2).amax(0) / 2) == 0),
+    "a mask through a minimum": chosen(lambda y: -y <= (-y).t().amin(1) + 0.0),
+    "the larger of both": lambda x: (torch.maximum(torch.atan(x), (torch.atan(x) * 2).amax(0) / 2), x.exp()),
+    "clamped at its extreme": lambda x: (torch.atan(x).clamp(max=(torch.atan(x) * 2).amax(0) / 2), x.exp()),
     "a mask of the first two": chosen(lambda y: y >= y.topk(2, 1).values[:, -1:] if y.shape[1] > 1 else y > 0),
 }
 
