@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
 from dynamo.aot.partition import Parts
-from dynamo.aot.reach import reach
+from dynamo.aot.reach import absent, reach
 from dynamo.ops.facts import draws, facts_of
 
 
@@ -85,5 +85,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         _reads_what_it_writes(joint),
         parts.readers,
         parts.depending,
+        absent(joint),
     )
     return facts, held

@@ -95,6 +95,7 @@ class Facts:
     read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
     readers: tuple[int, ...] = ()  # per saved tensor: the results whose derivatives read it; 0 where nobody else has it
     depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
+    absent: tuple[int, ...] = ()  # per gradient: the tangents that alone leave zeros without memory, see `reach.absent`
 
 
 def attribute(module: Any, path: str) -> Any:

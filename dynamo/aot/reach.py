@@ -39,6 +39,12 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(mask | other or everything for mask, other in zip(masks, also, strict=True)), tuple(doubts)
 
 
+def absent(joint: Joint) -> tuple[int, ...]:
+    """Per gradient the tangents that arrive and that it is not computed from: alone they leave zeros without memory. () if none can."""
+    bits = _bits(joint) if joint.arriving else {}
+    return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=False))
+
+
 def readers(joint: Joint, ends: list[Node], read: list[Node], saved: Container[Node]) -> tuple[int, ...]:
     """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`. 0: nobody else has it."""
     bits = _bits(joint)

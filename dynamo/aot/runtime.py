@@ -65,6 +65,7 @@ class _Backward:
         self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
         self.failing = [(differentiable[i], kind, message) for i, kind, message in facts.backward_errors]
         self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
+        self.absent = [(mask, other) for mask, other in zip(facts.behind, facts.absent, strict=False) if other]
         self.wants_all = list(facts.wanted) == list(range(self.primals))
         self.keeps = bool(again.extras() or again.overwritten)
         self.has_links = bool(plan.levels)
@@ -104,7 +105,7 @@ class _Backward:
             self.run, self.lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
         inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx, grads)]
         missing = self._add(inputs, ctx, grads)
-        if releases and any(g is not None and g._is_zerotensor() for g in grads) and not self.again.obstacle(ctx):
+        if releases and self._leaves_zeros(grads, missing) and not self.again.obstacle(ctx):
             found = self.again.gradients(ctx, grads)  # which are zeros without memory too where eager's are
             self._release(ctx, missing)
             return found
@@ -129,6 +130,11 @@ class _Backward:
         for i, grad in zip(self.wanted, computed, strict=True):
             out[i] = grad
         return out
+
+    def _leaves_zeros(self, grads: Sequence[Any], missing: int) -> bool:
+        """Whether a gradient may be zeros without memory: if given ones are, or if nothing else arrives there."""
+        given = any(g is not None and g._is_zerotensor() for g in grads)
+        return given or any(mask & ~missing and not mask & ~missing & ~other for mask, other in self.absent)
 
     def _add(self, inputs: list[Any], ctx: Any, grads: Sequence[Any]) -> int:
         """Put the gradients behind the inputs, zeros for those that are missing. Returns which are, as bits."""

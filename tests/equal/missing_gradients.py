@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from repro_corpus.program import program
@@ -170,4 +172,30 @@ def gradients_that_are_always_zero(compile):
             results = compile(body)(x, y)
             torch.autograd.backward([results[i].sum() for i in chosen])
             found += [None if t.grad is None else t.grad.clone() for t in (x, y)]
+    return found
+
+
+@program("", "gradients that are zeros without memory, as forward derivatives leave them: such a .grad refuses what a later pass would add")
+def zeros_that_are_left(compile):
+    calls = [
+        lambda x, w: (torch.func.jvp(lambda s: s * w, (x,), (w,))[1], x + 1),
+        lambda x, w: (torch.func.jacfwd(lambda s, t: s * t * t)(x, w)[0, 1], x + 1),
+        lambda x, w: (torch.func.jacfwd(lambda s, t: s * t, argnums=1)(x, w).sum(0), x * w),
+        lambda x, w: (torch.func.jvp(lambda s: s * w, (x,), (w,))[1] + x, x + 1),
+        lambda x, w: (torch.func.jvp(lambda s: s.sin() * w, (x,), (w,))[1], x + 1),
+        lambda x, w: (torch.func.jvp(lambda s: s * w, (x,), (w,))[1],),
+    ]
+    found = []
+    for call in calls:
+        for order in ((0, 1), (1, 0), (0, 0)):
+            for mode in (contextlib.nullcontext(), torch.autocast("cpu", torch.bfloat16)):
+                x, w = torch.ones(3, 3, requires_grad=True), torch.full((3, 3), 2.0, requires_grad=True)
+                with mode:
+                    results = compile(call)(x, w)
+                for i in order:
+                    try:
+                        results[i % len(results)].float().sum().backward(retain_graph=True)
+                        found.append([(t.grad._is_zerotensor(), t.grad.clone()) for t in (x, w) if t.grad is not None])
+                    except RuntimeError as e:
+                        found.append(str(e)[:30])
     return found
