@@ -410,7 +410,7 @@ def check_profit(merged: Group, limits: Limits) -> None:
     iterations = volume(a.extent for a in merged.outer)
     walked = [(e.attr[1], m.reduced) for m in merged.members if m.reduced for e in m.loads()]
     is_column = any(i.coef(merged.outer[-1]) == 1 and i.axes & frozenset(reduced) for i, reduced in walked if merged.outer)
-    if is_kept(merged, *((limits.narrow, limits.below) if is_column else (1, limits.row)), limits):
+    if is_kept(merged, limits, is_column=is_column):
         return  # no iteration takes longer than to read once what it works on
     if is_column:
         iterations //= limits.columns
@@ -420,8 +420,9 @@ def check_profit(merged: Group, limits: Limits) -> None:
             raise Refused("too few shared iterations to keep all threads busy")
 
 
-def is_kept(group: Group, beside: int, most: int, limits: Limits) -> bool:
-    """Whether an iteration keeps all that lies along its loops, for as many results."""
+def is_kept(group: Group, limits: Limits, *, is_column: bool) -> bool:
+    """Whether an iteration keeps all that its loops walk: a row, or what lies below a few results side by side."""
+    beside, most = (limits.narrow, limits.below) if is_column else (1, limits.row)
     longest = max(hint(m.points) for m in group.members) // max(hint(volume(a.extent for a in group.outer)), 1)
     reads = len({e.attr[0] for m in group.members for e in m.loads() if e.attr[1].axes - frozenset(group.outer)})
     elements = beside << max(longest - 1, 0).bit_length()
