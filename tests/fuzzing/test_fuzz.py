@@ -62,7 +62,7 @@ def test_the_summary_says_what_was_found() -> None:
     text = as_text(summary)
 
     assert "1. codegen: accuracy (value)" in text
-    assert "2 programs (7, 9); certified, 1 operations; lower: scaled sin" in text
+    assert "2 programs (7, 9); certified, 1 operation; lower: scaled sin" in text
     assert "out/test_repro.py" in text
     validate(json.loads(json.dumps(summary.to_json())))
 
