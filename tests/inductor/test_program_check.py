@@ -47,6 +47,16 @@ def test_either_remainder_by_the_smallest_numbers_is_accepted(kind: torch.dtype)
     check_program(Program((first, second), ("v0 = torch.fmod(a, b)",), ("v0",), ()))
 
 
+@pytest.mark.parametrize("call", ["torch.floor_divide(a, b)", "torch.div(a, b, rounding_mode='floor')", "a // b"])
+def test_floors_of_quotients_by_the_smallest_numbers(call: str) -> None:
+    """Eager's loops agree on infinity, though the remainder that it is computed from is NaN in one of torch's."""
+    few, many = torch.full((128,), 0.1).bfloat16(), torch.full((128,), 1e-40).bfloat16()
+    assert torch.floor_divide(few, many).isinf().all() and torch.floor_divide(with_gaps(few), with_gaps(many)).isinf().all()
+    first = ("a", "make((17,), torch.bfloat16, 'normal', 'expanded', 1)")
+    second = ("b", "make((16, 17), torch.bfloat16, 'special', 'dense', 3)")
+    check_program(Program((first, second), (f"v0 = {call}",), ("v0",), ()))
+
+
 @pytest.mark.parametrize("call", ["a.var((0,))", "a.std(0)", "torch.var_mean(a, 0)[0]", "a.t().var(1, keepdim=True)"])
 def test_variances_of_equal_large_numbers_are_zero_but_for_rounding(call: str) -> None:
     """Eager's two loops differ there by more than any form of ours: one has zero."""
