@@ -94,17 +94,28 @@ _ADDRESSES = re.compile(r"0x[0-9a-fA-F]+")
 _COUNTED = re.compile(r"(?<=[A-Za-z])_\d+\b")
 _NUMBERS = re.compile(r"\b[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _LISTS = re.compile(r"[\[(]N(?:, ?N)*,?[\])]")
+_REFUSED = re.compile(r"^(?:.*:\d+:\d+|\S*(?:gcc|g\+\+|clang|cc1|ld|collect2)\S*): (?:fatal )?(error: .+)$", re.MULTILINE)
+_FUNCTION = re.compile(r": In .*?function .*?(\w+)(?:\(.*)?['’]:$", re.MULTILINE)
+_VARIABLE = re.compile(r"(?<=[A-Za-z])\d+(?=\b|_part\b)")
 LONGEST = 500
 
 
 def normalised(message: str) -> str:
-    """A message without what changes from one candidate to the next: numbers, shapes, addresses, folders, counters of node names."""
-    text = _PATHS.sub("", message)
+    """A message without what changes from one candidate to the next: numbers, shapes, addresses, folders, counters of node names. Of what a
+    C or C++ compiler says it is the first error, with the function that it is in."""
+    refused = _REFUSED.search(message)
+    text = message if refused is None else _refusal(message[: refused.start()], refused[1])
+    text = _PATHS.sub("", text)
     text = _ADDRESSES.sub("ADDRESS", text)
     text = _COUNTED.sub("", text)
     text = _NUMBERS.sub("N", text)
     text = _LISTS.sub("[N]", text)
     return " ".join(text.split())[:LONGEST]
+
+
+def _refusal(before: str, error: str) -> str:
+    functions = _FUNCTION.findall(before)
+    return _VARIABLE.sub("", f"{functions[-1]}: {error}" if functions else error)
 
 
 _GENERATED = re.compile(r"(?<=>)\.\d+$")

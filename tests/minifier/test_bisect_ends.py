@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,5 +88,6 @@ def test_graph_whose_kernels_cannot_be_built_is_not_within_rounding(tmp_path: Pa
 
     report = bisected(Wish(str(script), draws=1), lambda line: None).first
 
-    assert (report.verdict, report.text) == ("compile error", "BuildError: the C compiler failed with exit code 1 [DI001]")
+    assert report.verdict == "compile error"
+    assert re.fullmatch("BuildError: the C compiler failed with exit code 1: .undeclared. undeclared.* \\[DI001]", report.text)
     assert "minify" in as_text(report)

@@ -100,6 +100,44 @@ def test_messages_are_compared_without_what_changes(one: str, two: str) -> None:
     assert normalised(one) != normalised("something else")
 
 
+OF_GCC = """the C compiler failed with exit code 1: 'v5' undeclared [DI001]
+/tmp/dynamo-build-x1/unit.c: In function 'k0_part':
+/tmp/dynamo-build-x1/unit.c:12:47: warning: unused variable 'a'
+/tmp/dynamo-build-x1/unit.c:171:47: error: 'v5' undeclared (first use in this function)
+  171 |   const float v6 = v5;
+/tmp/dynamo-build-x1/unit.c:180:1: error: another
+  /usr/bin/gcc -O3 -o /tmp/dynamo-build-x1/unit.so /tmp/dynamo-build-x1/unit.c
+"""
+OF_GPP = """C++ compile error
+
+Command:
+g++ /tmp/torchinductor_me/ab/cab.main.cpp -O3 -o /tmp/torchinductor_me/ab/cab.main.so
+
+Output:
+/tmp/torchinductor_me/ab/cab.main.cpp: In function ‘void cpp_fused_relu_0(const float*, float*)’:
+/tmp/torchinductor_me/ab/cab.main.cpp:12:30: error: ‘compile_error’ was not declared in this scope
+"""
+
+
+@pytest.mark.parametrize(
+    "message, expected",
+    [
+        (OF_GCC, "k_part: error: 'v' undeclared (first use in this function)"),
+        (
+            OF_GCC.replace("k0", "k13").replace("x1", "yz").replace("v5", "v11"),
+            "k_part: error: 'v' undeclared (first use in this function)",
+        ),
+        (OF_GPP, "cpp_fused_relu: error: ‘compile_error’ was not declared in this scope"),
+        ("unit.c:3:1: fatal error: no_such.h: No such file", "error: no_such.h: No such file"),
+        ("/usr/bin/cc1plus: error: bad value for '-march='", "error: bad value for '-march='"),
+        ("train.py: error: unrecognized arguments: -x", "train.py: error: unrecognized arguments: -x"),
+    ],
+)
+def test_compile_error_is_the_first_that_the_compiler_names(message: str, expected: str) -> None:
+    """Not its command line, which is the same of every failure. What is kept must stand in the message, as repros look for its words."""
+    assert normalised(message) == expected
+
+
 ERROR = Signature(Kind.EXCEPTION, ("RuntimeError",), "a message", "lower")
 
 

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 
@@ -168,8 +169,10 @@ def checked(command: list[str], out: Path, code: int, errors: str) -> Path:
     """The file that a compiler wrote. Raises BuildError with what it said."""
     if code != 0 or not out.exists():
         how = f"was killed by signal {-code}" if code < 0 else f"failed with exit code {code}"
+        first = re.search(r"(?<=error: ).+", errors)
+        reason = "" if first is None else f": {first[0]}"
         shown = "\n".join(errors.splitlines()[:20])
-        raise BuildError(f"the C compiler {how} [{BuildError.id}]\n  {' '.join(command)}\n{shown}")
+        raise BuildError(f"the C compiler {how}{reason} [{BuildError.id}]\n{shown}\n  {' '.join(command)}")
     return out
 
 
