@@ -35,7 +35,7 @@ class Observation:
 def observe(program: Program, compile: Compile) -> Observation:
     """Run once from the same random state, and collect what is to be seen."""
     seen = Observation()
-    _seed()
+    seed(0)
     random.seed(0)
     before = surroundings()
     internal_errors.forget()
@@ -58,10 +58,11 @@ def observe(program: Program, compile: Compile) -> Observation:
     return seen
 
 
-def _seed() -> None:
-    torch.default_generator.manual_seed(0)
-    if torch.cuda.is_available():  # `torch.manual_seed` walks the stack for each kind of accelerator
-        torch.cuda.manual_seed_all(0)
+def seed(number: int) -> None:
+    """`torch.manual_seed`, which keeps a stack trace for each kind of accelerator that there is none of."""
+    torch.default_generator.manual_seed(number)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(number)
 
 
 def collect(seen: Observation, result: Any) -> None:

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import pytest
-import torch
 from hypothesis import settings
 
 import dynamo
 from dynamo import config, internal_errors
+from repro_corpus.observe import seed
 
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, print_blob=True)
 settings.register_profile("dev", deadline=None)
@@ -29,7 +29,7 @@ _not_run: dict[str, Counter[str]] = {}
 
 @pytest.fixture(autouse=True)
 def _same_random_numbers() -> None:
-    torch.manual_seed(0)
+    seed(0)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -17,8 +16,10 @@ from torch.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
 from dynamo.aot import aot_eager  # noqa: E402
 from dynamo.fake import FakeError  # noqa: E402
 from dynamo.fake.pointwise_rules import words  # noqa: E402
+from repro_corpus.observe import seed  # noqa: E402
 from tests.aot.compare import backward, graph_of  # noqa: E402
 from tests.fake.sweep import quiet  # noqa: E402
+from tests.samples import draw  # noqa: E402
 
 EAGER_ERRORS = (RuntimeError, ValueError, TypeError, NotImplementedError, AssertionError, IndexError)
 # results are memory nobody wrote, or random in a way the sample's seed doesn't fix
@@ -36,7 +37,7 @@ def samples() -> Iterator[tuple[str, Any, Any]]:
         if info.name in UNDEFINED | NOT_TRACEABLE or torch.float32 not in info.supported_dtypes("cpu"):
             continue
         with quiet():
-            drawn = list(islice(info.sample_inputs("cpu", torch.float32, requires_grad=info.supports_autograd), 3))
+            drawn = draw(info, torch.float32, 3, requires_grad=info.supports_autograd)
         for sample in drawn:
             yield info.name, info.op, sample
 
@@ -64,18 +65,18 @@ def differs(fn: Any, tensors: list[Any]) -> str:
     """'' if AOT gives eager's results and gradients."""
     theirs, ours = copied(tensors), copied(tensors)
     try:
-        torch.manual_seed(SEED)
+        seed(SEED)
         expected = fn(*theirs)
         backward(expected)
     except EAGER_ERRORS:
         return ""
     try:
-        torch.manual_seed(SEED)
+        seed(SEED)
         compiled = aot_eager(graph_of(fn, len(tensors)), ours)
     except FakeError:
         return ""
     try:
-        torch.manual_seed(SEED)
+        seed(SEED)
         actual = compiled(*ours)
         backward(actual)
         torch.testing.assert_close(plain(actual), plain(expected), equal_nan=True)

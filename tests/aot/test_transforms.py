@@ -15,8 +15,10 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 
 import dynamo  # noqa: E402
 from dynamo.errors import GraphBreakError  # noqa: E402
+from repro_corpus.observe import seed  # noqa: E402
 from tests.aot.test_op_db import SEED, UNDEFINED  # noqa: E402
 from tests.fake.sweep import quiet  # noqa: E402
+from tests.samples import draw  # noqa: E402
 
 WHOLE = 900  # at least so many calls are one graph
 
@@ -40,7 +42,7 @@ def _learned(op: Any, sample: Any, x: Any) -> Any:
 
 
 def _ran(fn: Any, *args: Any) -> Any:
-    torch.manual_seed(SEED)
+    seed(SEED)
     try:
         with quiet():
             return fn(*args)
@@ -51,7 +53,7 @@ def _ran(fn: Any, *args: Any) -> Any:
 def _check(info: Any) -> tuple[int, list[str]]:
     """How many of the calls were whole, and what differs."""
     with quiet():
-        sample = next(iter(info.sample_inputs("cpu", torch.float32, requires_grad=False)), None)
+        sample = next(iter(draw(info, torch.float32, 1)), None)
     if sample is None or not isinstance(sample.input, torch.Tensor) or sample.input.layout is not torch.strided:
         return 0, []
     whole, wrong = 0, []

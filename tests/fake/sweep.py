@@ -6,7 +6,6 @@ import contextlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from dynamo.fake import DataDependent, FakeMode, FakeTensor, NoMeta, Unsupported
 from tests.fake.observe import facts, gradients
+from tests.samples import draw
 
 SAMPLES = 3
 DTYPES = (torch.float32, torch.int64, torch.bool)
@@ -68,7 +68,7 @@ def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
     label = info.name + (f".{info.variant_test_name}" if info.variant_test_name else "")
     grad = dtype is torch.float32 and info.supports_autograd
     with quiet():
-        samples = list(islice(info.sample_inputs("cpu", dtype, requires_grad=grad), SAMPLES))
+        samples = draw(info, dtype, SAMPLES, requires_grad=grad)
     for sample in [v for s in samples for v in variants(s)]:
         kind, detail = compare(info.op, sample)
         if kind:

@@ -13,7 +13,6 @@ import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 import dynamo
 from dynamo.trace import Store, session
 from dynamo.trace.events import CompileEnded, FrameSkipped, GraphBroke, GraphLowered, Note
+from repro_corpus.observe import seed
+from tests.samples import draw as drawn_samples
 
 SAMPLES = 3
 SEED = 42
@@ -118,7 +119,7 @@ def cotangent(out: torch.Tensor) -> torch.Tensor:
 def evaluate(fn: Program, case: Case) -> list[Any]:
     """Results, then gradients of the inputs that require them."""
     samples = copied(case.samples)
-    torch.manual_seed(SEED)
+    seed(SEED)
     out = fn(samples)
     results = list(tree_flatten(out)[0])
     if not case.gradients:
@@ -209,12 +210,12 @@ class Case:
 
 def draw(op: Any, dtype: torch.dtype, device: str = "cpu", count: int = SAMPLES) -> Case:
     """The first samples, always the same ones."""
-    torch.manual_seed(SEED)
+    seed(SEED)
     random.seed(SEED)
     np.random.seed(SEED)
     gradients = dtype in WITH_GRADIENTS and op.supports_autograd
     with quiet():
-        drawn = list(islice(op.sample_inputs(device, dtype, requires_grad=gradients), count))
+        drawn = drawn_samples(op, dtype, count, device=device, requires_grad=gradients)
     samples = [(s.input, tuple(s.args), dict(s.kwargs)) for s in drawn]
     return Case(op, dtype, samples, [s.output_process_fn_grad for s in drawn])
 

@@ -24,6 +24,7 @@ from inductor.lowering import registry
 from inductor.lowering.graph import lower_graph
 from tests.inductor import op_table
 from tests.inductor.sweep import DTYPES, WITH_GRADIENTS, name_of, sweep
+from tests.samples import draw
 
 CHUNKS = 64  # operators are dealt out to this many tests, for xdist to share
 MADE_OF_LOOPS = 330  # operators without an ATen call; the floor of the project's acceptance
@@ -79,7 +80,7 @@ TOLERANCE = {
 
 def cases(op: Any, dtype: torch.dtype) -> Iterator[tuple[Callable[..., Any], list[torch.Tensor]]]:
     """(function of tensors, tensors) for the first three samples."""
-    for sample in list(op.sample_inputs("cpu", dtype))[:3]:
+    for sample in draw(op, dtype, 3):
         leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
         positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
 

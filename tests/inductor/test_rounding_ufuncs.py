@@ -13,6 +13,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, UnaryUfuncInfo
 
 import dynamo
+from tests.samples import draw
 
 COUNT = 4000
 PARTS = 4
@@ -39,7 +40,7 @@ def arguments(op: OpInfo, dtype: torch.dtype) -> tuple[torch.Tensor, ...] | None
 
 def check(op: OpInfo, dtype: torch.dtype) -> str:
     """What is wrong; '' for nothing."""
-    sample = next(iter(op.sample_inputs("cpu", dtype)))
+    (sample,) = draw(op, dtype, 1)
     args = arguments(op, dtype)
     if len(sample.args) != len(args) - 1:
         return ""

@@ -11,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dynamo.ops.facts import facts_of
+from tests import samples
 
 pytest.importorskip("expecttest")
 
@@ -72,7 +73,7 @@ def seen() -> Watch:
             dtype = next((d for d in (torch.float32, torch.int64, torch.complex64) if op.supports_dtype(d, "cpu")), None)
             if dtype is None:
                 continue
-            for sample, _ in zip(op.sample_inputs("cpu", dtype), range(2), strict=False):
+            for sample in samples.draw(op, dtype, 2):
                 for form in (op.op, op.inplace_variant):
                     own = sample.input.clone() if form is op.inplace_variant and isinstance(sample.input, torch.Tensor) else sample.input
                     try:
