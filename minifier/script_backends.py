@@ -21,13 +21,15 @@ def kept(backend: str, folder: Path) -> str:
     written there, with the modules that it imports from that folder. Other names, and functions that a script makes inside of functions,
     stay as they are."""
     module, _, name = backend.partition(":")
-    home = sys.modules.get(module)
-    found = getattr(home, "__file__", None)
-    if not name or not found or "." in name:
+    if not name or "." in name:
         return backend
     beside = Path(sys.path[0]).absolute()
-    if module != "__main__":
+    if module != "__main__":  # where it is one that the user names, the script need not import it
         copy_beside(f"import {module}", beside, folder)
+        return backend
+    home = sys.modules[module]
+    found = getattr(home, "__file__", None)
+    if not found:
         return backend
     text = definition(absolute(Path(found).read_text(encoding="utf-8"), getattr(home, "__package__", None) or ""), name)
     if not text:

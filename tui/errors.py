@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dynamo.backends.registry import ROWS, list_backends
 from dynamo.peer.located import MAIN
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
@@ -41,7 +40,7 @@ _ROWS = (
     Row("CL009", "the run could not start", "the child process ended before the script began.", Exit.TOOL),
     Row("CL010", "unknown engine", "`--engine` is `dynamo` (this project's compiler) or `torch` (torch.compile itself)."),
     Row("CL011", "unknown export format", "`export --to` takes `chrome`, `dot` or `tree`."),
-    Row("CL012", "unknown backend", "`--backend` takes the name of a backend that is installed with dynamo-debug or as a plug-in."),
+    Row("CL012", "unknown backend", "`--backend` takes the name of an installed backend, or MODULE:FUNCTION as an import finds it."),
     Row("CL013", "unknown stage", "`explain --stage` takes the name of a stage of the pipeline; docs/record.md describes them."),
     Row("CL014", "unknown cache action", "`cache` takes `info` or `clear`."),
     Row("CL015", "the cache cannot be cleared", "its files belong to somebody else, or the disk is read-only.", Exit.TOOL),
@@ -77,15 +76,6 @@ def nearest(name: str, known: list[str]) -> str:
     """`; did you mean X or Y?`, or '' when nothing is close."""
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
-def check_backend(name: str) -> None:
-    """Refuse the name of a backend that is not installed."""
-    if not name or any(row.name == name for row in ROWS):  # plug-ins are asked for last: their metadata take a while to load
-        return
-    known = list_backends(exclude_tags=())
-    if name not in known:
-        raise CliError("CL012", f"{name}: no such backend{nearest(name, known)}; backends are {', '.join(known)}")
 
 
 def check_output(folder: Path) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 from types import FrameType
 
 from dynamo import config
-from dynamo.peer.located import NoSuchModule, located
 from dynamo.peer.names import NOTES
 from dynamo.surroundings.collector import paused
 from dynamo.trace.events import Event, RunEnded, RunStarted
 from dynamo.trace.model import Run
 from dynamo.trace.record import RecordError, RecordWriter, is_record, load
+from tui.checks import check_backend, check_module, home_of
 from tui.child import Child, Request
 from tui.console import progress, say
-from tui.errors import CliError, check_backend, check_code, check_script
+from tui.errors import CliError, check_code, check_script
 from tui.exits import SIGNAL_BASE, Exit
 from tui.options import ENGINES
 from tui.stops import ENDED_BY
@@ -84,8 +84,6 @@ def run_script(request: Request, record: Path | None = None, replace: bool = Fal
 def check_request(request: Request) -> None:
     if request.engine not in ENGINES:
         raise CliError("CL010", f"{request.engine}: no such engine; choose {' or '.join(ENGINES)}")
-    if request.engine == "dynamo":
-        check_backend(request.backend)
     _check_configuration()
     if request.is_file:
         check_script(request.script)
@@ -94,20 +92,8 @@ def check_request(request: Request) -> None:
     elif request.script == "-c":
         check_code(request.args[0], "<string>")
     elif request.script == "-m":
-        _check_module(request.args[0])
-
-
-def _check_module(name: str) -> None:
-    """Refuse what is missing before anything is imported, and what cannot be compiled. What is missing later is the script's to say."""
-    try:
-        spec = located(name)
-    except NoSuchModule as e:
-        if not e.after_imports:
-            raise CliError("CL001", f"-m {e}") from e
-        return
-    get_source = getattr(spec.loader, "get_source", None)
-    if get_source is not None:
-        check_code(get_source(spec.name) or "", spec.origin or name)
+        check_module(request.args[0])
+    check_backend(request.backend, request.engine, home_of(request.script))
 
 
 def _check_configuration() -> None:

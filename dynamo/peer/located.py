@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
@@ -15,7 +16,7 @@ MAIN = "__main__"
 class NoSuchModule(ValueError):
     """There is no module of that name to run; the message says what is missing.
 
-    `after_imports`: Python imports packages before it finds that out, and what they do might mend it.
+    `after_imports`: Python imports packages before it finds that out, and one of them does something about where modules are found.
     """
 
     def __init__(self, message: str, after_imports: bool = False) -> None:
@@ -26,26 +27,36 @@ class NoSuchModule(ValueError):
 def located(name: str, path: Sequence[str] | None = None) -> ModuleSpec:
     """What runs: the module itself, of a package its `__main__`. `path` is `sys.path` as it is for the program. Raises NoSuchModule."""
     search: list[str] | None = list(program_path() if path is None else path)
-    spec, known = None, ""
+    spec, known, mends = None, "", False
     parts = name.split(".")
     for part in parts:
         known = f"{known}.{part}" if known else part
         spec = _found(known, search) if part and search is not None else None
         if spec is None:
-            raise _missing(name, known)
+            raise _missing(name, known, mends)
+        mends = mends or _may_mend(spec)
         search = None if spec.submodule_search_locations is None else list(spec.submodule_search_locations)
     if search is not None:
         spec = _on_path(f"{name}.{MAIN}", search)
         if spec is None:
-            raise _missing(name, f"{name}.{MAIN}")
+            raise _missing(name, f"{name}.{MAIN}", mends)
     assert spec is not None
     return spec
 
 
-def _missing(name: str, part: str) -> NoSuchModule:
+def _may_mend(package: ModuleSpec) -> bool:
+    """Whether the code of a package may give it modules that are not in its folder."""
+    if package.loader is None:
+        return False
+    get_source: Any = getattr(package.loader, "get_source", None)
+    source = get_source(package.name) if get_source is not None else None
+    return source is None or re.search(r"\b(__path__|sys|importlib)\b", source) is not None
+
+
+def _missing(name: str, part: str, after_imports: bool) -> NoSuchModule:
     reason = f", for there is no {part}" if part not in (name, "") else ""
     where = f"it is looked up in {here()} and where Python does"
-    return NoSuchModule(f"{name}: no such module{reason}; {where}", after_imports="." in part)
+    return NoSuchModule(f"{name}: no such module{reason}; {where}", after_imports=after_imports)
 
 
 def here() -> str:

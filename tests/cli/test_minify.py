@@ -70,6 +70,26 @@ def test_failing_script_ends_at_one_operation(tmp_path: Path) -> None:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+def test_backend_that_only_the_command_line_names_is_found_beside_the_script(tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    write(folder, "import torch\ntorch.compile(lambda x: torch.sin(x).cos() + 1)(torch.ones(2))\n")
+    write(folder, "import torch\nfrom parts import refuse\n\ndef mine(gm, inputs):\n    return refuse(gm)\n", "own.py")
+    write(
+        folder,
+        "import torch\n\ndef refuse(gm):\n    if any(n.target is torch.cos or n.target == 'cos' for n in gm.graph.nodes):\n"
+        "        raise ValueError('no cosines')\n    return gm.forward\n",
+        "parts.py",
+    )
+    done = run("minify", "scripts/script.py", "--backend", "own:mine", "--json", cwd=tmp_path, timeout=400)
+    report = json.loads(done.stdout)
+
+    assert [report[k] for k in ("status", "stage", "op_nodes")] == ["reproduced", "backend", 1], done.stderr
+    assert report["signature"]["message"] == "no cosines"
+    explained = json.loads(run("explain", "--json", "--backend", "own:mine", "scripts/script.py", cwd=tmp_path).stdout)
+    assert "no cosines" in json.dumps(explained["verdict"])
+
+
 HANGS = """
 import torch
 

@@ -77,7 +77,6 @@ PACKAGES = {
         ("early.part", 0),
         ("extended", 0),
         ("only", 1),
-        ("space", 1),
         ("once.nothing", 1),
         ("once.part.nothing", 1),
         ("once.py", 1),

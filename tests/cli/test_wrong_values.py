@@ -49,9 +49,24 @@ ROWS = (
     ("run repro.py", "error[CL001]: repro.py: no such file"),
     ("fuzz --time soon", "error[CL035]: --time soon: not a time; write it as 90s, 10m or 8h"),
     ("fuzz --kinds tensor", "error[CL035]: --kinds tensor: unknown; did you mean tensors?"),
-    ("fuzz --backend nowhere:f", "error[CL012]: unknown backend 'nowhere:f': No module named 'nowhere'"),
-    ("fuzz --backend raises:f", "error[CL012]: --backend raises:f: its module raises KeyError: 'nope'"),
-    ("fuzz --backend :f", "error[CL012]: unknown backend ':f': no module is named"),
+    ("fuzz --backend nowhere:f", "error[CL012]: --backend nowhere:f: No module named 'nowhere'; an import in "),
+    ("fuzz --backend raises:f", "error[CL012]: --backend raises:f: its module raises KeyError: 'nope' (raises.py:1); an import in "),
+    ("fuzz --backend :f", "error[CL012]: --backend :f: unknown backend ':f': no module is named"),
+    ("minify script.py --backend lacks:f", "error[CL012]: --backend lacks:f: No module named 'nowhere' (lacks.py:2); an import in "),
+    ("minify script.py --backend raises:f --engine torch", "error[CL012]: --backend raises:f: its module raises KeyError: 'nope' (rai"),
+    ("bisect script.py --backend lacks:f", "error[CL012]: --backend lacks:f: No module named 'nowhere' (lacks.py:2); an import in "),
+    ("explain --backend lacks:f script.py", "error[CL012]: --backend lacks:f: No module named 'nowhere' (lacks.py:2); an import in "),
+    ("profile --backend ends:f script.py", "error[CL012]: --backend ends:f: its module ends the process with 7; an import in "),
+    ("explain --backend json:f script.py", "error[CL012]: --backend json:f: module 'json' has no attribute 'f'; an import in "),
+    *(
+        (f"{command} -m package.nope", "error[CL001]: -m package.nope: no such module; it is looked up in ")
+        for command in ("explain", "minify", "bisect", "profile", "trace -o r")
+    ),
+    *(
+        (f"{command} -m package", "error[CL001]: -m package: no such module, for there is no package.__main__; it is looked up in ")
+        for command in ("explain", "minify")
+    ),
+    ("explain -m empty", "error[CL001]: -m empty: no such module, for there is no empty.__main__; it is looked up in "),
     ("fuzz -o garbage/x", "error[CL032]: garbage/x: cannot be written: Not a directory"),
     ("corpus run -o garbage/x wrong_lowering", "error[CL032]: garbage/x: cannot be written: Not a directory"),
     ("cache clean", "error[CL014]: clean: "),
@@ -75,6 +90,10 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "garbage").write_bytes(bytes(range(256)) * 8)
     (tmp_path / "empty").mkdir()
     (tmp_path / "raises.py").write_text("{}['nope']\n")
+    (tmp_path / "lacks.py").write_text("print('loading')\nimport nowhere\n")
+    (tmp_path / "ends.py").write_text("import os\nos._exit(7)\n")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
     return tmp_path
 
 

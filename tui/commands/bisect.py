@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from tui import options
-from tui.checks import check_program
+from tui.checks import check_backend, check_program, home_of
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, nearest
+from tui.errors import CliError, nearest
 from tui.exits import Exit
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
@@ -40,8 +40,7 @@ def bisect(
 
     script, given = options.words(script, args, module)
     check_program(script, given)
-    if ":" not in backend:
-        check_backend(backend)
+    check_backend(backend, "dynamo", home_of(script))
     known = elsewhere.devices()
     if device and device not in known:
         raise CliError("CL031", f"--device {device}: no such device{nearest(device, known)}; devices are {', '.join(known)}")

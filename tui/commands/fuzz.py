@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dynamo.backends.registry import UnknownBackend, lookup_backend
 from dynamo.trace.model import plural
 from minifier.engine import Decided, Event
 from minifier.isolation import IsolationError
 from tui import options
+from tui.checks import check_backend
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_output, nearest
+from tui.errors import CliError, check_output, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:
@@ -67,16 +67,9 @@ def fuzz(
 
     if engine not in options.ENGINES:
         raise CliError("CL010", f"--engine {engine}: unknown{nearest(engine, list(options.ENGINES))}; engines are dynamo and torch")
+    check_backend(backend, engine, Path.cwd())
     if ":" in backend:
         sys.path.insert(0, os.getcwd())  # as `python -m` would find it
-        try:
-            lookup_backend(backend)
-        except UnknownBackend as e:
-            raise CliError("CL012", str(e)) from e
-        except Exception as e:  # whatever a module of the user's raises
-            raise CliError("CL012", f"--backend {backend}: its module raises {type(e).__name__}: {e}") from e
-    elif engine == "dynamo":
-        check_backend(backend)
     check_output(out)
     wanted = _words(kinds)
     for kind in wanted:

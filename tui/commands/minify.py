@@ -16,9 +16,9 @@ from minifier.isolation import IsolationError, Limits
 from minifier.loading import without_collection
 from minifier.programs import program
 from tui import options
-from tui.checks import check_program
+from tui.checks import check_backend, check_program, home_of
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_backend, check_output, nearest
+from tui.errors import CliError, check_output, nearest
 from tui.exits import Exit
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def minify(
     script, given = options.words(script, args, module)
     check_program(script, given)
     _check(after, engine, keep_signature)
-    if engine == "dynamo" and ":" not in backend:
-        check_backend(backend)
+    check_backend(backend, engine, home_of(script))
     check_output(output)
     command, limits = _command(oracle), Limits(timeout)
     if resume and not any(output.rglob("journal.sqlite")):
