@@ -156,7 +156,8 @@ def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listen
     """What the script fails with, from a run of it with its graphs in eager on."""
     ended, graphs = _record(wish, level, patience)
     patience.tell(f"{plural(len(graphs), 'graph')} recorded")
-    if not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs):
+    is_asked = not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs)
+    if is_asked and not _ends_so_itself(ended, graphs, patience):
         ladder.close()  # most likely it has nothing to do
         report = _capture_failure(wish, ended, graphs, patience, listener)
         if report is not None and report.status == NOT_REPRODUCED:  # the run may have met with an accident, which hid its graphs
@@ -183,6 +184,17 @@ def _longest(wish: Wish) -> float:
     return max((wish.plan.limits or Limits()).timeout, wish.plan.seconds or 0.0)
 
 
+_ITSELF = "the script ends with {} without a compiler too; its graphs are looked at, each alone"
+
+
+def _ends_so_itself(ended: Ended, graphs: list[Recorded], patience: Patience) -> bool:
+    """Whether the script, which raised nothing, ends with the same code without a compiler."""
+    if ended.error or ended.internal or ended.code <= 0 or not graphs or patience.eager().code != ended.code:
+        return False
+    patience.tell(_ITSELF.format(ended.code))
+    return True
+
+
 def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience: Patience, listener: Listener) -> Report | None:
     """The script fails with its graphs in eager. If it works without a compiler, that is a failure of capture; None: it is the script's."""
     setting = _setting(wish, "eager")
@@ -192,7 +204,7 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
             eager = patience.eager()
             if eager.code:
                 if graphs:
-                    patience.tell(f"the script ends with {eager.code} without a compiler too; its graphs are looked at, each alone")
+                    patience.tell(_ITSELF.format(eager.code))
                     return None
                 raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
         why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
@@ -334,6 +346,8 @@ class _Failing:
 
 def _script_failure(wish: Wish, patience: Patience, must_be_sure: bool = False) -> _Failing | None:
     """No graph fails alone; the script as a whole may. None: it doesn't, or `must_be_sure` and not every time."""
+    if patience.fails_in_eager:
+        return None
     given = wish.script, wish.args, wish.engine
     ended = run_compiled(*given, wish.backend, patience.longest, patience.limit)
     if ended.code == 0:

@@ -106,6 +106,11 @@ class Patience:
                 self._start = start.result()
         return self._eager
 
+    @property
+    def fails_in_eager(self) -> bool:
+        """Whether it is known already that the script fails without a compiler."""
+        return self._eager is not None and self._eager.code != 0
+
     def needed(self) -> float:
         """Seconds that a run under a compiler may need once torch is loaded; 0 where nothing says it."""
         return 0.0 if self.eager().code else max(LEAST, self.eager().seconds - self._start) + self.graphs

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dynamo import config
 from minifier import minify as front
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.graph.ir import Graph
@@ -75,6 +76,26 @@ def test_a_graph_that_works_at_first_is_tried_again_before_the_script(
 
     assert report.stage == stage
     assert bool(asked) == (works > 0)
+
+
+def test_a_script_that_ends_so_in_eager_too_is_not_run_more_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded, and without a compiler: that says what its exit code means. The graphs of one that ends with 0 are asked for as often."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import os, sys, torch
+with open(os.path.join(os.path.dirname(__file__), "runs"), "a") as f:
+    f.write(os.environ.get("DYNAMO_DISABLE", "0"))
+torch.compile(lambda x: torch.tanh(x) + 1)(torch.ones(3))
+sys.exit(3)
+""")
+    wish = front.Wish(str(script), folder=tmp_path / "out", plan=front.Plan(tmp_path / "out", 1))
+    said: list[str] = []
+    with config.patch(repro_after=""):  # stays as `minify` sets it
+        report = front.minify(wish, said.append, lambda event: None)
+
+    assert report.status == front.NOTHING
+    assert (tmp_path / "runs").read_text() == "01"
+    assert said == ["1 graph recorded", "the script ends with 3 without a compiler too; its graphs are looked at, each alone"]
 
 
 @pytest.mark.parametrize(
