@@ -255,12 +255,13 @@ class Run:
         return list(totals.values())
 
     def compile_seconds(self) -> float:
-        """Wall time inside compiles, nested ones counted once."""
-        spans = sorted((c.started, c.started + c.seconds) for c in self.compiles.values())
-        total, upto = 0.0, 0.0
-        for start, end in spans:
+        """Wall time inside compiles, nested ones counted once; that of several processes is added up, as the times of stages are."""
+        spans = sorted((process_key(c.id), c.started, c.started + c.seconds) for c in self.compiles.values())
+        total, process, upto = 0.0, "", 0.0
+        for key, start, end in spans:
+            upto = upto if key == process else 0.0
             total += max(0.0, end - max(start, upto))
-            upto = max(upto, end)
+            process, upto = key, max(upto, end)
         return total
 
     def source(self, file: str) -> list[str]:

@@ -66,7 +66,7 @@ def _plain(expected: str) -> str:
 
 def clusters(run: Run) -> list[Cluster]:
     """All recompiles of the run by cause; those that cost most come first. A recompile belongs to the first fact that differed."""
-    found: dict[tuple[str, str, str, str], Cluster] = {}
+    found: dict[tuple[str, str, int, str, str], Cluster] = {}
     for event in run.recompiles:
         if not event.changes:
             continue
@@ -74,7 +74,7 @@ def clusters(run: Run) -> list[Cluster]:
         change = _leading(event)
         cause = _cause(change)
         at = cause.place(change)
-        key = (beginning(event.frame), compile.file, cause.name, at)
+        key = (beginning(event.frame), compile.file, compile.line, cause.name, at)
         cluster = found.get(key)
         if cluster is None:
             cluster = found[key] = Cluster(beginning(event.frame), compile.file, compile.line, cause, at)

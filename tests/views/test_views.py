@@ -99,6 +99,27 @@ def test_parts_of_a_function_that_follow_suit_are_counted_with_it() -> None:
     assert (group.function, group.changing, group.parts, group.count) == ("Net.forward", "x.size(0) = 2, 3, 4, 5", 1, 6)
 
 
+def test_functions_of_one_name_are_not_one() -> None:
+    """Lambdas of a file, say."""
+    found = list(runs.begun())
+    for frame, line in ((0, 5), (1, 9)):
+        for n in range(3):
+            size = f"{frame}/{n - 1}: tensor L['x']: size at dim 0: expected {n}, got {n + 1}"
+            again = ev.Recompiled(f"{frame}/{n}", "<lambda>", size, (size,), 1, "L['x']", runs.FILE, line, t=1.0 + n)
+            found += [*([again] if n else []), *runs.compiled(f"{frame}/{n}", "<lambda>", line, 1.0 + n)]
+
+    groups = recompiles.view(Run(found)).groups
+    assert [(g.function, g.at, g.compiles, g.count) for g in groups] == [("lambda", "train.py:5", 3, 2), ("lambda", "train.py:9", 3, 2)]
+
+
+def test_times_of_several_processes_are_added_up() -> None:
+    """As those of their stages are: no stage takes more than all of the time."""
+    run = Run([*runs.begun(), *(e for p in ("p7.", "p8.", "") for e in runs.compiled(f"{p}0/0", "scale", 5, 1.0))])
+
+    assert run.compile_seconds() == pytest.approx(1.5)
+    assert sum(t.seconds for t in timeline.stages(run)) == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize(
     "reason, kind, what, values",
     [

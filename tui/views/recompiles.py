@@ -181,7 +181,7 @@ def view(run: Run) -> Recompiles:
     return Recompiles(len(run.recompiles), _merged(_groups(run)), limits, frozen)
 
 
-def _groups(run: Run) -> list[Group]:
+def _groups(run: Run) -> list[tuple[names.Function, Group]]:
     found: dict[tuple[str, str, str], _Gathered] = {}
     for r in run.recompiles:
         item = run.compiles[r.compile_id]
@@ -193,7 +193,7 @@ def _groups(run: Run) -> list[Group]:
         group.changes += [read(line, item) for line in dict.fromkeys((r.reason, *r.failures))]
     for x in run.limits:
         _add_last(run, found, x)
-    return [_group(run, gathered) for gathered in found.values()]
+    return [(gathered.function, _group(run, gathered)) for gathered in found.values()]
 
 
 def _add_last(run: Run, found: dict[tuple[str, str, str], _Gathered], x: ev.LimitHit) -> None:
@@ -247,17 +247,18 @@ def _values(changes: Iterable[_Change]) -> tuple[str, ...]:
     return tuple(v for v in found if v)
 
 
-def _merged(groups: list[Group]) -> tuple[Group, ...]:
-    """Parts of a function after its breaks follow what happens to its beginning: they are counted there, as is what other processes did."""
+def _merged(groups: list[tuple[names.Function, Group]]) -> tuple[Group, ...]:
+    """Parts of a function after its breaks follow what happens to its beginning: they are counted there, as is what other processes did.
+    Functions of one name, as lambdas are, are told apart by where they are."""
     out: dict[tuple[object, ...], Group] = {}
-    for group in groups:
-        beginning, resumes, _ = group.function.partition(", resumes at")
-        key = (beginning, group.cause, group.values) if group.values else (group.function, group.cause, group.what)
+    for function, group in groups:
+        whole = function.name, function.file, function.line
+        key = (*whole, group.cause, group.values) if group.values else (*whole, function.resumes, group.cause, group.what)
         first = out.get(key)
         if first is None:
             out[key] = group
         else:
-            more = {"parts": first.parts + 1} if resumes else {"compiles": first.compiles + group.compiles}
+            more = {"parts": first.parts + 1} if function.resumes else {"compiles": first.compiles + group.compiles}
             facts = {**vars(first), "count": first.count + group.count, "ids": first.ids + group.ids, **more}
             out[key] = Group(**facts)
     return tuple(out.values())
