@@ -42,6 +42,7 @@ SHORTER = (("aot", "aot_eager"),)
 STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
 SURE = 3  # tries at graphs before the script is taken for what fails
 MORE = 4  # runs of a compiled script that failed once: of failures that come three times in ten, one in 400 passes for a steady one
+UNSEEN = ": processes that the script starts are not looked into, and standard input is empty unless it is a file (`< FILE`)"
 KEYS = (
     "status",
     "stage",
@@ -155,7 +156,7 @@ def minify(wish: Wish, tell: Tell, listener: Listener, ready: LocalTransport | N
 def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listener: Listener) -> Report:
     """What the script fails with, from a run of it with its graphs in eager on."""
     ended, graphs = _record(wish, level, patience)
-    patience.tell(f"{plural(len(graphs), 'graph')} recorded")
+    patience.tell(f"{plural(len(graphs), 'graph')} recorded" + ("" if graphs else UNSEEN))
     is_asked = not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs)
     if is_asked and not _ends_so_itself(ended, graphs, patience):
         ladder.close()  # most likely it has nothing to do

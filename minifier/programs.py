@@ -6,13 +6,17 @@ Runs of the whole program hand both words on. What looks at its text, or runs a 
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import runpy
+import stat
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from dynamo.peer.located import NoSuchModule, located
 
@@ -44,6 +48,17 @@ def program(script: str, args: Sequence[str]) -> Program:
     if spec.origin is None or not spec.origin.endswith(".py"):
         raise NoSuchModule(f"{name}: no such module that has a source")
     return Program(Path(spec.origin), Path.cwd(), tuple(rest), spec.parent or "")
+
+
+@contextlib.contextmanager
+def standard_input() -> Iterator[IO[bytes] | int]:
+    """That of one run of many: ours from its beginning where it is a file, else nothing."""
+    with contextlib.ExitStack() as stack:
+        given: IO[bytes] | int = subprocess.DEVNULL
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(os.fstat(0).st_mode):
+                given = stack.enter_context(open("/proc/self/fd/0", "rb"))
+        yield given
 
 
 def run_as_main(words: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Decided
 from minifier.bisect.fuel import Attempt, Culprit, Search
 from minifier.bisect.report import CAPTURE, Report, with_decision
+from minifier.programs import standard_input
 
 OFF = {"DYNAMO_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 Fact = tuple[str, str, str, str, int]  # graph or compile, name, what it is, file, line
@@ -40,13 +41,14 @@ def run_script(script: str, args: Sequence[str], request: dict[str, Any], env: d
     command = [sys.executable, "-m", "minifier.bisect.script", json.dumps({**request, "pipe": writing}), script, *args]
     path = os.pathsep.join(p or os.getcwd() for p in sys.path)
     try:
-        process = subprocess.Popen(
-            command,
-            pass_fds=(writing,),
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr.fileno(),
-            env={**os.environ, **parent(), "PYTHONPATH": path, **env},
-        )
+        with standard_input() as given:
+            process = subprocess.Popen(
+                command,
+                pass_fds=(writing,),
+                stdin=given,
+                stdout=sys.stderr.fileno(),
+                env={**os.environ, **parent(), "PYTHONPATH": path, **env},
+            )
     finally:
         os.close(writing)
     try:

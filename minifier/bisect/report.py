@@ -87,7 +87,8 @@ def of_verdict(verdict: Verdict, graph: str) -> Report:
 
 def as_text(report: Report) -> str:
     """For people: the verdict, where, the worst element, and what the decision changes."""
-    lines = [f"graph {report.graph}: {report.verdict} (confidence {report.confidence:.4g})"]
+    where = f"graph {report.graph}: " if report.graph else ""
+    lines = [f"{where}{report.verdict} (confidence {report.confidence:.4g})"]
     if report.text:
         lines.append(f"  {report.text}")
     for o in [o for o in report.outputs if report.is_finding and o["compiled_ulps"] > o["eager_ulps"]]:  # of NaN there is no distance

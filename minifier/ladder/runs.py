@@ -18,6 +18,7 @@ from dynamo.surroundings.parent import parent
 from minifier.isolation.keeper import GRACE
 from minifier.isolation.linux import below, end, seconds_queued
 from minifier.isolation.standing import VARIABLE, Standing, ask
+from minifier.programs import standard_input
 from minifier.record import END
 from minifier.recordings import Recorded, recorded
 from minifier.verify import environment
@@ -95,10 +96,10 @@ def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> lis
 
 def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limits | None = None) -> Ended:
     began = time.monotonic()
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as stacks:
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as stacks, standard_input() as given:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=given,
             stdout=said,
             stderr=subprocess.STDOUT,
             env={**environment(), **parent(), VARIABLE: str(stacks.fileno()), **(more or {})},

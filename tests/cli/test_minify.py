@@ -15,7 +15,7 @@ from minifier.graph.ir import GraphError
 from minifier.graph.oracle import judge
 from minifier.ladder import recorded_run
 from minifier.recordings import VALUES, recorded
-from tests.cli.command import environment, run, write
+from tests.cli.command import COMMAND, environment, run, write
 from tests.schemas import validate
 
 MODEL = """
@@ -88,6 +88,25 @@ def test_backend_that_only_the_command_line_names_is_found_beside_the_script(tmp
     assert report["signature"]["message"] == "no cosines"
     explained = json.loads(run("explain", "--json", "--backend", "own:mine", "scripts/script.py", cwd=tmp_path).stdout)
     assert "no cosines" in json.dumps(explained["verdict"])
+
+
+def test_standard_input_from_a_file_is_that_of_every_run(tmp_path: Path) -> None:
+    """Of a pipe nothing could be read a second time: then the script has none, and that is said."""
+    compiled = "torch.compile(lambda x: torch.relu(x) + 1, backend='relu_compile_error_TESTING_ONLY')"
+    write(tmp_path, f"import sys, torch\nfor line in sys.stdin:\n    {compiled}(torch.ones(2))\n")
+    write(tmp_path, "one\ntwo\n", "rows")
+    command = [*COMMAND, "minify", "script.py"]
+    piped = subprocess.run(command, cwd=tmp_path, env=environment(), input="one\n", capture_output=True, text=True, timeout=200)
+    with (tmp_path / "rows").open() as rows:
+        given = subprocess.run(command, cwd=tmp_path, env=environment(), stdin=rows, capture_output=True, text=True, timeout=200)
+
+    assert (given.returncode, "1 graph recorded\n" in given.stderr) == (1, True), given.stderr
+    assert (piped.returncode, piped.stdout) == (0, "nothing fails\n")
+    with (tmp_path / "rows").open() as rows:
+        command = [*COMMAND, "bisect", "script.py"]
+        checked = subprocess.run(command, cwd=tmp_path, env=environment(), stdin=rows, capture_output=True, text=True, timeout=200)
+    assert checked.stderr.startswith("dynamo-debug: graph 0/0: "), checked.stderr
+    assert "0 graphs recorded: processes that the script starts are not looked into, and standard input is empty" in piped.stderr
 
 
 HANGS = """
