@@ -16,11 +16,11 @@ from dynamo.surroundings.collector import paused
 from dynamo.trace.events import Event, RunEnded, RunStarted
 from dynamo.trace.model import Run
 from dynamo.trace.record import RecordError, RecordWriter, is_record, load
-from tui.checks import check_backend, check_module, home_of
 from tui.child import Child, Request
 from tui.console import progress, say
 from tui.errors import CliError, check_code, check_script
 from tui.exits import SIGNAL_BASE, Exit
+from tui.lookup import check_backend, check_module, home_of
 from tui.options import ENGINES
 from tui.stops import ENDED_BY
 

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from tui import options
-from tui.checks import check_backend, check_program, home_of
+from tui.checks import check_program
 from tui.console import put, put_json, say
 from tui.errors import CliError, nearest
 from tui.exits import Exit
+from tui.lookup import check_backend, home_of
 
 Draws = Annotated[int, typer.Option(help="Sets of inputs to try: those of the script, and their elements in other orders.", min=1)]
 Graph = Annotated[str, typer.Option(help="Check this graph only, by the id that `explain` shows, for example 0/0.", show_default=False)]

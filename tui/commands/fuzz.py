@@ -14,10 +14,10 @@ from dynamo.trace.model import plural
 from minifier.engine import Decided, Event
 from minifier.isolation import IsolationError
 from tui import options
-from tui.checks import check_backend
 from tui.console import put, put_json, say
 from tui.errors import CliError, check_output, nearest
 from tui.exits import Exit
+from tui.lookup import check_backend
 
 if TYPE_CHECKING:
     from minifier.fuzz.types import Cluster, Summary

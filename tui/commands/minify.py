@@ -16,10 +16,11 @@ from minifier.isolation import IsolationError, Limits
 from minifier.loading import without_collection
 from minifier.programs import program
 from tui import options
-from tui.checks import check_backend, check_program, home_of
+from tui.checks import check_program
 from tui.console import put, put_json, say
 from tui.errors import CliError, check_output, nearest
 from tui.exits import Exit
+from tui.lookup import check_backend, home_of
 
 if TYPE_CHECKING:
     from minifier.minify import Report
