@@ -35,6 +35,15 @@ def _passed_on(node: Any) -> set[Any]:
     return {node.args[i] for i in training.statistics}
 
 
+def _counted(joint: Joint) -> tuple[int, ...]:
+    """Arguments that share memory which is written, each as often as its version goes up. A new layout counts as one."""
+    found: list[int] = []
+    for primal in [joint.primals[i] for i in joint.written if not joint.primals[i].fake.is_inference()]:
+        relaid = [i for i, *_ in joint.relaid if joint.sources[i].argument in primal.members]
+        found += primal.members * (primal.track.writes + primal.track.turned - len(relaid))
+    return tuple(found)
+
+
 def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[torch.Tensor]]:
     """The facts of a traced program, and the tensors it holds."""
     held: list[torch.Tensor] = []
@@ -59,7 +68,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
     facts = Facts(
         primals,
         sources,
-        tuple(m for i in joint.written for m in joint.primals[i].members if not joint.primals[i].fake.is_inference()),
+        _counted(joint),
         tuple(paths.get(id(t), "") for t in held),
         len(joint.results),
         tuple(joint.outputs),

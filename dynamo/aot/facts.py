@@ -68,7 +68,7 @@ class Facts:
 
     primals: tuple[Place, ...]
     sources: tuple[Place, ...]
-    members: tuple[int, ...]
+    members: tuple[int, ...]  # arguments with a common base, each as often as its version goes up
     held: tuple[str, ...]
     results: int
     outputs: tuple[Output, ...]

@@ -145,7 +145,7 @@ class Builder:
         fake = primal.fake
         primal.grad_fn = fake.grad_fn
         primal.was_requiring_grad = fake.requires_grad
-        primal.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
+        primal.layout = _layout(fake)
         primal.version = version_of(fake)
         self.primals.append(primal)
         self.by_id[id(primal.real)] = primal
@@ -170,7 +170,7 @@ class Builder:
                 node = self.tracer.emit(aten.as_strided.default, base.node, *args)
             track = self.tracer.track(fake, node, base.track, Step(aten.as_strided.default, args))
             member = Primal(real, fake, fake, track, node, i)
-            member.layout = (tuple(fake.shape), fake.stride(), fake.storage_offset())
+            member.layout = _layout(fake)
             self.by_id[id(real)] = member
 
     # running the FX graph
@@ -415,15 +415,12 @@ class Builder:
         if any(self.by_id[id(self.inputs[k])].fake.requires_grad for primal in self.primals for k in primal.members):
             raise AotError("an argument that shares memory with another is written with what needs gradients")
         copies: list[tuple[Primal, Node]] = []
-        for i, primal in enumerate(self.primals):
+        layouts = [_layout(source.fake) for source in joint.sources]
+        joint.relaid = [(i, *now) for i, (s, now) in enumerate(zip(joint.sources, layouts, strict=True)) if now != s.layout]
+        for i, (primal, now) in enumerate(zip(self.primals, layouts, strict=False)):
             fake = primal.fake
-            now = (tuple(fake.shape), fake.stride(), int(fake.storage_offset()))
-            if now != primal.layout and not primal.members:
-                joint.relaid.append((i, *now))
-            writes = version_of(fake) - primal.version
-            if primal.members:  # what shares memory may share its count too, it goes up once
-                writes = int(bool(primal.track.writes and primal.track.node is not primal.node))
-            elif now != primal.layout:
+            writes = 0 if primal.members else version_of(fake) - primal.version
+            if now != primal.layout:
                 writes -= 1  # the new layout counts as one
             joint.bumps += [i] * writes
             if not primal.track.writes or primal.track.node is primal.node:
@@ -548,6 +545,10 @@ def _one_thread() -> Iterator[None]:
 def _empty_like(fake: FakeTensor) -> Tensor:
     with torch.utils._python_dispatch._disable_current_modes():
         return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype, device="meta")
+
+
+def _layout(fake: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    return tuple(fake.shape), fake.stride(), int(fake.storage_offset())
 
 
 def _is_taken(node: Node, results: Sequence[Node]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -208,7 +209,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
     if facts.relaid:
-        call = _apart(call, [index for index, *_ in facts.relaid])
+        call = _apart(call, [index for index, *_ in facts.relaid if index < len(facts.primals)])
     return with_history(call) if facts.enables_grad else call
 
 
@@ -372,25 +373,25 @@ def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool =
 
 def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
-    bumps, members, relaid = facts.bumps, facts.members, facts.relaid
+    bumps, members, relaid = facts.bumps, Counter(facts.members), facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
-    counted = bool(facts.wanted)  # see `_apart`
-    if not (bumps or returned or relaid):
+    counted = len(facts.primals) if facts.wanted else 0  # see `_apart`
+    if not (bumps or members or returned or relaid):
         return None
 
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
         if bumps:
-            shared = [(args[m], args[m]._version) for m in members]
             torch.autograd.graph.increment_version([flat[i] for i in bumps])
-            for tensor, before in shared:  # views share the count of what they look at: it goes up once
-                if tensor._version == before:
-                    torch.autograd.graph.increment_version(tensor)
+        shared = [(args[m], args[m]._version + writes) for m, writes in members.items()]
+        for tensor, version in shared:  # views share the count of what they look at
+            if (missing := version - tensor._version) > 0:
+                torch.autograd.graph.increment_version([tensor] * missing)
         for result, i in returned:
             with torch.enable_grad():
                 flat[i].copy_(results[result])
         for index, shape, strides, offset in relaid:
             tensor = _at(facts.sources[index], args, held)
-            with torch.autograd._unsafe_preserve_version_counter(tensor) if counted else nullcontext():
+            with torch.autograd._unsafe_preserve_version_counter(tensor) if index < counted else nullcontext():
                 tensor.as_strided_(shape, strides, offset)
 
     return apply

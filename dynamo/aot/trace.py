@@ -56,7 +56,7 @@ class Track:
     """Where the value of one fake comes from."""
 
     # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
-    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "version", "writes")
+    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "version", "writes")
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
@@ -66,6 +66,7 @@ class Track:
         self.step = step
         self.root: Track = self if parent is None else parent.root
         self.writes = 0  # of a root: how often its storage was written
+        self.turned = 0  # of a root: how often a view of it got another shape in place
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
         self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and torch.is_grad_enabled())
@@ -470,6 +471,7 @@ class Tracer(FakeMode):
         node = self._current(old)
         old.fake = FakeTensor(fake.meta.detach(), fake.fake_device)
         old.is_shadow = True
+        old.root.turned += 1
         fake_mode.run(self, func, args, kwargs)
         step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
         self.track(fake, self._replay(step, node), old, step)

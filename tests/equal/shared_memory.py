@@ -221,3 +221,45 @@ def scaled_by_a_parameter(compile):
     if result.requires_grad:
         result.sum().backward()
     return result, x, same, gain.grad, x.requires_grad, same.requires_grad
+
+
+@program("", "one of two arguments that share memory, one of which is written, gets another shape in place")
+def turned_beside_a_view(compile):
+    forms = {
+        "itself": lambda p, b, c: (b.copy_(b), b.transpose_(0, -1), c + 1)[2],
+        "before": lambda p, b, c: (b.mul_(2), b.t_(), b.sum(-1) * c.sum())[2],
+        "after": lambda p, b, c: (b.t_(), b.mul_(2), c * 1)[2],
+        "other": lambda p, b, c: (c.mul_(2), b.transpose_(0, 1), b.sum(-1))[2],
+        "both": lambda p, b, c: (c.t_(), c.mul_(2), b.unsqueeze_(0), b.sum(-1) + c.sum())[3],
+        "back": lambda p, b, c: (b.t_(), c.mul_(2), b.t_(), b + 1)[3],
+        "beside a parameter": lambda p, b, c: (b.mul_(2), b.t_(), p * c.sum())[2],
+        "kept": lambda p, b, c: (b.mul_(2), b.t_(), p.sin() * (c * 2).sum() * b.sum())[2],
+    }
+    found = []
+    for form in forms.values():
+        for other in (lambda b: b.view_as(b), lambda b: b[1:], lambda b: b.detach()):
+            p = torch.full((), 3.0, requires_grad=True)
+            b = torch.arange(9.0).reshape(3, 3)[:2].clone()
+            c = other(b)
+            result = compile(form)(p, b, c)
+            if result.requires_grad:
+                result.backward()
+            found += [result, b, c, p.grad, b._version, c._version]
+    return found
+
+
+@program("", "arguments that share memory are written several times: each write counts")
+def written_several_times(compile):
+    forms = (
+        lambda b, c: (c.mul_(2), b.mul_(2), c + 1)[2],
+        lambda b, c: (b.copy_(b), b.copy_(b), b.zero_(), c + 1)[3],
+        lambda b, c: (b[0].mul_(2), b.view(-1).mul_(2), c + 1)[2],
+        lambda b, c: (b.mul_(2), b.unsqueeze_(0), c.mul_(2), b.squeeze_(0), c + 1)[4],
+    )
+    found = []
+    for form in forms:
+        for other in (lambda b: b.view_as(b), lambda b: b[1:], lambda b: b.detach()):
+            b = torch.ones(2, 3)
+            c = other(b)
+            found += [compile(form)(b, c), b, c, b._version, c._version]
+    return found
