@@ -61,8 +61,16 @@ def saved_of(graph: Any, grads: Sequence[Any]) -> Sequence[Tensor]:
         except RuntimeError as error:
             if not _is_about_versions(graph, error):
                 raise
+    return [t if isinstance(t, Tensor) else t() for t, _ in _checked(graph, grads)]
+
+
+def _checked(graph: Any, grads: Sequence[Any]) -> list[tuple[Any, int]]:
+    """As `kept_of`, if what derivatives of results with a gradient read is unchanged."""
     given, kept = given_of(grads), kept_of(graph)
-    return [unchanged(t, v) if graph.readers[i] & given or graph.versions is None else t for i, (t, v) in enumerate(kept)]
+    for readers, (t, version) in zip(graph.readers, kept, strict=True):
+        if (readers & given or graph.versions is None) and isinstance(t, Tensor):
+            unchanged(t, version)
+    return kept
 
 
 def given_of(grads: Sequence[Any]) -> int:
@@ -70,8 +78,11 @@ def given_of(grads: Sequence[Any]) -> int:
     return sum(1 << i for i, grad in enumerate(grads) if grad is not None)
 
 
-def kept_of(graph: Any) -> list[tuple[Tensor, int]]:
-    """What the forward of a call has saved, with the versions of then, also after passes that met it without a gradient (`set_aside`)."""
+def kept_of(graph: Any) -> list[tuple[Any, int]]:
+    """What the forward of a call has saved, with the versions of then, also after passes that met it without a gradient (`set_aside`).
+
+    What no pass to come reads is a function that makes something like it.
+    """
     if isinstance(graph.aside, RuntimeError):
         raise graph.aside
     if graph.aside is not None:
@@ -140,14 +151,17 @@ class Again:
 
     def _saved(self, graph: Any, grads: Sequence[Any]) -> tuple[dict[int, Tensor], list[Tensor] | None]:
         """What the forward of a call has kept: primals, and the states of generators before it. Derivatives from `grads` are wanted."""
-        kept = getattr(graph, "kept", None)  # by a pass after which autograd has freed what it saved (`several`)
-        if kept is None:
-            saved_of(graph, grads)
-            kept = kept_of(graph)
-        kept = [*zip(self.facts.saved_primals, kept, strict=False), *zip(self._kept, graph.extras if self._kept else (), strict=True)]
-        given = given_of(grads)
+        kept, given = self._kept_primals(graph, _checked(graph, grads)), given_of(grads)
         saved = {p: unchanged(t, version) if self.facts.depending[p] & given else t for p, (t, version) in kept}
         return saved, graph.random_states if self.facts.draws else None
+
+    def _kept_primals(self, graph: Any, kept: list[tuple[Any, int]]) -> list[tuple[int, tuple[Tensor, int]]]:
+        return [*zip(self.facts.saved_primals, kept, strict=False), *zip(self._kept, graph.extras if self._kept else (), strict=True)]
+
+    def is_written_since(self, graph: Any, grads: Sequence[Any]) -> bool:
+        """Whether derivatives from `grads` depend on a primal that was written to."""
+        given = given_of(grads)
+        return any(self.facts.depending[p] & given and version_of(t) != v for p, (t, v) in self._kept_primals(graph, kept_of(graph)))
 
     def gradients(self, graph: Any, grads: Sequence[Any]) -> list[Any]:
         """The gradient of each primal (None where there is none), with history if gradients are enabled."""

@@ -93,6 +93,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         tuple(i for i in joint.bumps if not joint.primals[i].fake.is_inference()),
         _reads_what_it_writes(joint),
         parts.readers,
+        parts.seen_outside,
         parts.depending,
         absent(joint),
     )

@@ -93,7 +93,8 @@ class Facts:
     draws: bool = False  # random numbers
     bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it
     read_before_written: tuple[int, ...] = ()  # primals in `written` on whose old value a result that has a gradient depends
-    readers: tuple[int, ...] = ()  # per saved tensor: the results whose derivatives read it; 0 where nobody else has it
+    readers: tuple[int, ...] = ()  # per saved tensor: the results whose derivatives read it
+    seen_outside: tuple[bool, ...] = ()  # per saved tensor: somebody else may have it
     depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
     absent: tuple[int, ...] = ()  # per gradient: the tangents that alone leave zeros without memory, see `reach.absent`
 

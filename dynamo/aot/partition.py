@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from operator import getitem
+from functools import reduce
+from operator import and_, getitem
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import Joint, alias_source
-from dynamo.aot.reach import readers
+from dynamo.aot.reach import readers, seen_outside
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor
 from dynamo.ops.facts import acting, draws, facts_of
@@ -45,6 +46,7 @@ class Parts:
     saved_values: int
     recomputed: int = 0
     readers: tuple[int, ...] = ()  # see `Facts`
+    seen_outside: tuple[bool, ...] = ()
     depending: tuple[int, ...] = ()
 
 
@@ -106,6 +108,7 @@ def partition(joint: Joint, strategy: str) -> Parts:
         len(values),
         sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in saved for n in again),
         readers(joint, ends, saved_primals + values, saved),
+        seen_outside(joint, saved_primals + values),
         readers(joint, ends, [p.node for p in joint.primals], ()),
     )
 
@@ -143,12 +146,12 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     returned = set(joint.results)
-    unkept, compared = _unkept(joint, reads), _compared(joint, reads)
+    unkept, itself = _unkept(joint, reads), _compared(joint, reads) | _read_alone(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and node in reads and not is_view(node))
         cost = INFINITE if node in unkept else _cost_of_keeping(node, reads) if alive else _saving_cost(node)
         network.connect(2 * i, 2 * i + 1, cost)
-        if node in compared or not _may_recompute(node):
+        if node in itself or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
         if node in reads:
             network.connect(2 * i + 1, sink, INFINITE)
@@ -169,6 +172,32 @@ def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
     unread = [p for p in joint.primals if p.node not in sources]
     may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
     return {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
+
+
+def _read_alone(joint: Joint, reads: set[Node]) -> set[Node]:
+    """Values that would be computed from an argument or a result, where another result's derivative reads them and not that: eager refuses
+    no pass from there if only the former was written to."""
+    if len(joint.tangents) < 2:
+        return set()
+    ends = [g for g in joint.grads if g is not None]
+    masks = dict(zip(reads, readers(joint, ends, list(reads), reads), strict=True))
+    arguments = [p.node for p in joint.primals if not p.is_held and not isinstance(p.real, torch.nn.Parameter)]
+    own = dict.fromkeys([*arguments, *map(alias_source, joint.results)], 0)
+    for node, mask in masks.items():
+        if (source := alias_source(node)) in own:
+            own[source] |= mask
+    refusing: dict[Node, int] = {}  # per value: results whose derivatives read all that it can be computed from
+    found: set[Node] = set()
+    for node in joint.graph.nodes:
+        above = [refusing[n] for n in node.all_input_nodes if n in refusing]
+        if above and is_cheap(node) and not _is_backward(node) and "region" not in node.meta:
+            refusing[node] = reduce(and_, above)
+            if masks.get(node, 0) & ~refusing[node] and not is_view(node):
+                found.add(node)
+                del refusing[node]
+        if own.get(node):
+            refusing[node] = own[node] & refusing.get(node, own[node])
+    return found
 
 
 def _compared(joint: Joint, reads: set[Node]) -> set[Node]:

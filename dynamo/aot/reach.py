@@ -46,7 +46,7 @@ def absent(joint: Joint) -> tuple[int, ...]:
 
 
 def readers(joint: Joint, ends: list[Node], read: list[Node], saved: Container[Node]) -> tuple[int, ...]:
-    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`. 0: nobody else has it."""
+    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`."""
     bits = _bits(joint)
     found = dict.fromkeys(ends, (1 << len(joint.tangents)) - 1)
     for node in reversed(joint.graph.nodes):
@@ -54,9 +54,13 @@ def readers(joint: Joint, ends: list[Node], read: list[Node], saved: Container[N
             for argument in node.all_input_nodes:
                 found[argument] = found.get(argument, 0) | (bits[node] or found[node])
     results = [i for i, d in enumerate(joint.differentiable) if d]
+    return tuple(sum(1 << i for bit, i in enumerate(results) if found.get(n, 0) >> bit & 1) for n in read)
+
+
+def seen_outside(joint: Joint, nodes: list[Node]) -> tuple[bool, ...]:
+    """Which of some tensors the caller has, or may have, too: it can write to them."""
     shared = {p.node for p in joint.primals} | {alias_source(r) for r in joint.results}
-    masks = [found.get(n, 0) if alias_source(n) in shared else 0 for n in read]
-    return tuple(sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1) for mask in masks)
+    return tuple(alias_source(n) in shared for n in nodes)
 
 
 def _bits(joint: Joint) -> dict[Node, int]:

@@ -117,10 +117,15 @@ class _Backward:
         computed = self.run(inputs)
         if doubtful:
             starts_over = has_nan(computed) and not self.again.obstacle(ctx)
-            if starts_over:
+            is_written = starts_over and self.again.is_written_since(ctx, grads)
+            if is_written:  # other values where no derivative reads them
+                inputs = self.several.read(ctx, grads)
+                self._add(inputs, ctx, grads)
+                computed = self.run(inputs)
+            elif starts_over:
                 computed = self.again.gradients(ctx, grads)
             self._release(ctx, missing)
-            if starts_over:
+            if starts_over and not is_written:
                 return computed
         if missing:
             rows = zip(computed, self.behind, self.wanted, strict=True)
@@ -170,7 +175,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     back = _Backward(facts, backward, again, plan)
     keeps, has_links, has_parts = back.keeps, back.has_links, back.has_parts
     everything = sum(1 << i for i, d in enumerate(facts.differentiable) if d)
-    has_apart = any(readers not in (0, everything) for readers in facts.readers)
+    has_apart = any(seen and readers != everything for readers, seen in zip(facts.readers, facts.seen_outside, strict=True))
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
@@ -181,7 +186,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             if has_links:
                 ctx.watched = None
             if has_parts:
-                ctx.left = ctx.kept = None
+                ctx.left = None
             old = [flat[i].clone() for i in overwritten] if overwritten else []
             outs = run_forward(list(flat))
             if has_parts:

@@ -9,11 +9,12 @@ can't be, what the node has saved stays instead, and they run the compiled backw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
-from dynamo.aot.again import Again, given_of, kept_of, set_aside, unchanged
+from dynamo.aot.again import Again, given_of, saved_of, set_aside
 from dynamo.aot.facts import Facts
 
 Tensor = torch.Tensor
@@ -26,14 +27,14 @@ class Several:
     """Which results of a call may still be differentiated. Its node of autograd has the state.
 
     `left` is None until a pass has freed what the node saved, then a mask of those results; `is_bare` tells whether the compiled backward
-    reads nothing that was saved. `kept` are the primals in the order of `Facts.saved_primals`, with their versions; `results` are
-    those that the node had saved, with their versions and the tangents that meet them.
+    reads nothing that was saved.
     """
 
     def __init__(self, facts: Facts, again: Again) -> None:
-        self.freed, self.saved_primals, self.again = facts.freed, facts.saved_primals, again
+        self.freed, self.again = facts.freed, again
         self.everything = (1 << len(self.freed)) - 1
         self.doubts, self.readers = facts.doubts, facts.readers
+        self.values = range(len(facts.saved_primals), len(facts.readers))
         self.results = [i for i, d in enumerate(facts.differentiable) if d]
 
     @property
@@ -45,12 +46,8 @@ class Several:
         present = self._present(grads)
         if present & ~ctx.left:
             return ctx.saved_tensors  # raises what autograd says about that
-        if ctx.is_bare or self.again.reason:
+        if ctx.is_bare or self.again.reason or self.again.is_written_since(ctx, grads):
             return None
-        given = given_of(grads)
-        for t, version, readers in ctx.results:
-            if readers & given:
-                unchanged(t, version)
         found = self.again.gradients(ctx, grads)
         self.spend(ctx, self.everything & ~present)
         return found
@@ -64,17 +61,21 @@ class Several:
             if not missing >> i & 1:
                 left &= ~freed
         if not left or ctx.is_bare:
-            ctx.extras = ctx.kept = ctx.aside = ctx.results = None
-        elif self.again.reason:
-            set_aside(ctx)
+            ctx.extras = ctx.aside = None
         else:
-            if ctx.left is None:
-                kept, count = kept_of(ctx), len(self.saved_primals)
-                ctx.kept = kept[:count]
-                results = zip(kept[count:], self.readers[count:], strict=True)
-                ctx.results = [(t.detach(), version, readers) for (t, version), readers in results if readers]
-            ctx.aside = None
+            set_aside(ctx)
+            wanted = sum(1 << i for bit, i in enumerate(self.results) if left >> bit & 1)
+            for i in self.values:
+                t, version = ctx.aside[i]
+                if not self.readers[i] & wanted and isinstance(t, Tensor):
+                    ctx.aside[i] = partial(_in_place_of, t.shape, t.stride(), t.dtype, t.device), version
         ctx.left = left
+
+    def read(self, ctx: Any, grads: Sequence[Any]) -> list[Tensor]:
+        """What the compiled backward takes; what derivatives of the given gradients don't read are other values."""
+        given = given_of(grads)
+        saved = zip(saved_of(ctx, grads), self.readers, strict=True)
+        return [t if readers & given else _in_place_of(t.shape, t.stride(), t.dtype, t.device) for t, readers in saved]
 
     def may_meet(self, missing: int) -> bool:
         """May zeros in place of the gradients in `missing` be seen in a gradient? See `reach.reach`."""
@@ -82,6 +83,11 @@ class Several:
 
     def _present(self, grads: Sequence[Any]) -> int:
         return sum(1 << bit for bit, i in enumerate(self.results) if grads[i] is not None)
+
+
+def _in_place_of(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Values with which derivatives that nobody asks for stay finite, as most do at a half."""
+    return torch.empty_strided(shape, strides, dtype=dtype, device=device).fill_(0.5 if dtype.is_floating_point or dtype.is_complex else 0)
 
 
 def has_nan(gradients: Sequence[Tensor | None]) -> bool:

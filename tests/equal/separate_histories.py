@@ -463,3 +463,66 @@ def written_for_another_and_differentiated(compile):
         except RuntimeError as e:
             found.append(str(e)[:48])
     return found
+
+
+@program(
+    "", "an argument or a result is written before passes from results one after the other: derivatives that read it refuse, no others"
+)
+def written_between_passes(compile):
+    def separate(x, w):
+        return x.relu(), x.exp(), x.sin()
+
+    def summed(x, w):
+        return x.relu() + x.exp(), w * x, w + x
+
+    def kept(x, w):
+        return x.exp().sin() * 1.0, w * x, x.exp()
+
+    def from_one(x, w):
+        h = x + 1
+        return h * 2, h.exp() * w, h.sin()
+
+    def read_twice(x, w):
+        return x * w, x * x, w.cos() * x
+
+    def infinite(x, w):
+        return x.log(), x.sqrt() + x.asin(), (x * w).tanh()
+
+    found = []
+    for fn in (separate, summed, kept, from_one, read_twice, infinite):
+        f = compile(fn)
+        for written in range(5):
+            for when, order in (
+                (0, "ab"),
+                (0, "ca"),
+                (0, "bca"),
+                (0, "abb"),
+                (1, "ab"),
+                (1, "ba"),
+                (1, "cb"),
+                (1, "Aab"),
+                (2, "bca"),
+                (2, "aab"),
+            ):
+                x, w = leaf(0.5, 1.0, 0.25), torch.full((3,), 2.0)
+                made = f(x, w)
+                said = passes(made, order[:when])
+                (x, w, *made)[written].detach().mul_(2)
+                found.append((said, passes(made, order[when:]), x.grad))
+    return found
+
+
+@program("", "what a pass has freed goes, though others can still be made")
+def freed_by_a_pass(compile):
+    @compile
+    def f(x, w):
+        return (x @ w).exp(), x.relu()
+
+    x, w = torch.ones(64, 64, requires_grad=True), torch.ones(64, 64)
+    results = f(x, w)
+    gone = weakref.ref(results[0])
+    results[0].sum().backward()
+    results = results[1:]
+    x.detach().mul_(-1)
+    results[0].sum().backward()
+    return gone() is None, x.grad
