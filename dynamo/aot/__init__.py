@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo import _C
 from dynamo.aot import runtime
 from dynamo.aot.again import Again
 from dynamo.aot.compilers import Compiled, Compilers, GraphCache, GraphCompiler, Lookup
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import attribute
 from dynamo.aot.plan import Plan
+from dynamo.aot.sharing import Sharing
 from dynamo.decisions import compiling, current_compile
 from dynamo.graph.lazy import forward_of
 from dynamo.graph.rescue import KEEPS_INPUTS, undoing
@@ -54,13 +54,14 @@ def aot_module(
     compile_id = compile_id or current_compile() or f"aot{next(_numbers)}"
     inference = inference_compiler or fw_compiler
     compilers = Compilers(fw_compiler, bw_compiler, inference, partition, decompositions, cache, prepare, arrange)
-    call, depends = _compile(gm, example_inputs, compilers, compile_id)
-    if not depends:
+    call, asked = _compile(gm, example_inputs, compilers, compile_id)
+    if asked is None:
         return call
-    variants = {_C.sharing(tuple(example_inputs)): call}
+    sharing = Sharing(asked)
+    variants = {sharing.key(example_inputs): call}
 
     def by_sharing(*args: Any) -> Any:
-        key = _C.sharing(args)
+        key = sharing.key(args)
         if key not in variants:
             made = _compile(gm, args, compilers, compile_id)[0]
             positions = [i for i, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
@@ -71,8 +72,10 @@ def aot_module(
     return by_sharing
 
 
-def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str) -> tuple[Callable[..., Any], bool]:
-    """From the cache, or made. Also whether the result holds only for arguments that share memory alike."""
+def _compile(
+    gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_id: str
+) -> tuple[Callable[..., Any], list[torch.Tensor] | None]:
+    """From the cache, or made. With the held tensors that count where the result holds only for arguments that share memory alike."""
     with compiling(compile_id):
         lookup = compilers.cache.look_up(gm, inputs, compile_id) if compilers.cache is not None else None
         if lookup is not None and lookup.found is not None:
@@ -84,19 +87,20 @@ def _compile(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compi
 
             made = make(gm, inputs, compilers, compile_id)
             if made is None:
-                return forward_of(gm), False
+                return forward_of(gm), None
             facts, held, forward, backward, pairs = made.facts, made.held, made.forward, made.backward, made.pairs
             if lookup is not None and not pairs:
                 lookup.keep(facts, forward, backward)
         # a backward may go on being built until it is called
         forward = getattr(forward, "settle", lambda: forward)()
+        asked = [held[i] for i in facts.sharing] if facts.sharing is not None else None
         if pairs:
             forward, backward = holding(forward, pairs), holding(backward, pairs) if backward is not None else None
         if backward is None:
-            return runtime.wrap(facts, held, runtime.single(forward)), facts.sharing_matters
+            return runtime.wrap(facts, held, runtime.single(forward)), asked
         again, plan = Again(gm, facts, held, inputs), Plan(gm, facts)
         run = runtime.pair(facts, forward, backward, again, plan)
-        return runtime.wrap(facts, held, run, (again, plan) if plan.levels else None), facts.sharing_matters
+        return runtime.wrap(facts, held, run, (again, plan) if plan.levels else None), asked
 
 
 def holding(compiled: Compiled, things: object) -> Compiled:

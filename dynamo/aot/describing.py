@@ -87,7 +87,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         joint.clears_autocast_cache,
         enables_grad,
         tuple((i, is_inference) for i, is_inference in enumerate(joint.inference) if is_inference != around),
-        joint.sharing_matters(),
+        tuple(hold(p.real)[1] for p in asked) if (asked := joint.sharing()) is not None else None,
         any(isinstance(n.target, torch._ops.OpOverload) and facts_of(n.target).asks_grad_mode for n in joint.graph.nodes),
         any(draws(n) for n in joint.graph.nodes),
         tuple(i for i in joint.bumps if not joint.primals[i].fake.is_inference()),

@@ -88,7 +88,7 @@ class Facts:
     clears_autocast_cache: bool = False
     enables_grad: bool = False  # gradients are off around the call, and the program switches them on
     inference: tuple[tuple[int, bool], ...] = ()  # results that are inference tensors, or are not, unlike others made around the call
-    sharing_matters: bool = False
+    sharing: tuple[int, ...] | None = None  # see `Joint.sharing`
     asks_grad_mode: bool = False
     draws: bool = False  # random numbers
     bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it

@@ -20,6 +20,7 @@ from dynamo.aot.histories import arriving, freed
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
+from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
@@ -59,7 +60,8 @@ class Primal:
 class Joint:
     """The traced program.
 
-    `sources`: the primals, then arguments that are views of a common base; outputs and `relaid` refer to these.
+    `sources`: the primals, then arguments that are views of a common base; outputs and `relaid` (the new shape, strides, and
+    by how much the offset changes) refer to these.
     `results`: nodes the forward returns, first the caller's, then new values of inputs (`returned`).
 
     `differentiable[i]` tells whether result i has a tangent; `grads[j]` is the gradient node of `wanted[j]`, a primal index.
@@ -92,12 +94,14 @@ class Joint:
     def needs_backward(self) -> bool:
         return any(self.differentiable)
 
-    def sharing_matters(self) -> bool:
-        """True if the same program over arguments that share memory otherwise would need another graph."""
+    def sharing(self) -> list[Primal] | None:
+        """Where arguments that share memory otherwise would need another graph: the held tensors that they may share it with."""
         arguments = [p for p in self.sources if p.argument is not None]
-        if len(arguments) < 2 and not any(p.members for p in self.primals):
-            return False
-        return any(self.primals[i].argument is not None or self.primals[i].members for i in (*self.written, *self.returned))
+        changed = [self.primals[i] for i in (*self.written, *self.returned)]
+        if any(not p.is_held for p in changed):
+            held = [p for p in self.primals if p.is_held]
+            return held if held or len(arguments) > 1 else None
+        return (changed or None) if arguments else None
 
 
 @contextmanager
@@ -278,18 +282,21 @@ class Builder:
 
     def shared_and_written(self) -> list[list[int]]:
         """Groups of argument positions that share memory where one was written: these need a common base."""
-        groups: dict[int, list[int]] = {}
-        written: set[int] = set()
+        storages: dict[int, list[Primal]] = {}
         for primal in self.primals:
-            if primal.members:
-                continue
-            storage = primal.real.untyped_storage()._cdata
-            groups.setdefault(storage, []).append(-1 if primal.argument is None else primal.argument)
-            if primal.track.writes:
-                written.add(storage)
-        shared = [g for s, g in groups.items() if s in written and len(g) > 1]
-        if any(-1 in g for g in shared):
-            raise AotError("a parameter or buffer shares memory with another tensor of the graph and is written")
+            if not primal.members:
+                storages.setdefault(primal.real.untyped_storage()._cdata, []).append(primal)
+        if self.tracer.reaches_out and any(p.track.writes for p in self.primals):
+            raise AotError("as_strided shows elements beyond the tensor that it is called on, and memory is written")
+        shared = []
+        for primals in storages.values():
+            for group in overlapping([p.real for p in primals]) if any(p.track.writes for p in primals) else ():
+                members = [primals[i] for i in group]
+                if not any(p.track.writes for p in members):
+                    continue
+                if any(p.is_held for p in members):
+                    raise AotError("a parameter or buffer shares memory with another tensor of the graph and is written")
+                shared.append([p.argument for p in members if p.argument is not None])
         return shared
 
     def finish(self, flat: list[Any], spec: TreeSpec) -> Joint:
@@ -303,6 +310,8 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
+        if joint.needs_backward and any(p.members for p in self.primals):
+            raise AotError("an argument that overlaps another is written, and there are gradients")
         joint.clears_autocast_cache = self.clears_autocast_cache
         joint.pairs = self.pairs
         return joint
@@ -416,7 +425,8 @@ class Builder:
             raise AotError("an argument that shares memory with another is written with what needs gradients")
         copies: list[tuple[Primal, Node]] = []
         layouts = [_layout(source.fake) for source in joint.sources]
-        joint.relaid = [(i, *now) for i, (s, now) in enumerate(zip(joint.sources, layouts, strict=True)) if now != s.layout]
+        changed = [(i, s.layout, now) for i, (s, now) in enumerate(zip(joint.sources, layouts, strict=True)) if now != s.layout]
+        joint.relaid = [(i, shape, strides, offset - old[2]) for i, old, (shape, strides, offset) in changed]
         for i, (primal, now) in enumerate(zip(self.primals, layouts, strict=False)):
             fake = primal.fake
             writes = 0 if primal.members else version_of(fake) - primal.version
@@ -426,6 +436,8 @@ class Builder:
             if not primal.track.writes or primal.track.node is primal.node:
                 continue
             if fake.requires_grad and (fake.grad_fn is not primal.grad_fn or not primal.was_requiring_grad):
+                if self._shares(primal):  # views of one base have one history
+                    raise AotError("an argument that shares memory with another is written with what needs gradients")
                 joint.returned.append(i)
                 if writes:  # a copy to it counts as one
                     joint.bumps.remove(i)
@@ -436,6 +448,9 @@ class Builder:
                     raise AotError("an input that shows an element twice is written in part")
                 joint.written.append(i)
                 copies.append((primal, primal.track.node))
+        relaid = {i for i, *_ in joint.relaid}
+        if any(o.kind == "input" and o.stale and o.index in relaid for o in joint.outputs):
+            raise AotError("a view of an input is returned whose own shape was changed in place")
         changed = {p.node for p, _ in copies}
         values = [self._safe_value(node, changed) for _, node in copies]
         for (primal, _), node in zip(copies, values, strict=True):
@@ -443,6 +458,10 @@ class Builder:
             with self.tracer.at_line_of(node):
                 copy = self.tracer.record(aten.copy_.default, (primal.node, node), {}, primal.node.meta["val"])
             copy.meta["phase"] = "write"
+
+    def _shares(self, primal: Primal) -> bool:
+        storage = primal.real.untyped_storage()._cdata
+        return any(p is not primal and p.real.untyped_storage()._cdata == storage for p in self.by_id.values())
 
     def _unshadowed(self, primal: Primal) -> FakeTensor:
         if primal.track.is_shadow:

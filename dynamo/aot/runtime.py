@@ -397,7 +397,7 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
         for index, shape, strides, offset in relaid:
             tensor = _at(facts.sources[index], args, held)
             with torch.autograd._unsafe_preserve_version_counter(tensor) if index < counted else nullcontext():
-                tensor.as_strided_(shape, strides, offset)
+                tensor.as_strided_(shape, strides, tensor.storage_offset() + offset)
 
     return apply
 

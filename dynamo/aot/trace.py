@@ -31,6 +31,7 @@ from dynamo.aot.functionalise import (
     part_steps,
 )
 from dynamo.aot.rng import draw
+from dynamo.aot.sharing import is_within
 from dynamo.aot.zeros import LIKE, ZEROS, computed, is_absent
 from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
@@ -96,6 +97,7 @@ class Tracer(FakeMode):
         self.source: Source = ("", 0, ())
         self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
         self.has_zeros = False  # without memory
+        self.reaches_out = False  # to elements of memory that only `as_strided` shows
         self._starts: list[int] = []
         self._sources: list[Source] = []
         self._names: dict[str, int] = {}
@@ -280,6 +282,8 @@ class Tracer(FakeMode):
             return node
         if step.op is aten.as_strided.default and overlaps_itself(node.meta["val"].shape, step.args[1]):
             raise AotError("writing through a view that shows an element twice is not supported")
+        if step.op is aten.as_strided.default and not is_within(parent.fake, *step.args):
+            raise AotError("writing to elements that only as_strided reaches is not supported")
         undo = UNDO.get(step.op)
         if undo is None:
             if step.op is aten.expand.default and parent.fake.shape == node.meta["val"].shape:
@@ -443,6 +447,7 @@ class Tracer(FakeMode):
         out = fake_mode.run(self, func, args, kwargs)
         if isinstance(out, FakeTensor):
             step = self._step(func, args, kwargs, parent)
+            self.reaches_out |= func is aten.as_strided.default and not is_within(base, *args[1:])
             if facts_of(func).same:
                 self.track(out, self._current(parent), parent, step)
             else:

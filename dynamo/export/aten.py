@@ -47,7 +47,7 @@ def to_aten(
     except (AotError, FakeError) as e:
         raise ExportError(f"{call.name} has no ATen graph: {e} [DD094]") from e
     rows = tuple(made.row(row) for row in call.result)
-    apart = "memory" if joint.sharing_matters() else call.apart
+    apart = "memory" if joint.sharing() is not None else call.apart
     call = replace(call, result=rows, is_aten=True, has_gradients=not _cuts(flat.graph), restores_modes=False, apart=apart)
     return made.graph, made.attributes, call
 
@@ -159,7 +159,7 @@ class _Writer:
         for result, i in enumerate(joint.returned, first):
             self._emit(aten.copy_.default, (self.primals[i], results[result]))
         for i, shape, strides, offset in joint.relaid:
-            self._emit(aten.as_strided_.default, (self.primals[i], list(shape), list(strides), offset))
+            self._emit(aten.as_strided_.default, (self.primals[i], list(shape), list(strides), joint.sources[i].layout[2] + offset))
 
     def _placed(self, o: Placed, results: tuple[Any, ...]) -> Any:
         if o.kind == "constant":

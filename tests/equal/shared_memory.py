@@ -263,3 +263,144 @@ def written_several_times(compile):
             c = other(b)
             found += [compile(form)(b, c), b, c, b._version, c._version]
     return found
+
+
+@program("", "rows of one buffer are added to each other: which ones changes from call to call")
+def rows_of_one_buffer(compile):
+    @compile
+    def f(x, y):
+        x.add_(y)
+        return x.sum(), x._version, y._version
+
+    buffer = torch.arange(24.0).view(6, 4)
+    return [f(buffer[i], buffer[j]) for i in range(6) for j in range(6)], buffer
+
+
+@program("pytorch#139789", "arguments share memory from the second call on, then otherwise: apart, elsewhere, reversed, one tensor")
+def sharing_changes(compile):
+    @compile
+    def f(x, y):
+        x.mul_(2)
+        return x + y
+
+    base = torch.ones(12)
+    pairs = [(0, 2), (0, 4), (0, 3), (4, 0), (2, 4), (6, 8), (8, 6), (3, 3)]
+    results = [f(torch.ones(4), torch.ones(4)), *[f(base[i : i + 4], base[j : j + 4]) for i, j in pairs], f(base[:4], base[:4].clone())]
+    results += [f(base[::3], base[1::3]), f(base[1::3], base[::3]), f(base[::3], base[2:6])]
+    return results, base
+
+
+@program("", "the same parts of buffers of other sizes, and of other element sizes")
+def parts_of_other_buffers(compile):
+    @compile
+    def f(x, y):
+        y.add_(x[1])
+        return x - y
+
+    buffers = [torch.arange(n, dtype=dtype) for n in (8, 80, 9) for dtype in (torch.float32, torch.float64)]
+    return [f(b[i : i + 4], b[i + 2 : i + 6]) for b in buffers for i in (0, 2)], buffers
+
+
+@program("", "a module's buffer, or a part of it, is also its argument, and one of them is written")
+def buffer_as_argument(compile):
+    class Accumulates(torch.nn.Module):
+        def __init__(self, writes):
+            super().__init__()
+            self.writes = writes
+            self.register_buffer("total", torch.ones(8))
+            self.scale = torch.nn.Parameter(torch.ones(4), requires_grad=False)
+
+        def forward(self, x):
+            (x if self.writes == "x" else self.total).mul_(2)
+            return x + self.total[:4] + self.scale
+
+    results = []
+    for writes in ("x", "total"):
+        module = Accumulates(writes)
+        compiled = compile(module)
+        total, scale = module.total, module.scale
+        for x in (torch.ones(4), total[:4], total[2:6], scale, scale[:], total[4:], torch.ones(4)):
+            results.append(compiled(x))
+        results += [total, scale]
+    return results
+
+
+@program("", "a parameter's row and another one: optimizers over views of one flat tensor")
+def flat_parameters(compile):
+    flat = torch.arange(12.0)
+    parameters = [torch.nn.Parameter(flat[i : i + 4]) for i in (0, 4, 8)]
+    optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    step = compile(optimizer.step)
+    for k in range(3):
+        for i, p in enumerate(parameters):
+            p.grad = torch.full((4,), float(i + k))
+        step()
+    return flat, parameters
+
+
+@program("", "one graph for views at other offsets: what changes their shape in place leaves the offset")
+def reshaped_at_other_offsets(compile):
+    forms = {
+        "t_": lambda x: x.t_(),
+        "transpose_": lambda x: x.transpose_(0, 1) + 1,
+        "unsqueeze_": lambda x: x.unsqueeze_(1) * 2,
+        "squeeze_": lambda x: x[:1].squeeze_(0).mul_(2),
+        "swapaxes_": lambda x: x.swapaxes_(0, 1).mul_(2),
+        "written after": lambda x: x.t_()[1].add_(1),
+        "view before": lambda x: (x[1:], x.t_(), x.mul(2))[0],
+    }
+    found = {}
+    for name, form in forms.items():
+        base = torch.arange(24.0).view(12, 2)
+        compiled = compile(form)
+        parts = [base[i : i + 2] for i in (0, 2, 5, 8)]
+        found[name] = [compiled(x) for x in parts], parts, base, [(x.storage_offset(), x.stride()) for x in parts]
+    return found
+
+
+@program("", "as_strided beyond the tensor that it is called on: read and written, beside writes to what it reaches")
+def reached_by_as_strided(compile):
+    @compile
+    def reads(x, y):
+        y.mul_(3)
+        return x.as_strided((8,), (1,), 0) + 1
+
+    @compile
+    def writes(x):
+        return x.as_strided((2,), (1,), 3).add_(5)
+
+    @compile
+    def inside(x):
+        return x[1:].as_strided((2,), (2,), 1).add_(5), x * 2
+
+    found = []
+    for i in (0, 2, 3):
+        base = torch.arange(12.0)
+        found += [reads(base[:4], base[4:]), reads(base[:4], base[i : i + 4]), writes(base[i : i + 4]), inside(base[i : i + 5]), base]
+    return found
+
+
+@program("", "rows with gradients: one is written, the other is read or needs the gradient")
+def rows_with_gradients(compile):
+    @compile
+    def scaled(x, y, w):
+        z = w * y
+        x.mul_(2)
+        return z
+
+    @compile
+    def joined(x, y, w):
+        x.add_(w)
+        return x * y
+
+    found = []
+    for f in (scaled, joined):
+        for i, j in ((0, 1), (1, 2), (2, 2), (3, 0)):
+            base, w = torch.arange(16.0).view(4, 4), torch.ones(4, requires_grad=True)
+            z = f(base[i], base[j], w)
+            try:
+                z.sum().backward()
+            except RuntimeError as e:
+                found.append(str(e)[:40])
+            found += [z, w.grad, base.detach().clone(), base.requires_grad, base[3].requires_grad]
+    return found

@@ -1,0 +1,113 @@
+"""Which arguments overlap, and when a graph is made anew for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import dynamo
+from dynamo.aot import aot_module, interpret
+from dynamo.aot.sharing import Sharing, is_within, overlapping
+
+BASE = torch.arange(24.0)
+
+
+def view(*layout: Any) -> torch.Tensor:
+    return BASE.as_strided(*layout)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "groups"),
+    [
+        ([((4,), (1,), 0), ((4,), (1,), 4)], []),
+        ([((4,), (1,), 0), ((4,), (1,), 3)], [[0, 1]]),
+        ([((4,), (1,), 8), ((4,), (1,), 0), ((4,), (1,), 5), ((4,), (1,), 4)], [[0, 2, 3]]),
+        ([((3,), (2,), 0), ((3,), (2,), 1)], [[0, 1]]),  # between each other's elements
+        ([((0,), (1,), 2), ((4,), (1,), 0)], []),
+        ([((), (), 2), ((4,), (1,), 0)], [[0, 1]]),
+        ([((2, 2), (12, 1), 0), ((2,), (1,), 4), ((2,), (1,), 20)], [[0, 1]]),
+        ([((3,), (0,), 1), ((1,), (1,), 2)], []),
+        ([((8,), (1,), 0), ((2,), (1,), 1), ((2,), (1,), 6), ((2,), (1,), 8)], [[0, 1, 2]]),
+    ],
+)
+def test_overlapping(layouts: list[Any], groups: list[list[int]]) -> None:
+    assert overlapping([view(*layout) for layout in layouts]) == groups
+
+
+def test_element_sizes_count() -> None:
+    halves = BASE.view(torch.int16)
+    assert overlapping([BASE[:2], halves[4:6]]) == []
+    assert overlapping([BASE[:2], halves[3:5]]) == [[0, 1]]
+
+
+def test_views_with_a_history_are_one_group() -> None:
+    base = torch.ones(8, requires_grad=True) * 1
+    assert overlapping([base[:2], base[4:]]) == [[0, 1]]
+    assert overlapping([base.detach()[:2], base.detach()[4:]]) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "layout", "within"),
+    [
+        (BASE[2:6], ((4,), (1,)), True),
+        (BASE[2:6], ((4,), (1,), 2), True),
+        (BASE[2:6], ((4,), (1,), 1), False),
+        (BASE[2:6], ((2,), (3,), 2), True),
+        (BASE[2:6], ((2,), (4,), 2), False),
+        (BASE[::2], ((2,), (2,), 0), False),  # gaps are not the base's own
+        (BASE[:0], ((0,), (1,), 20), True),
+        (BASE.view(4, 6).t(), ((24,), (1,)), True),
+    ],
+)
+def test_is_within(base: torch.Tensor, layout: Any, within: bool) -> None:
+    assert is_within(base, *layout) is within
+
+
+def test_keys() -> None:
+    rows = BASE.view(6, 4)
+    sharing = Sharing([])
+    apart = sharing.key((rows[0], rows[1]))
+    assert sharing.key((rows[5], rows[2])) == apart
+    assert sharing.key((rows[0], torch.ones(4))) != apart
+    same = sharing.key((BASE[:4], BASE[2:6]))
+    assert same != apart
+    assert sharing.key((BASE[:4], BASE[2:6])) == same
+    assert sharing.key((BASE[2:6], BASE[4:8])) != same
+    assert sharing.key((BASE.clone()[:4], BASE[2:6])) not in (same, apart)
+    assert sharing.key((torch.ones(80)[:4], BASE[:4])) == sharing.key((torch.ones(8)[:4], BASE[:4]))
+
+
+def test_keys_of_held_tensors() -> None:
+    held = torch.ones(8)
+    sharing = Sharing([torch.ones(1), held])
+    keys = [sharing.key((x,)) for x in (torch.ones(4), held[:4], held[4:], held)]
+    assert len(set(keys)) == 4
+    assert sharing.key((torch.ones(2),)) == keys[0]
+
+
+def test_one_graph_serves_all_pairs_of_rows() -> None:
+    traced = []
+
+    def backend(gm: Any, inputs: Any) -> Any:
+        def counted(*args: Any, **options: Any) -> Any:
+            traced.append(1)
+            return interpret(*args, **options)
+
+        return aot_module(gm, inputs, fw_compiler=counted, bw_compiler=counted)
+
+    def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.add_(y).sum()
+
+    buffer = torch.ones(6, 4)
+    compiled = dynamo.compile(f, backend=backend)
+    for i in range(6):
+        for j in range(6):
+            if i != j:
+                compiled(buffer[i], buffer[j])
+    assert len(traced) == 1
+    compiled(torch.ones(4), torch.ones(4))
+    compiled(buffer[0], buffer[0])
+    compiled(buffer[1], buffer[1])
+    assert len(traced) == 4
