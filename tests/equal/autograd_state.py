@@ -734,3 +734,26 @@ def leaf_that_is_a_view(compile):
         v, s = f(leaf)
         results += [v, s, leaf.is_leaf, *torch.autograd.grad([v.sum(), s.sum()], leaf, allow_unused=True)]
     return results
+
+
+@program("", "what autograd knows of an argument: leaves, results, views and hooks in turn")
+def asked_of_arguments(compile):
+    asks = {
+        "is_leaf": lambda x: (x * 2, x.is_leaf),
+        "grad_fn": lambda x: x * 2 if x.grad_fn is None else x * 3,
+        "retains_grad": lambda x: (x * 2, x.retains_grad),
+        "hooks": lambda x: x * 2 if x._backward_hooks is None else x * 3,
+        "output_nr": lambda x: (x * 2, x.output_nr),
+        "retained inside": lambda x: (x.retain_grad(), x * 2, x.retains_grad)[1:],
+    }
+    found = {}
+    for name, ask in asks.items():
+        compiled = compile(ask)
+        for order in (1, -1):
+            leaf, hooked, retained = (torch.ones(4, requires_grad=True) for _ in range(3))
+            hooked.register_hook(lambda g: g * 2)
+            result = retained * 1
+            result.retain_grad()
+            given = [leaf, leaf * 1, leaf[:], hooked, result, torch.ones(4), (leaf * 1).split(2)[1]]
+            found[name, order] = [compiled(x) for x in given[::order]]
+    return found

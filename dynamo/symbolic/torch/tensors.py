@@ -187,11 +187,12 @@ def _is_view(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Valu
 
 _FACTS = frozenset(
     {
-        *("shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "output_nr", "retains_grad"),
+        *("shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "output_nr"),
         *("is_cuda", "is_cpu", "is_meta", "is_sparse", "is_sparse_csr", "is_quantized", "is_mkldnn", "is_mps", "is_xpu", "is_xla"),
         *("is_ipu", "is_maia", "is_mtia", "is_nested", "is_vulkan", "names", "name", "_has_symbolic_sizes_strides", "grad_dtype"),
     }
 )
+_HISTORY = frozenset({"is_leaf", "output_nr", "grad_dtype"})
 _NODES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data"})
 
 
@@ -201,6 +202,8 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
         return v.attrs[name]
     if name in _FACTS:
         tx.note_asked(name)
+        if name in _HISTORY:
+            _guard_history(tx, v, name)
         return tx.wrap(getattr(v.fake, name), None)
     if name in _NODES:
         return tx.call_function(getattr, [v, Const(name)], {})
@@ -221,15 +224,29 @@ def _grad(tx: Tracer, v: TensorValue) -> Value:
     return tx.wrap(v.obj.grad, v.source.attr("grad"))
 
 
+def _guard_history(tx: Tracer, v: TensorValue, name: str) -> None:
+    """What autograd knows of an input that needs a gradient is no fact of inputs otherwise: few programs ask."""
+    if v.obj is not None and v.source is not None and v.obj.requires_grad:
+        tx.guard(v.source.attr(name), "eq", getattr(v.obj, name))
+
+
 def _grad_fn(tx: Tracer, v: TensorValue) -> Value:
     if not v.fake.requires_grad or v.fake.is_leaf:
+        _guard_history(tx, v, "is_leaf")
         return NONE
     raise tx.break_("DD014", f"grad_fn of {v.describe()}")
+
+
+def _retains_grad(tx: Tracer, v: TensorValue) -> Value:
+    _guard_history(tx, v, "retains_grad")
+    return Const(v.fake.retains_grad or (v.obj is not None and v.obj.retains_grad))
 
 
 def _backward_hooks(tx: Tracer, v: TensorValue) -> Value:
     if v.obj is not None and v.obj._backward_hooks:
         raise tx.break_("DD022", f"hooks of {v.describe()}")
+    if v.obj is not None and v.source is not None:
+        tx.guard(v.source.attr("_backward_hooks"), "eq", v.obj._backward_hooks)
     return NONE
 
 
@@ -245,6 +262,7 @@ _ATTRIBUTES: dict[str, Callable[[Tracer, TensorValue], Value]] = {
     "grad_fn": _grad_fn,
     "_grad_fn": _grad_fn,
     "_backward_hooks": _backward_hooks,
+    "retains_grad": _retains_grad,
     "_base": _base,
 }
 
