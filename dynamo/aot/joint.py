@@ -425,8 +425,8 @@ class Builder:
             raise AotError("an argument that shares memory with another is written with what needs gradients")
         copies: list[tuple[Primal, Node]] = []
         layouts = [_layout(source.fake) for source in joint.sources]
-        changed = [(i, s.layout, now) for i, (s, now) in enumerate(zip(joint.sources, layouts, strict=True)) if now != s.layout]
-        joint.relaid = [(i, shape, strides, offset - old[2]) for i, old, (shape, strides, offset) in changed]
+        turned = [(i, s.layout, now) for i, (s, now) in enumerate(zip(joint.sources, layouts, strict=True)) if now != s.layout]
+        joint.relaid = [(i, shape, strides, offset - old[2]) for i, old, (shape, strides, offset) in turned]
         for i, (primal, now) in enumerate(zip(self.primals, layouts, strict=False)):
             fake = primal.fake
             writes = 0 if primal.members else version_of(fake) - primal.version
@@ -616,6 +616,10 @@ _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
     **{fn.__qualname__: _transformed(fn) for fn in transforms.ALL},
 }
 _SPECIAL_HOMES = ("dynamo.graph.helpers", "dynamo.graph.attention", transforms.__name__)
+
+
+def _layout(fake: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    return tuple(fake.shape), fake.stride(), int(fake.storage_offset())
 
 
 def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:

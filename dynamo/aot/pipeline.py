@@ -21,6 +21,7 @@ from dynamo.aot.facts import Facts
 from dynamo.aot.joint import trace_joint
 from dynamo.aot.report import report
 from dynamo.fake import FakeError
+from dynamo.fake.overlap import Overlap
 from dynamo.trace import emit, stage
 from dynamo.trace.events import Note
 
@@ -42,7 +43,7 @@ def make(gm: GraphModule, inputs: Sequence[Any], compilers: Compilers, compile_i
         try:
             prepared = gm if compilers.prepare is None else compilers.prepare(gm)
             joint = trace_joint(prepared, inputs, compilers.decompositions)
-        except (AotError, FakeError) as error:
+        except (AotError, FakeError, Overlap) as error:  # the last where arguments share memory otherwise than when they were captured
             emit(Note("AOT001", f"{error}; this graph runs without ahead-of-time tracing"))
             return None
     _compile_branches(joint.pairs, compilers, compile_id)

@@ -17,6 +17,11 @@ from dynamo.ops.facts import facts_of
 
 Tensor = torch.Tensor
 
+
+class Overlap(RuntimeError):
+    """A write meets memory again; eager raises a RuntimeError, or its kernel answers by the order in which it goes."""
+
+
 # Searching for a common element stops after so many steps; what has not been ruled out by then counts as common.
 _STEPS = 500
 
@@ -40,7 +45,7 @@ def check_overlap(func: Any, written: Sequence[Any], read: Sequence[Any]) -> Non
 def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> None:
     for target in targets:
         if overlaps_itself(target.shape, target.stride()):
-            raise RuntimeError(
+            raise Overlap(
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                 "Please clone() the tensor before performing the operation."
             )
@@ -49,7 +54,7 @@ def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> N
         if target.untyped_storage()._cdata != other.untyped_storage()._cdata:
             continue
         if (alone or not _same_elements(target, other)) and meet(target, other):
-            raise RuntimeError(
+            raise Overlap(
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                 "Please clone() the tensor before performing the operation."
             )

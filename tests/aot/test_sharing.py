@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from dynamo.aot import aot_module, interpret
 from dynamo.aot.sharing import Sharing, is_within, overlapping
 
 BASE = torch.arange(24.0)
+BACKENDS = ("aot_eager", "aot_eager", "inductor")
 
 
 def view(*layout: Any) -> torch.Tensor:
@@ -111,3 +114,63 @@ def test_one_graph_serves_all_pairs_of_rows() -> None:
     compiled(buffer[0], buffer[0])
     compiled(buffer[1], buffer[1])
     assert len(traced) == 4
+
+
+STATEMENTS = (
+    "x.mul_(2)",
+    "y.add_(x)",
+    "x.copy_(y + 1)",
+    "z = z + x * y",
+    "y[1:].sub_(x[:-1])",
+    "x.t_()",
+    "z = z - y.sum()",
+    "z.mul_(2)",
+    "w.add_(1)",
+    "z = z + w[:3, :2]",
+    "y.unsqueeze_(0).squeeze_(0)",
+    "x = x[:, :1] + y",
+    "y = x.detach()",
+)
+RESULTS = ("z.clone()", "x", "y[1:]", "x.sum()", "(x, y.view_as(y))", "y.mT * 2", "w[0]")
+
+
+def drawn_view(random: Random, base: torch.Tensor) -> torch.Tensor:
+    """3 by 2, in rows, columns or with gaps, anywhere in the memory."""
+    strides = random.choice([(2, 1), (2, 1), (1, 3), (4, 1), (4, 2)])
+    extent = 1 + 2 * strides[0] + strides[1]
+    return base.as_strided((3, 2), strides, random.randrange(base.numel() - extent + 1))
+
+
+def outcome(f: Callable[..., Any], places: list[Any]) -> list[Any]:
+    """What calls give and leave behind. A place is a seed: the same arguments for each caller."""
+    seen: list[Any] = []
+    base, w = torch.arange(24.0), torch.arange(16.0).view(4, 4)
+    for place in places:
+        random = Random(place)
+        own = random.random() < 0.2
+        x, y = drawn_view(random, base), drawn_view(random, base.clone() if own else base)
+        x, y = (x, x) if random.random() < 0.1 else (x, y)
+        z = drawn_view(random, w.view(-1)) if random.random() < 0.2 else torch.ones(3, 2)
+        try:
+            result = f(x, y, z, w)
+        except RuntimeError as e:
+            result = (str(e)[:40],)
+        tensors = [t for t in (*(result if isinstance(result, tuple) else (result,)), x, y, z) if isinstance(t, torch.Tensor)]
+        seen.append([(t.tolist(), t.stride(), t.storage_offset()) for t in tensors])
+        seen.append([t._version > 0 for t in (x, y, z)])  # what shares memory counts several writes as one
+        seen.append([i for i, t in enumerate(tensors) if t.untyped_storage()._cdata == base.untyped_storage()._cdata])
+    return [seen, base.tolist(), w.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_drawn_programs(seed: int) -> None:
+    """Writes and reads of views of one memory, which lie otherwise at each call."""
+    random = Random(seed)
+    lines = [random.choice(STATEMENTS) for _ in range(random.randint(1, 4))]
+    text = "\n".join(f"    {line}" for line in (*lines, f"return {random.choice(RESULTS)}"))
+    program: dict[str, Any] = {"torch": torch}
+    exec(f"def f(x, y, z, w):\n{text}", program)  # the drawn program
+    places = [seed * 100 + k for k in range(8)]
+    expected = outcome(program["f"], places)
+    found = outcome(dynamo.compile(program["f"], backend=BACKENDS[seed % len(BACKENDS)]), places)
+    assert found == expected, text
