@@ -203,7 +203,9 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
     if name in _FACTS:
         tx.note_asked(name)
         if name in _HISTORY:
-            _guard_history(tx, v, name)
+            if name != "is_leaf" and not v.fake.is_leaf:
+                raise tx.break_("DD014", f"{name} of {v.describe()}, which is no leaf")
+            _guard_history(tx, v, "is_leaf")
         return tx.wrap(getattr(v.fake, name), None)
     if name in _NODES:
         return tx.call_function(getattr, [v, Const(name)], {})
@@ -288,7 +290,7 @@ def _is_of_torch(raw: Any) -> bool:
 
 
 # Names that library code asks every tensor for; guarding their absence would cost each parameter a check.
-_NEVER_SET = frozenset({"_is_param", "_is_buffer", "_spec", "device_mesh", "__torch_function__", "_dynamo_dynamic_indices"})
+_NEVER_SET = frozenset({"_is_param", "_spec", "device_mesh", "__torch_function__", "_dynamo_dynamic_indices"})
 
 # ---- setting attributes -----------------------------------------------------------------------------------
 
