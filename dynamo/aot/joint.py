@@ -618,10 +618,6 @@ _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
 _SPECIAL_HOMES = ("dynamo.graph.helpers", "dynamo.graph.attention", transforms.__name__)
 
 
-def _layout(fake: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    return tuple(fake.shape), fake.stride(), int(fake.storage_offset())
-
-
 def trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions: Decompositions | None = None) -> Joint:
     """Trace `gm` and, where gradients are needed, its backward.
 
