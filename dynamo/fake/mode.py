@@ -20,7 +20,7 @@ from dynamo.fake.rules import Rule, rule_of
 from dynamo.fake.said import saying
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
-from dynamo.ops.facts import facts_of, is_composite, unwritten_form
+from dynamo.ops.facts import CHECKS_TYPES, facts_of, is_composite, mixes_types, unwritten_form
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -81,6 +81,8 @@ class FakeMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func, args, kwargs = numbers_made(func, args, kwargs or {})
         self.ran[func] += 1
+        if facts_of(func).one_dtype and mixes_types(args):
+            self.ran[CHECKS_TYPES] += 1
         return run(self, func, args, kwargs)
 
     def from_real(self, t: torch.Tensor) -> FakeTensor:

@@ -8,6 +8,7 @@ time: an index out of range, a singular matrix. Wrong shapes and dtypes are no p
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -39,6 +40,7 @@ class Facts(NamedTuple):
     has_results: bool = True
     refuses: bool = False  # some values
     divides: bool = False  # refuses integer divisors of zero
+    one_dtype: bool = False  # refuses tensors of several types
     only_checks: bool = False
     random: bool = False
     pointwise: bool = False
@@ -92,6 +94,7 @@ def facts_of(op: OpOverload) -> Facts:
         has_results=bool(schema.returns),
         refuses=has(rows.REFUSES) or not (known if namespace != "aten" else pointwise or has(rows.TOTAL) or _never_refuses(name, views)),
         divides=base in rows.DIVIDES or (base in rows.DIVIDES_ROUNDED and any(a.name == "rounding_mode" for a in schema.arguments)),
+        one_dtype=has(rows.ONE_DTYPE),
         only_checks=has(rows.CHECKS),
         random=random,
         pointwise=pointwise,
@@ -187,16 +190,27 @@ def acts(op: Any) -> bool:
     return facts_of(op).acts if isinstance(op, OpOverload) else getattr(op, "__name__", "") != "getitem"
 
 
-def may_raise(op: Any, dtype: torch.dtype | None = None) -> bool:
-    """Are some values of the arguments refused when it runs? `dtype` is that of the result, where it is known."""
+def may_raise(op: Any, dtype: torch.dtype | None = None, mixes: bool = False) -> bool:
+    """Are some values of the arguments refused when it runs?
+
+    `dtype` is that of the result, where it is known; `mixes`: its tensors have several types.
+    """
     op = _operator_of(op)
     if not isinstance(op, OpOverload):
         return getattr(op, "__name__", "") != "getitem"
     facts = facts_of(op)
     if facts.divides:
         return dtype is None or not (dtype.is_floating_point or dtype.is_complex)
-    return facts.refuses
+    return facts.refuses or (mixes and facts.one_dtype)
 
+
+def mixes_types(tensors: Iterable[Any]) -> bool:
+    """Have they several types?"""
+    return len({d for d in map(dtype_of, tensors) if d is not None}) > 1
+
+
+# Counts in the place of an operator that refuses the types of its tensors.
+CHECKS_TYPES = torch.ops.aten._assert_async.default
 
 # Composites that refuse values which fakes don't have, and run no operator on fakes that refuses any: `can_fail` doesn't see them.
 ONE_HOT: frozenset[Any] = frozenset((torch.nn.functional.one_hot, torch.ops.aten.one_hot, torch.ops.aten.one_hot.default))
@@ -229,7 +243,10 @@ def dtype_of(value: Any) -> torch.dtype | None:
 
 def must_run(node: Node) -> bool:
     """Is the node more than its value, so that it stays though nothing reads that?"""
-    return node.op == "call_function" and (acts(node.target) or may_raise(node.target, dtype_of(node.meta.get("val"))))
+    if node.op != "call_function":
+        return False
+    mixes = mixes_types(n.meta.get("val") for n in node.all_input_nodes)
+    return acts(node.target) or may_raise(node.target, dtype_of(node.meta.get("val")), mixes)
 
 
 def acting(graph: Graph, *phases: str) -> list[Node]:

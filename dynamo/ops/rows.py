@@ -59,6 +59,9 @@ REFUSES = words("binary_cross_entropy")
 DIVIDES = words("floor_divide remainder fmod")
 DIVIDES_ROUNDED = words("div _foreach_div")
 
+# Refuse tensors of several types, which torch's kernels for tensors without data take.
+ONE_DTYPE = words("mm addmm addbmm convolution _cdist_forward")
+
 # Without results, and yet nothing but a check: running them twice is running them once.
 CHECKS = words("_assert_async _assert_scalar _assert_tensor_metadata _linalg_check_errors sym_constrain_range sym_constrain_range_for_size")
 

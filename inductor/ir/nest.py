@@ -190,6 +190,7 @@ class Extern:
     origins: tuple[Origin, ...] = ()
     after: str = ""  # the extern call that must run before this one although no data says so (random numbers, effects)
     dtype: torch.dtype | None = None  # of the first result
+    mixes: bool = False  # its tensors have several types
 
     @cached_property
     def _reads(self) -> frozenset[str]:
@@ -198,7 +199,7 @@ class Extern:
     @cached_property
     def may_raise(self) -> bool:
         """Whether the operator refuses some values."""
-        return may_raise(self.target, self.dtype)
+        return may_raise(self.target, self.dtype, self.mixes)
 
     def reads(self) -> frozenset[str]:
         return self._reads

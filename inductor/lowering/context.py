@@ -167,6 +167,7 @@ class Context:
             self.origins,
             after,
             dtype_of(meta),
+            len({a.dtype for a in args if isinstance(a, Tensor)}) > 1,
         )
         self.program.steps.append(step)
         return outs[0] if single else tuple(outs)

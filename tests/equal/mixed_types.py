@@ -84,6 +84,79 @@ def operands(compile):
     return _for_pairs(compile, (2, 4), calls)
 
 
+@program("", "products of two types raise though nothing reads them")
+def unread_products(compile):
+    def unread(product):
+        def call(x, p):
+            try:
+                product(x, p)
+            except RuntimeError:
+                x = x + 1
+            return x * 2
+
+        return call
+
+    square = lambda p: p.expand(4, 4)  # noqa: E731  # as short as the rows
+    calls = [
+        lambda x, p: x @ square(p),
+        lambda x, p: x.t().mm(p.expand(2, 4)),
+        lambda x, p: F.linear(x, square(p)),
+        lambda x, p: F.linear(x, square(p).to(x.dtype), p),
+        lambda x, p: torch.addmm(p, x, square(p).to(x.dtype)),
+        lambda x, p: torch.addmm(p.to(x.dtype), x, square(p)),
+        lambda x, p: torch.addbmm(p.to(x.dtype), x[None], square(p)[None]),
+        lambda x, p: torch.bmm(x[None], square(p)[None]),
+        lambda x, p: x @ p,
+        lambda x, p: x @ square(p).long(),
+        lambda x, p: torch.cdist(x, square(p)),
+        lambda x, p: F.conv1d(x[None], p.expand(3, 2, 4)),
+        lambda x, p: F.conv_transpose1d(x[None], p.expand(2, 3, 4)),
+    ]
+    return _for_pairs(compile, (2, 4), [unread(c) for c in calls])
+
+
+@program("", "a product of two types that nothing reads, behind a write to an argument, in another graph, and under autocast")
+def unread_products_and_effects(compile):
+    def written(x, p):
+        x.mul_(2)
+        x @ p
+        return x + 1
+
+    def drawn(x, p):
+        y = torch.rand(2)
+        x @ p
+        return x + y.sum()
+
+    def cast_apart(x, p):
+        with torch.autocast("cpu", torch.bfloat16):
+            y = x @ x
+        y @ x
+        return x + 1
+
+    def cast(x, p):
+        with torch.autocast("cpu", torch.bfloat16):
+            x @ p
+            torch.func.jvp(lambda t: t @ t, (x,), (x,))
+        return x + 1
+
+    def in_a_transform(x, p):
+        torch.func.vmap(lambda row: row @ p)(x)
+        return x + 1
+
+    found = []
+    for fn in (written, drawn, cast_apart, cast, in_a_transform):
+        f = compile(fn)
+        for kind in (torch.bfloat16, torch.float64, torch.float32):
+            x, p = torch.ones(4, 4), torch.ones(4, 4, dtype=kind)
+            torch.manual_seed(0)
+            try:
+                found.append(f(x, p))
+            except RuntimeError as e:
+                found.append(str(e)[:40])
+            found += [x, x._version, torch.rand(1)]
+    return found
+
+
 @program("", "arguments of layers that are refused: strides, dilations, factors and groups of zero, too many of them")
 def arguments(compile):
     calls = [
