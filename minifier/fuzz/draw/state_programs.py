@@ -7,6 +7,7 @@ code must raise the same. The plainest choice comes first, so that shrinking rem
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from hypothesis import strategies as st
@@ -364,6 +365,16 @@ def body(draw: st.DrawFn, depth: int) -> str:
     return "\n".join(draw(st.lists(_statement(depth), min_size=1, max_size=4 if depth else 2)))
 
 
+def _is_seen(change: str, statements: str) -> bool:
+    """Does the change replace something that the statements name?"""
+    name = re.search(r"'(\w+)'", change)
+    return name is not None and re.search(rf"\b{name[1]}\b", statements) is not None
+
+
+# Writes before each backward pass: only derivatives that read what is written refuse.
+BETWEEN = ("b.mul_(2)", "result.detach().mul_(2)", "results[-1][0].detach().mul_(2)", "a.detach().mul_(2)")
+
+
 @st.composite
 def state_programs(draw: st.DrawFn) -> str:
     """The text of a module with `def program(compile)`."""
@@ -371,8 +382,11 @@ def state_programs(draw: st.DrawFn) -> str:
     leaf = draw(st.sampled_from((False, True)))
     # a pass through a graph frees what lies before it; in eager only what its result was computed from, and transforms lie outside
     keeps = draw(st.booleans()) or "torch.func" in statements or "torch.vmap" in statements
-    calls = draw(st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(CALLS)), min_size=1, max_size=3))
+    seen = [change for change in CHANGES if _is_seen(change, statements)]  # most others show nothing
+    calls = draw(st.lists(st.tuples(st.sampled_from((*CHANGES, *seen * 8)), st.sampled_from(CALLS)), min_size=1, max_size=3))
     lines = [f"{change}\nresults.append({call})" for change, call in calls]
+    # a pass that has freed something leaves others only what they can run again from
+    written = draw(st.sampled_from(("pass", "pass", *BETWEEN))) if keeps else "pass"
     text = f"""
 def program(compile):
     seen, results = [], []
@@ -393,6 +407,7 @@ def program(compile):
         for result in results[-1]:
             if isinstance(result, torch.Tensor) and result.requires_grad and result.grad_fn is not None and a.requires_grad and a.is_leaf:
                 try:
+                    {written}
                     result.float().sum().backward(retain_graph={keeps})
                 except RuntimeError as e:
                     seen.append(str(e)[:30])
