@@ -7,6 +7,7 @@ for any two. Those that overlap are views of their common storage to a graph tha
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
 
 import torch
 
@@ -52,12 +53,16 @@ def is_within(base: Tensor, shape: Sequence[int], strides: Sequence[int], offset
     return first <= start and start + _extent(shape, strides) <= first + elements and base.numel() == elements
 
 
+_MOST_KNOWN = 256
+
+
 class Sharing:
     """A key of how the arguments of a call share memory, with each other and with `held` tensors. Equal keys, the same graph."""
 
     def __init__(self, held: Sequence[Tensor]) -> None:
         self.held = tuple(held)
         self.shared: dict[bytes, list[list[int]]] = {}
+        self.known: dict[Hashable, Hashable] = {}  # by address: guards see to sizes and strides
 
     def key(self, args: Sequence[object]) -> Hashable:
         given = (*args, *self.held)
@@ -65,7 +70,7 @@ class Sharing:
         shared = self.shared.get(same)
         if shared is None:
             shared = self.shared[same] = self._shared(same, given, len(args))
-        return (same, *[self._lie([given[i] for i in group]) for group in shared]) if shared else same
+        return (same, *[self._lie(same, [given[i] for i in group]) for group in shared]) if shared else same
 
     def _shared(self, same: bytes, given: Sequence[object], arguments: int) -> list[list[int]]:
         """The positions of different tensors of one storage, where one of them is an argument."""
@@ -77,8 +82,14 @@ class Sharing:
                 groups.setdefault(storage, []).append(i)
         return [g for g in groups.values() if len(g) > 1 and g[0] < arguments]
 
-    def _lie(self, tensors: Sequence[object]) -> Hashable:
-        found: list[Tensor] = [t for t in tensors if isinstance(t, Tensor)]
-        groups = overlapping(found)
-        places = tuple((*g, *[found[i].storage_offset() for i in g]) for g in groups)
-        return (found[0].untyped_storage().nbytes(), places) if groups else None
+    def _lie(self, same: bytes, tensors: list[Any]) -> Hashable:
+        storage = tensors[0].untyped_storage()
+        size = storage.nbytes()
+        at = same, storage.data_ptr(), size, *[(t.data_ptr(), t.requires_grad and t._is_view()) for t in tensors]
+        if at not in self.known:
+            groups = overlapping(tensors)
+            places = tuple((*g, *[tensors[i].storage_offset() for i in g]) for g in groups)
+            if len(self.known) == _MOST_KNOWN:
+                self.known.clear()
+            self.known[at] = (size, places) if groups else None
+        return self.known[at]

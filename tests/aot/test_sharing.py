@@ -85,9 +85,22 @@ def test_keys() -> None:
 def test_keys_of_held_tensors() -> None:
     held = torch.ones(8)
     sharing = Sharing([torch.ones(1), held])
-    keys = [sharing.key((x,)) for x in (torch.ones(4), held[:4], held[4:], held)]
+    keys = [sharing.key((x,)) for x in (torch.ones(4), held[:4], held[4:], held[2:6])]
     assert len(set(keys)) == 4
-    assert sharing.key((torch.ones(2),)) == keys[0]
+    assert sharing.key((torch.ones(4),)) == keys[0]
+    assert sharing.key((held[:4],)) == keys[1]
+    assert sharing.key((held[:4].requires_grad_(),)) == keys[1]
+
+
+def test_keys_of_many_places() -> None:
+    """More than are remembered, and again."""
+    base = torch.arange(1000.0)
+    sharing = Sharing([])
+    for _ in range(2):
+        for i in range(400):
+            assert sharing.key((base[i : i + 4], base[i + 4 : i + 8])) == sharing.key((base[:4], base[4:8]))
+            assert sharing.key((base[i : i + 4], base[i + 2 : i + 6])) == sharing.key((base[i : i + 4], base[i + 2 : i + 6]))
+            assert (sharing.key((base[i : i + 4], base[i + 2 : i + 6])) == sharing.key((base[:4], base[2:6]))) is (i == 0)
 
 
 def test_one_graph_serves_all_pairs_of_rows() -> None:
