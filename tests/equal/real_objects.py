@@ -202,3 +202,34 @@ def namespaces(compile):
 
     n, total, same = f(torch.ones(2))
     return n.x, n.names, n.extra is n, total, same, type(kept[0]).__name__, kept[0].x
+
+
+@program("", "methods of builtins, bound: their classes, names, owners, and what they are equal to")
+def bound_builtin_methods(compile):
+    import types
+
+    @compile
+    def f(x):
+        values = []
+        methods = values.append, x.add, "".join, {}.get, (1).__add__, x.__add__, dict.fromkeys, x.sin, f.__call__, x.__len__
+        facts = [(type(m).__name__, m.__name__, m.__class__.__name__, callable(m), hasattr(m, "__func__")) for m in methods]
+        kinds = [isinstance(m, types.MethodType) or isinstance(m, types.BuiltinMethodType) * 2 for m in methods[:8]]
+        values.append.__call__(x.add.__call__(1))
+        more = x.add.__qualname__, values.append.__qualname__, x.sin.__module__, getattr(x.sin, "__func__", 0)
+        return values, facts[:8], kinds, more, values.append == values.append, x.add == x.sin, values.append.__self__ is values
+
+    return f(torch.ones(2)), f(torch.ones(3, dtype=torch.int64))
+
+
+@program("", "methods of builtins as arguments, the one and the other kind in turn")
+def methods_as_arguments(compile):
+    @compile
+    def f(m, x):
+        return m(x), type(m).__name__, hasattr(m, "__func__"), getattr(m, "__module__", 0)
+
+    class Adds:
+        def add(self, x):
+            return x + 1
+
+    x = torch.ones(2)
+    return [f(m, x) for m in (x.add, Adds().add, x.mul, x.__add__, [x].count, torch.ones(2).add, torch.add)[:4]]

@@ -400,10 +400,12 @@ def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
 def _function_attr(tx: Tracer, v: FunctionValue | MethodValue, name: str) -> Value | None:
     """Attributes of functions and bound methods that live in C getsets."""
     if isinstance(v, MethodValue):
-        if name == "__func__":
-            return v.fn
         if name == "__self__":
             return v.self_
+        if v.cls is not types.MethodType:
+            return _c_method_attr(tx, v, name)
+        if name == "__func__":
+            return v.fn
         if name in ("__class__", "__call__", "__get__", "__eq__", "__hash__"):
             return None
         return find_attr(tx, v.fn, name)
@@ -444,6 +446,19 @@ def _function_attr(tx: Tracer, v: FunctionValue | MethodValue, name: str) -> Val
     if name == "__annotations__" and v.obj is not None:
         return tx.wrap(v.obj.__annotations__, source.attr(name) if source else None)
     return None
+
+
+def _c_method_attr(tx: Tracer, v: MethodValue, name: str) -> Value | None:
+    """Those of a method in C that is bound, which says the class of its object and no module."""
+    if name == "__qualname__" and v.cls is types.BuiltinMethodType:
+        owner = v.self_.obj if isinstance(v.self_, ClassValue) else v.self_.cls
+        method = getattr(v.fn, "obj").__name__  # noqa: B009  # a builtin has one
+        return Const(f"{owner.__qualname__}.{method}")
+    if name == "__module__" and v.cls is types.BuiltinMethodType:
+        return Const(None)
+    if name == "__call__":
+        return v
+    return find_attr(tx, v.fn, name) if name in ("__name__", "__qualname__", "__doc__", "__text_signature__", "__objclass__") else None
 
 
 def _made_annotations(tx: Tracer, v: FunctionValue) -> Value:

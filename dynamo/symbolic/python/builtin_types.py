@@ -400,9 +400,11 @@ def _method_call(tx: Tracer, self: MethodValue, args: list[Value], kwargs: dict[
     return tx_call(tx, self, args, kwargs)
 
 
+@on_method(types.MethodWrapperType, "__eq__", "value", MethodValue)
+@on_method(types.BuiltinMethodType, "__eq__", "value", Value)
 @on_method(types.MethodType, "__eq__", "value", MethodValue)
-def _method_eq(tx: Tracer, self: MethodValue, value: Value) -> Value:
-    if not isinstance(value, MethodValue):
+def _method_eq(tx: Tracer, self: Value, value: Value) -> Value:
+    if not isinstance(self, MethodValue) or not isinstance(value, MethodValue):
         return NOT_IMPLEMENTED
     return bool_(is_(tx, self.self_, value.self_) and truth(tx, compare(tx, "==", self.fn, value.fn)))
 

@@ -286,17 +286,23 @@ class FunctionValue(Value):
 
 
 class MethodValue(Value):
-    """A bound method: `fn` (a function, builtin or any callable value) with `self_`."""
-
-    cls = types.MethodType
+    """A bound method: `fn` (a function, builtin or any callable value) with `self_`. Methods in C are bound to objects of other types."""
 
     def __init__(self, fn: Value, self_: Value, source: Source | None = None) -> None:
-        self.fn = fn
+        self.fn: Value = fn
+        self.cls = _BOUND.get(type(fn.obj), types.MethodType) if isinstance(fn, BuiltinValue) else types.MethodType
         self.self_ = self_
         self.source = source
 
     def describe(self) -> str:
         return f"{self.fn.describe()} of {self.self_.describe()}"
+
+
+_BOUND: dict[type, type] = {
+    types.MethodDescriptorType: types.BuiltinMethodType,
+    types.ClassMethodDescriptorType: types.BuiltinMethodType,
+    types.WrapperDescriptorType: types.MethodWrapperType,
+}
 
 
 class RealValue(Value):
