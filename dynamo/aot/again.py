@@ -329,8 +329,6 @@ def _layout(t: Tensor) -> tuple[Any, ...]:
 def _obstacle(facts: Facts, held: Sequence[Tensor], inputs: Sequence[Any]) -> str:
     if facts.returned or {*facts.read_before_written, *(index for index, *_ in facts.relaid)} & {*facts.wanted}:
         return "it changes a tensor that needs a gradient"
-    if facts.members or any(kind == "base" for kind, _ in facts.primals):
-        return "it changes tensors that share memory"
     places = [facts.primals[p] for p in facts.read_before_written]
     if sum((held if kind == "held" else inputs)[index].nbytes for kind, index in places) > _KEPT_BYTES:
         return "it changes a large tensor after reading it"

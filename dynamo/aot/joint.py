@@ -310,8 +310,9 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
-        if joint.needs_backward and any(p.members for p in self.primals):
-            raise AotError("an argument that overlaps another is written, and there are gradients")
+        if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
+            # they may count writes together: what autograd saves of the other would seem to be written when the graph is done
+            raise AotError("a tensor that shares memory with another is written, and there are gradients")
         joint.clears_autocast_cache = self.clears_autocast_cache
         joint.pairs = self.pairs
         return joint

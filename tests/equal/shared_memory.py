@@ -393,8 +393,20 @@ def rows_with_gradients(compile):
         x.add_(w)
         return x * y
 
+    @compile
+    def written_before(x, y, w):
+        x.mul_(2)
+        return w.sin() * y
+
+    @compile
+    def written_around(x, y, w):
+        x.mul_(2)
+        z = w * y
+        x.add_(1)
+        return z
+
     found = []
-    for f in (scaled, joined):
+    for f in (scaled, joined, written_before, written_around):
         for i, j in ((0, 1), (1, 2), (2, 2), (3, 0)):
             base, w = torch.arange(16.0).view(4, 4), torch.ones(4, requires_grad=True)
             z = f(base[i], base[j], w)
