@@ -380,7 +380,7 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
     """Effects on the caller's tensors that the graph could not have by itself."""
     bumps, members, relaid = facts.bumps, Counter(facts.members), facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
-    counted = len(facts.primals) if facts.wanted else 0  # see `_apart`
+    counted = bool(facts.wanted)  # see `_apart`
     if not (bumps or members or returned or relaid):
         return None
 
@@ -396,7 +396,7 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
                 flat[i].copy_(results[result])
         for index, shape, strides, offset in relaid:
             tensor = _at(facts.sources[index], args, held)
-            with torch.autograd._unsafe_preserve_version_counter(tensor) if index < counted else nullcontext():
+            with torch.autograd._unsafe_preserve_version_counter(tensor) if counted else nullcontext():
                 tensor.as_strided_(shape, strides, tensor.storage_offset() + offset)
 
     return apply

@@ -450,10 +450,9 @@ def _function_attr(tx: Tracer, v: FunctionValue | MethodValue, name: str) -> Val
 
 def _c_method_attr(tx: Tracer, v: MethodValue, name: str) -> Value | None:
     """Those of a method in C that is bound, which says the class of its object and no module."""
-    if name == "__qualname__" and v.cls is types.BuiltinMethodType:
+    if name == "__qualname__" and v.cls is types.BuiltinMethodType and isinstance(v.fn, BuiltinValue):
         owner = v.self_.obj if isinstance(v.self_, ClassValue) else v.self_.cls
-        method = getattr(v.fn, "obj").__name__  # noqa: B009  # a builtin has one
-        return Const(f"{owner.__qualname__}.{method}")
+        return Const(f"{owner.__qualname__}.{v.fn.obj.__name__}")
     if name == "__module__" and v.cls is types.BuiltinMethodType:
         return Const(None)
     if name == "__call__":
