@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import threading
+import traceback
 import warnings
 import weakref
 
@@ -157,6 +158,32 @@ def test_what_is_compiled_through_a_partial_or_an_object_has_the_names_and_lines
     assert seen(functools.partial(scaled, by=2)) == [place(scaled)]
     assert seen(Twice()) == [place(Twice.__call__)]
     assert [name for name, _ in seen(torch.sin)] == ["sin"]
+
+
+class _Raising(nn.Module):
+    """A module and a callable object that raise at their second line."""
+
+    def forward(self, x):
+        y = x * 2
+        raise ValueError(y.shape)
+
+
+class _Raises:
+    def __call__(self, x):
+        y = x * 2
+        raise ValueError(y.shape)
+
+
+@pytest.mark.parametrize(("target", "method"), [(_Raising(), _Raising.forward), (_Raises(), _Raises.__call__)])
+def test_what_forwards_a_call_is_in_tracebacks_the_first_line_of_what_it_forwards_to(target, method):
+    with pytest.raises(ValueError) as info:
+        dynamo.compile(target, backend="eager")(torch.ones(2))
+
+    code = method.__code__
+    frames = [f for f in traceback.extract_tb(info.tb) if f.filename == code.co_filename and f.name in ("__call__", "forward")]
+    assert [f.lineno for f in frames] == [code.co_firstlineno, code.co_firstlineno + 2]
+    assert frames[0].line.startswith("def ")
+    assert (frames[0].colno, frames[0].end_colno) == (None, None)
 
 
 @pytest.mark.parametrize("bad", [3, "name", None.__class__])

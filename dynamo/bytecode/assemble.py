@@ -31,6 +31,16 @@ def assemble(instrs: Sequence[Instr], ranges: Sequence[Range], template: CodeTyp
     )
 
 
+def shown_as(code: CodeType, other: CodeType, name: str) -> CodeType:
+    """`code` as tracebacks should show it where it only forwards to `other`: under a name, and wholly on the first line of that."""
+    units = len(code.co_code) // 2
+    table = b"".join(_entry(13, min(units - start, 8), 0) for start in range(0, units, 8))
+    last = name.rpartition(".")[2]
+    return code.replace(
+        co_name=last, co_qualname=name, co_filename=other.co_filename, co_firstlineno=other.co_firstlineno, co_linetable=table
+    )
+
+
 def expand(
     instrs: Sequence[Instr], ranges: Sequence[Range], change: Callable[[int, Instr], Sequence[Instr] | None]
 ) -> tuple[list[Instr], list[Range], list[int]]:

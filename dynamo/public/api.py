@@ -14,6 +14,7 @@ import torch
 
 from dynamo import _C, marks, torch_facts
 from dynamo.backends.registry import Backend, list_backends, lookup_backend, when_reset
+from dynamo.bytecode.assemble import shown_as
 from dynamo.compile.context import Context, EntryInfo, contexts
 from dynamo.compile.frames import frame_handler
 from dynamo.compile.misses import miss, why_missed
@@ -125,9 +126,7 @@ def _forwarder(target: Callable[..., Any]) -> types.FunctionType:
     called = target.func if isinstance(target, functools.partial) else type(target).__call__
     code = called.__code__ if type(called) is types.FunctionType else call.__code__
     name = code.co_qualname if code is not call.__code__ else call.__name__
-    call.__code__ = call.__code__.replace(
-        co_name=name.rpartition(".")[2], co_qualname=name, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
-    )
+    call.__code__ = shown_as(call.__code__, code, name)
     return call
 
 

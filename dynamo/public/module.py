@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from dynamo import _C
+from dynamo.bytecode.assemble import shown_as
 from dynamo.compile.context import Context
 
 # what a wrapper has of its own; the last two are set on copies for several devices (`torch.nn.parallel.replicate`)
@@ -106,8 +107,7 @@ def _module_function(mod: torch.nn.Module) -> types.FunctionType:
     code = _module_call.__code__
     forward = getattr(type(mod).forward, "__code__", code)
     name = f"{type(mod).__qualname__}.__call__"
-    own = code.replace(co_name="__call__", co_qualname=name, co_filename=forward.co_filename, co_firstlineno=forward.co_firstlineno)
-    fn = types.FunctionType(own, _module_call.__globals__, "__call__", None, None)
+    fn = types.FunctionType(shown_as(code, forward, name), _module_call.__globals__, "__call__", None, None)
     fn.__qualname__ = name
     return fn
 
