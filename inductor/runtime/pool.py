@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from dynamo.surroundings.locks import busy
@@ -166,14 +167,16 @@ def help_with(job: Job[T]) -> None:
         job.wait()
 
 
-def run(command: list[str], timeout: float) -> tuple[int, str]:
+def run(command: list[str], timeout: float, folder: Path) -> tuple[int, str]:
     """Exit code and error text of a process that ends with us: when we are interrupted, time out or exit, so do its children.
+    Their temporary files lie in `folder`: those that are killed leave them.
 
     Raises OSError when it can't be started and `subprocess.TimeoutExpired`.
     """
     # a group of its own: Ctrl-C reaches us first, and killing a compiler driver takes the programs it runs along
+    env = {**os.environ, "TMPDIR": str(folder)}
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", process_group=0
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", process_group=0, env=env
     ) as child:
         with _pool.lock:
             _pool.running.add(child)

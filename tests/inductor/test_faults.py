@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -79,6 +80,17 @@ def test_failing_compiler_warns_and_runs_in_eager(cache_dir, monkeypatch, tmp_pa
         run = compiled(fn, [X])
     assert_same(run(X), fn(X))
     assert not libraries(cache_dir)
+
+
+def test_what_a_killed_compiler_leaves_goes_with_the_folder_of_the_build(cache_dir, monkeypatch, tmp_path):
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("CC", script(tmp_path / "cc", "touch $TMPDIR/ccAb12.s; kill -9 $$"))
+    with pytest.warns(UserWarning, match="killed by signal 9"):
+        compiled(fn, [X])
+    assert list(place.iterdir()) == []
 
 
 def test_second_build_comes_from_the_cache(cache_dir, monkeypatch):

@@ -145,7 +145,7 @@ def run_compiler(path: str, source: str, folder: Path) -> Path:
 def compiled(command: list[str], out: Path) -> Path:
     """Run one compiler. A loop that it can't deal with in reasonable time is compiled again with less zeal."""
     try:
-        code, errors = pool.run(command, PATIENCE)
+        code, errors = pool.run(command, PATIENCE, out.parent)
     except subprocess.TimeoutExpired:
         return compiled_plainly(command, out)
     except OSError as error:
@@ -157,7 +157,7 @@ def compiled_plainly(command: list[str], out: Path) -> Path:
     """The same without vectorising: slow code, but code."""
     command = [PLAIN if flag.startswith("-O") else flag for flag in command]
     try:
-        code, errors = pool.run(command, TIMEOUT)
+        code, errors = pool.run(command, TIMEOUT, out.parent)
     except subprocess.TimeoutExpired:
         raise BuildError(f"the C compiler did not finish within {TIMEOUT:.0f} s [{BuildError.id}]\n  {' '.join(command)}") from None
     except OSError as error:
