@@ -16,6 +16,9 @@ VECTOR = 16  # bytes that one thread moves at once
 HEAVY = 24  # additions per element from which on a thread needs more independent work
 MUCH = 6  # buffers that are read for an element, from which on the same holds
 TILE = 2048  # elements of a tile of short rows
+BLOCK_WARPS = 8  # of a tile of rows that one warp each reads at once
+FEW_SHARE = 1024  # elements of a row from which on warps share it where there are few rows: so many have
+SHARE = 256  # elements each
 WHOLE_ROW = 16384  # elements of a row that stay in registers between passes
 SHARING = 8192  # the same where a pass reads several rows, or what belongs to all rows
 ODD = 512  # elements of a row of an odd length from which on a program has one
@@ -136,7 +139,7 @@ def choose(facts: Facts, device: Device = Device()) -> Shape:
         return Shape("short reduction", min(power(facts.rows), block), 1, max(1, block // 64), is_looped=True)
     if facts.rows_contiguous and facts.rows > 1 and not facts.has_scan:
         return column(facts, device)
-    return row(facts)
+    return row(facts, device)
 
 
 def flat(facts: Facts, device: Device) -> Shape:
@@ -192,9 +195,11 @@ def walk(facts: Facts) -> Shape:
     return Shape("walk", rows, wide, 8 if rows * wide > 4096 else 4, stages=min(max(ahead, 2), 5) + 1)
 
 
-def row(facts: Facts) -> Shape:
+def row(facts: Facts, device: Device) -> Shape:
     wide = power(facts.columns)
     kind: Kind = "scan" if facts.has_scan else "row"
+    if facts.columns <= TILE and facts.writes:
+        return short_row(facts, device, kind)
     if facts.columns <= TILE:
         rows = min(max(1, TILE // wide), power(facts.rows))
         return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
@@ -216,6 +221,23 @@ def row(facts: Facts) -> Shape:
     if facts.passes < 2 and not facts.finds and facts.rows <= MANY:
         return Shape("looped row", 1, STREAM if facts.states == 1 else STREAM // 4, 8, is_looped=True)
     return Shape("looped row", 1, 8 * 32 * warps * (2 if facts.finds and facts.passes < 2 else 1), warps, is_looped=True)
+
+
+def short_row(facts: Facts, device: Device, kind: Kind) -> Shape:
+    """No warp shares a row where it can hold one: sums of warps meet in shared memory. Rows that a warp reads at once fill a block, one
+    load a thread; of longer ones a warp holds 64 bytes a thread, and fewer where that left processors without work."""
+    wide, is_whole = power(facts.columns), facts.columns % 4 == 0
+    at_once = WARP * min(VECTOR // facts.itemsize, 8)
+    if wide <= at_once and is_whole:
+        rows = min(BLOCK_WARPS * at_once // wide, power(facts.rows))
+        return Shape(kind, rows, wide, max(1, rows * wide // at_once))
+    held = WARP * (min(4 * VECTOR // facts.itemsize, 32) if is_whole else 16)
+    rows = min(max(1, held // wide), power(facts.rows))
+    while rows > 1 and facts.rows <= 2 * rows * device.processors:
+        rows //= 2
+    if facts.rows <= device.processors and wide >= FEW_SHARE:
+        held = min(held, SHARE)
+    return Shape(kind, rows, wide, max(1, wide // held))
 
 
 def in_pieces(shape: Shape, facts: Facts) -> Shape | None:

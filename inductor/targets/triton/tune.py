@@ -27,7 +27,7 @@ from inductor.targets.triton.worker import first_line
 TUNED = "DI026"
 NO_ROOM = "the device has no memory for their buffers"
 LEAST_GAIN = 0.97  # of the time that the rule's shape takes: less is noise
-WARPS = 2, 4, 8, 16, 32
+WARPS = 1, 2, 4, 8, 16, 32
 SMALLEST, LARGEST = 128, 16384  # elements of a tile
 
 

@@ -65,6 +65,27 @@ def test_what_lies_below_few_columns_is_held(rows: int, itemsize: int, streams: 
     assert choose(Facts(512, rows, itemsize, 1, 2, streams, False, False, True, False)) == shape
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "itemsize", "shape"),
+    [
+        (16, 128, 4, Shape("row", 8, 128, 8)),  # a warp reads a row at once
+        (32768, 100, 2, Shape("row", 16, 128, 8)),
+        (2, 32, 2, Shape("row", 2, 32, 1)),
+        (32768, 256, 4, Shape("row", 2, 256, 1)),  # 64 bytes a thread
+        (128, 256, 4, Shape("row", 1, 256, 1)),
+        (32768, 512, 2, Shape("row", 2, 512, 1)),
+        (32768, 1024, 4, Shape("row", 1, 1024, 2)),
+        (32768, 2048, 4, Shape("row", 1, 2048, 4)),
+        (128, 2048, 4, Shape("row", 1, 2048, 8)),  # few: warps share them
+        (32768, 49, 4, Shape("row", 8, 64, 1)),  # of an odd length: element by element
+        (2048, 49, 4, Shape("row", 4, 64, 1)),
+        (32768, 197, 2, Shape("row", 2, 256, 1)),
+    ],
+)
+def test_warps_share_no_short_row_that_one_can_hold(rows: int, columns: int, itemsize: int, shape: Shape) -> None:
+    assert choose(Facts(rows, columns, itemsize, 1, 2, 1, False, False, False, False)) == shape
+
+
 def norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> Any:
     out, *statistics = aten._native_batch_norm_legit_functional(x, w, b, mean, var, True, 0.1, 1e-5)
     return out.relu(), *statistics
