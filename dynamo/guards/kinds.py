@@ -6,6 +6,7 @@ A row stands beside the row of the same name in `dynamo/csrc/kinds.h`, which say
 from __future__ import annotations
 
 import collections
+import enum
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 
 from dynamo import _C
-from dynamo.inspection import given, is_a
+from dynamo.inspection import HEAP, attributes_of, given, has_flag, is_a
 from dynamo.source import Source
 
 
@@ -32,6 +33,10 @@ class GuardRecord:
 _PLAIN_REPRS = frozenset(t.__repr__ for t in (int, float, str, bytes, complex, bool, type(None), type(...), torch.dtype, torch.device))
 
 
+def _is_numpy_number(cls: type) -> bool:
+    return not has_flag(cls, HEAP) and any((c.__module__, c.__name__) == ("numpy", "number") for c in cls.__mro__)
+
+
 def _short(obj: object) -> str:
     obj = given(obj)
     if type(obj) in (torch.Tensor, torch.nn.Parameter):
@@ -39,8 +44,10 @@ def _short(obj: object) -> str:
         return f"tensor {tuple(obj.shape)} {str(obj.dtype).removeprefix('torch.')}"
     if is_a(obj, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType):
         text = str(getattr(obj, "__qualname__", type(obj).__name__))
-    elif type(obj).__repr__ in _PLAIN_REPRS:
+    elif type(obj).__repr__ in _PLAIN_REPRS or _is_numpy_number(type(obj)):
         text = repr(obj)
+    elif is_a(obj, enum.Enum):
+        text = f"{type(obj).__qualname__}.{(attributes_of(obj) or {}).get('_name_')}"
     else:  # its repr would be code of the program, and so would attributes of a tensor of another class
         text = f"a {type(obj).__qualname__}"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from dynamo.trace.events import Change, Recompiled
+from dynamo.trace.events import Change
 from dynamo.trace.model import Run
 from dynamo.trace.names import beginning
 from minifier.recompiles.causes import CAUSES, Cause
+from minifier.recompiles.edits import Sources
 
 Place = tuple[str, int]
 
@@ -64,14 +66,17 @@ def _plain(expected: str) -> str:
     return next((expected.removeprefix(words) for words in _WORDS if expected.startswith(words)), expected)
 
 
-def clusters(run: Run) -> list[Cluster]:
+def clusters(run: Run, sources: Sources) -> list[Cluster]:
     """All recompiles of the run by cause; those that cost most come first. A recompile belongs to the first fact that differed."""
     found: dict[tuple[str, str, int, str, str], Cluster] = {}
     for event in run.recompiles:
         if not event.changes:
             continue
         compile = run.compile_of(event.compile_id)
-        change = _leading(event)
+        of_module = event.frame.partition(" ")[0].endswith(".__call__")
+        names = sources.parameters(compile.file, compile.line) if of_module else []
+        changes = [replace(c, at=_named(c.at, names)) for c in event.changes]
+        change = _leading(changes)
         cause = _cause(change)
         at = cause.place(change)
         key = (beginning(event.frame), compile.file, compile.line, cause.name, at)
@@ -81,10 +86,19 @@ def clusters(run: Run) -> list[Cluster]:
         cluster.changes.append(change)
         cluster.callers.append((event.caller, event.caller_line))
         cluster.seconds += compile.seconds
-        facts = {_fact(x) for x in event.changes}
-        cluster.alone += len(facts) == 1 or change.kind == "gone"
-        cluster.besides.update(f"{name}: {place}" for name, place in sorted(facts - {_fact(change)}) if change.kind != "gone")
+        facts = {_fact(x) for x in changes}
+        others = sorted(facts - {_fact(change)}) if change.kind != "gone" else ()
+        cluster.alone += not others
+        cluster.besides.update(f"{name}: {place}" for name, place in others)
     return sorted(found.values(), key=lambda c: (-c.count, -c.seconds))
+
+
+def _named(at: str, parameters: list[str]) -> str:
+    """`x.scale` of `args[0].scale`: a module's call has all that `forward` is given in two parameters."""
+    found = re.match(r"args\[(\d+)\]|kwargs\['(\w+)'\]", at)
+    if found is None or (found[1] and int(found[1]) >= len(parameters)):
+        return at
+    return (found[2] or parameters[int(found[1])]) + at[found.end() :] if parameters else at
 
 
 def _cause(change: Change) -> Cause:
@@ -96,6 +110,6 @@ def _fact(change: Change) -> tuple[str, str]:
     return cause.name, cause.place(change)
 
 
-def _leading(event: Recompiled) -> Change:
+def _leading(changes: list[Change]) -> Change:
     """Global modes before values: a mode changes what is found in tensors, too."""
-    return min(event.changes, key=lambda c: c.root != "mode")
+    return min(changes, key=lambda c: c.root != "mode")

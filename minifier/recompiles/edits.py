@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
 
 @dataclass(frozen=True, order=True)
 class Edit:
@@ -65,6 +67,14 @@ class Module:
             yield parent
             node = parent
 
+    def around(self, call: ast.Call) -> Iterator[ast.expr]:
+        """What a call runs under, innermost first: context managers of blocks, decorators of functions."""
+        for node in self.above(call):
+            if isinstance(node, ast.With | ast.AsyncWith):
+                yield from (item.context_expr for item in node.items)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from node.decorator_list
+
     def at_line(self, line: int, kind: type[ast.Call]) -> list[ast.Call]:
         """Nodes that begin, go through or end at a line, innermost first."""
         found = [n for n in ast.walk(self.tree) if isinstance(n, kind) and n.lineno <= line <= (n.end_lineno or n.lineno)]
@@ -93,6 +103,22 @@ class Sources:
             except (OSError, SyntaxError, ValueError):
                 self._modules[file] = None
         return self._modules[file]
+
+    def function(self, file: str, line: int) -> Function | None:
+        """The function whose code begins at a line; its decorators are part of it."""
+        module = self.module(file)
+        found = [n for n in ast.walk(module.tree) if isinstance(n, Function) and _first_line(n) == line] if module is not None else []
+        return found[-1] if found else None
+
+    def parameters(self, file: str, line: int) -> list[str]:
+        """What a call of that function gives by position."""
+        function = self.function(file, line)
+        names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)] if function is not None else []
+        return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def _first_line(node: Function) -> int:
+    return node.lineno if isinstance(node, ast.Lambda) else min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 class Overlap(ValueError):

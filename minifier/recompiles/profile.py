@@ -115,7 +115,7 @@ def profile(first: Ran, again: Rerun | None, tell: Callable[[str], None]) -> Pro
     run, sources = first.run, Sources()
     findings: list[Finding] = []
     taken: list[tuple[Edit, ...]] = []
-    for cluster in clusters(run):
+    for cluster in clusters(run, sources):
         finding, edits = examine(cluster, first, again, sources, tell)
         findings.append(finding)
         if finding.verified:

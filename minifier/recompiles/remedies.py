@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from minifier.recompiles.calls import Passed, called, passed
+from minifier.recompiles.causes import plain_number
 from minifier.recompiles.clusters import Cluster
 from minifier.recompiles.edits import Edit, Module, Sources
 from minifier.recompiles.writers import stores_to
@@ -22,70 +24,6 @@ class Fix:
 
 
 # ---- calls of the compiled function ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Passed:
-    """What a call passes for one parameter."""
-
-    module: Module
-    call: ast.Call
-    value: ast.expr
-
-    @property
-    def text(self) -> str:
-        return self.module.text(self.value)
-
-    @property
-    def operand(self) -> str:
-        """Its text, fit to be followed by `.method()`."""
-        return self.text if isinstance(self.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript) else f"({self.text})"
-
-
-def passed(cluster: Cluster, sources: Sources) -> Iterator[Passed]:
-    """The argument at the calls that met a change, the likeliest call first."""
-    for file, line in dict.fromkeys(cluster.callers):
-        module = sources.module(file)
-        for call in module.at_line(line, ast.Call) if module is not None else ():
-            value = _value(call, cluster, sources)
-            if module is not None and value is not None:
-                yield Passed(module, call, value)
-
-
-def _value(call: ast.Call, cluster: Cluster, sources: Sources) -> ast.expr | None:
-    """What a call gives the parameter at which the place begins; None if it is no call of the function."""
-    definition = _definition(cluster, sources)
-    parameter = cluster.name_of_root
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.value
-    if definition is None:
-        return None
-    name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    parameters = [a.arg for a in (*definition.args.posonlyargs, *definition.args.args)]
-    bound = parameters[:1] == ["self"]
-    if name != definition.name and not bound:
-        return None
-    index = parameters.index(parameter) - bound if parameter in parameters else -1
-    return call.args[index] if 0 <= index < len(call.args) and not isinstance(call.args[index], ast.Starred) else None
-
-
-def _definition(cluster: Cluster, sources: Sources) -> ast.FunctionDef | None:
-    """The innermost function that holds the line which read the value and has the parameter; else the compiled one."""
-    for file, line in ((cluster.first.file, cluster.first.line), (cluster.file, cluster.line)):
-        module = sources.module(file)
-        if module is None:
-            continue
-        around = [
-            n
-            for n in ast.walk(module.tree)
-            if isinstance(n, ast.FunctionDef)
-            and min([n.lineno, *(d.lineno for d in n.decorator_list)]) <= line <= (n.end_lineno or n.lineno)
-            and cluster.name_of_root in [a.arg for a in (*n.args.posonlyargs, *n.args.args, *n.args.kwonlyargs)]
-        ]
-        if around:
-            return max(around, key=lambda n: n.lineno)
-    return None
 
 
 def _wrapping(words: str, text: Callable[[Passed, Cluster], str | None]) -> Find:
@@ -122,7 +60,7 @@ def _as_tensor(p: Passed, cluster: Cluster) -> str | None:
 
 def tensor_text(text: str, sample: str) -> str:
     """A Python number as a tensor that keeps its precision. Without dimensions it leaves the dtype of other tensors alone."""
-    return f"torch.tensor({text})" if sample.lstrip("-").isdigit() else f"torch.tensor({text}, dtype=torch.float64)"
+    return f"torch.tensor({text})" if plain_number(sample).lstrip("-").isdigit() else f"torch.tensor({text}, dtype=torch.float64)"
 
 
 def _only_keys(p: Passed, cluster: Cluster) -> str | None:
@@ -172,14 +110,21 @@ def _kept_as_tensor(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
 
 
 def _first_values(tree: ast.Module, cluster: Cluster) -> Iterator[ast.expr]:
-    """What plain stores give the value, also in the dict that it is an item of."""
+    """What plain stores give the value, also in the body of its class, and for an item what a dict or a keyword gives."""
+    attribute = cluster.at.rpartition(".")[2] if cluster.cause.name == "number attribute" else None
+    of_classes = {id(n) for cls in ast.walk(tree) if isinstance(cls, ast.ClassDef) for n in cls.body}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and any(stores_to(t, cluster) for t in node.targets):
-            yield node.value
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            own = id(node) in of_classes and any(isinstance(t, ast.Name) and t.id == attribute for t in targets)
+            if own or any(stores_to(t, cluster) for t in targets):
+                yield node.value
         if isinstance(node, ast.Dict) and cluster.at.endswith("]"):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and cluster.at.endswith(f"[{key.value!r}]"):
                     yield value
+        if isinstance(node, ast.keyword) and node.arg is not None and cluster.at.endswith(f"[{node.arg!r}]"):
+            yield node.value
 
 
 # ---- objects and attributes -----------------------------------------------------------------------------------
@@ -193,7 +138,7 @@ def _hoisted(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
         if loop is None:
             continue
         inside = {t.id for n in ast.walk(loop) for t in ast.walk(n) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
-        if isinstance(p.value, ast.Call) and not _names(p.value) & inside:
+        if isinstance(p.value, ast.Call | ast.Lambda) and not _names(p.value) & inside:
             edits = (p.module.insert_before(loop, f"_{root} = {p.text}"), p.module.replace(p.value, f"_{root}"))
             yield Fix(f"line {p.value.lineno}: make `{p.text}` once, before the loop of line {loop.lineno}", edits)
         for made in (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(p.value, ast.Name)):
@@ -232,25 +177,17 @@ def _one_grad_mode(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
     """Have the calls that record gradients record none, as the other ones."""
     if cluster.first.aspect != "grad mode":
         return
-    for file, line in dict.fromkeys(cluster.callers):
-        module = sources.module(file)
-        if module is None or not module.imports("torch"):
-            continue
-        name = cluster.name.rpartition(".")[2]
-        here = [c for c in module.at_line(line, ast.Call) if isinstance(c.func, ast.Name | ast.Attribute)]
-        names = {ast.unparse(c.func) for c in here}
-        for callee in [n for n in names if n.rpartition(".")[2] == name] or sorted(names):
-            same = [c for c in ast.walk(module.tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == callee and _records(module, c)]
-            edits = tuple(module.replace(c.func, f"torch.no_grad()({callee})") for c in same)
-            lines = ", ".join(str(c.lineno) for c in same)
-            if edits:
-                yield Fix(f"line {lines}: call `{callee}` under `torch.no_grad()`, as the other calls", edits)
+    for module, callee in {(m.file, text := ast.unparse(call.func)): (m, text) for m, call in called(cluster, sources)}.values():
+        same = [c for c in ast.walk(module.tree) if isinstance(c, ast.Call) and ast.unparse(c.func) == callee and _records(module, c)]
+        edits = tuple(module.replace(c.func, f"torch.no_grad()({callee})") for c in same)
+        lines = ", ".join(str(c.lineno) for c in same)
+        if edits and module.imports("torch"):
+            yield Fix(f"line {lines}: call `{callee}` under `torch.no_grad()`, as the other calls", edits)
 
 
 def _records(module: Module, call: ast.Call) -> bool:
-    """Whether no block around a call says that it records no gradients."""
-    blocks = [n for n in module.above(call) if isinstance(n, ast.With)]
-    return not any("no_grad" in ast.unparse(item.context_expr) for block in blocks for item in block.items)
+    """Whether nothing around a call says that it records no gradients."""
+    return not any(mode in ast.unparse(around) for around in module.around(call) for mode in ("no_grad", "inference_mode"))
 
 
 # By the name of the cause; the first fix that holds is taken.

@@ -14,4 +14,4 @@ for steps in range(1, 6):
     print(f"{refine(torch.ones(1), steps).item():.4f}")
 
 # expect: cause | value | read at line | changed at line | fix | verified
-# expect: number argument | steps | 8 | 14 | counts a loop | no
+# expect: number argument | steps | 8 | 13 | counts a loop | no
