@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -104,10 +105,19 @@ def _is_json(value: Any) -> bool:
 
 
 def backend_name(name: str, backend: Callable[..., Any]) -> str:
-    """The name under which another process finds a backend. One that the script registers is registered nowhere else."""
-    if name in registry.list_backends(exclude_tags=()) and backend.__module__ != "__main__":
+    """The name under which another process finds a backend. One that the script registers is registered nowhere else; one that no module
+    has (an object or a method, made where it is given) has a name that nobody finds."""
+    own = getattr(backend, "__module__", type(backend).__module__)
+    if name in registry.list_backends(exclude_tags=()) and own != "__main__":
         return name
-    return f"{backend.__module__}:{getattr(backend, '__qualname__', name)}"
+    qualname = str(getattr(backend, "__qualname__", ""))
+    if qualname and "<" not in qualname and not hasattr(backend, "__self__"):
+        return f"{own}:{qualname}"
+    for module in dict.fromkeys((own, "__main__", *sys.modules)):
+        found = [n for n, value in vars(sys.modules[module]).items() if value is backend] if module in sys.modules else []
+        if found:
+            return f"{module}:{found[0]}"
+    return f"{own}:{qualname if '<' in qualname else f'<{qualname or name}>'}"
 
 
 Take = Callable[[Any, Sequence[Any], bool], Run]

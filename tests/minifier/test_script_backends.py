@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from dynamo.backends import registry
 from dynamo.peer import replacements
+from minifier.graph.names import Unsupported, resolve
+from minifier.recorder import backend_name
 from minifier.script_backends import definition
 
 SCRIPT = """
@@ -81,3 +86,53 @@ def test_who_stands_between_does_not_see_what_torch_compiles_for_itself(monkeypa
     monkeypatch.setattr(registry, "_between", lambda name, backend: pytest.fail(name))
 
     assert replacements.lookup_backend("eager") is registry.looked_up("eager")[1]
+
+
+BACKENDS = """
+import functools
+
+class Quantised:
+    def __call__(self, gm, inputs):
+        return gm.forward
+
+    def method(self, gm, inputs):
+        return gm.forward
+
+def make():
+    def inner(gm, inputs):
+        return gm.forward
+    return inner
+
+def function(gm, inputs, bits=8):
+    return gm.forward
+
+quantised, inner, partial, named = Quantised(), make(), functools.partial(function, bits=4), lambda gm, inputs: gm.forward
+method = quantised.method
+"""
+
+
+@pytest.mark.parametrize(
+    "given, name",
+    [
+        ("function", "function"),
+        ("quantised", "quantised"),
+        ("inner", "inner"),
+        ("partial", "partial"),
+        ("named", "named"),
+        ("method", "method"),
+        ("Quantised()", "<given>"),
+        ("make()", "make.<locals>.inner"),
+        ("quantised.method", "<Quantised.method>"),
+        ("lambda gm, inputs: gm.forward", "<lambda>"),
+    ],
+)
+def test_a_backend_has_the_name_under_which_that_very_object_is_found(given: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("backends_of_a_program")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(BACKENDS, vars(module))
+    backend = eval(given, vars(module))
+
+    assert backend_name("given", backend) == f"{module.__name__}:{name}"
+    if "<" in name:
+        with pytest.raises(Unsupported):
+            resolve(f"{module.__name__}.{name}")
