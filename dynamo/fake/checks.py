@@ -13,7 +13,8 @@ import torch
 
 from dynamo.fake.layout import wrap_dims
 from dynamo.fake.number_checks import Check, filled, holds, number_check, places_of, promotion, require
-from dynamo.ops.facts import aten_name
+from dynamo.ops.facts import aten_name, overload
+from dynamo.ops.rows import words
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -64,6 +65,8 @@ def _smooth_l1(x: Tensor, y: Tensor, reduction: int = 1, beta: float = 1.0) -> N
 
 def _clamp(x: Tensor, low: Any = None, high: Any = None, **_: Any) -> None:
     require(low is not None or high is not None, "torch.clamp: At least one of 'min' or 'max' must not be None")
+    has_kernel = any(not isinstance(t, Tensor) or t.dtype is not torch.bool for t in (x, low, high))
+    require(has_kernel, "not implemented for torch.bool")
 
 
 def _masked_fill(x: Tensor, mask: Tensor, value: Any) -> None:
@@ -144,6 +147,12 @@ def _empty_strided(size: Sequence[int], stride: Sequence[int], **_: Any) -> None
     require(min(stride, default=0) >= 0, f"Storage size calculation overflowed with sizes={size} and strides={stride}")
 
 
+def _as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int | None = None) -> None:
+    last = (x.storage_offset() if offset is None else offset) + sum((n - 1) * s for n, s in zip(size, stride, strict=False))
+    is_inside = 0 in size or (last + 1) * x.itemsize <= x.untyped_storage().nbytes()
+    require(is_inside, f"setStorage: sizes {size}, strides {stride}, storage offset {offset} are out of bounds")
+
+
 def _index_select(x: Tensor, dim: int, index: Tensor) -> None:
     if index.dim() > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -200,26 +209,58 @@ def _avg_pool3d(*args: Any, divisor_override: int | None = None, **_: Any) -> No
 
 
 def _not_bool(*args: Any, **_: Any) -> None:
-    is_bool = any(isinstance(a, Tensor) and a.dtype is torch.bool for a in args)
+    is_bool = any(type(a) is bool or (isinstance(a, Tensor) and a.dtype is torch.bool) for a in args)
     require(not is_bool, "Subtraction, the `-` operator, with a bool tensor is not supported.")
 
 
-# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex.
-_LACKING = """
-_softmax bui | _log_softmax bui | log_sigmoid_forward bui | glu bui | softplus bui | gelu bui | soft_margin_loss bui |
-reflection_pad2d b | reflection_pad3d b | replication_pad2d b | upsample_nearest1d bi | upsample_nearest3d bi |
-binary_cross_entropy_with_logits bui |
-abs b | ceil b | floor b | round b | trunc b | frac ui | relu b | elu bui | hardsigmoid bui | hardswish bui | _prelu_kernel bui |
-clamp.default bc | threshold b | hardshrink bui | celu buic | trace b | mse_loss bui | nll_loss_forward bui | nll_loss2d_forward bui |
-dot b | vdot b | mv b | addmv b | addcmul b | lerp bui | linalg_cross b | mvlgamma b | isin bc |
-binary_cross_entropy ui | smooth_l1_loss bui | huber_loss bui | multi_margin_loss bui | multilabel_margin_loss_forward bui |
-_softmax_backward_data bui | _log_softmax_backward_data bui | reflection_pad1d b | grid_sampler_2d bui | im2col ui |
-max_pool2d_with_indices b | max_pool2d_with_indices_backward bui | max_unpool2d buic | max_unpool3d buic |
-upsample_linear1d bui | upsample_bicubic2d bi | upsample_trilinear3d bui |
-_upsample_nearest_exact1d bic | _upsample_nearest_exact2d bic | _upsample_nearest_exact3d bic
-"""
-_UNASKED = frozenset({"_softmax", "_log_softmax", "addmv", "grid_sampler_2d", "mv"})  # without elements these ask no kernel
-_KINDS: dict[str, str] = {row.split()[0]: row.split()[1] for row in _LACKING.split("|")}
+# Operators whose kernels lack dtypes that compiled code would compute with: b bool, u uint8, i other integers, c complex, f floating.
+_LACKING = {
+    "c": """
+        amax amin aminmax atan2 clamp.Tensor clamp_max.Tensor clamp_min.Tensor copysign cummax cummin digamma erf erfc erfinv floor_divide
+        fmax fmin fmod ge gt hardtanh heaviside i0 isneginf isposinf le lgamma logit lt max maximum min minimum mode nansum polygamma
+        remainder sign signbit softshrink sort special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
+        special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v special_chebyshev_polynomial_w
+        special_entr special_erfcx special_hermite_polynomial_h special_hermite_polynomial_he special_i0e special_i1 special_i1e
+        special_laguerre_polynomial_l special_legendre_polynomial_p special_log_ndtr special_modified_bessel_i0 special_modified_bessel_i1
+        special_modified_bessel_k0 special_modified_bessel_k1 special_ndtri special_scaled_modified_bessel_k0
+        special_scaled_modified_bessel_k1 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u
+        special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_spherical_bessel_j0 special_xlog1py
+        special_zeta xlogy
+    """,
+    "buic": """
+        _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d _batch_norm_with_update
+        binary_cross_entropy_with_logits celu elu frac gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss
+        hypot igamma igammac leaky_relu log_sigmoid_forward _log_softmax max_unpool2d max_unpool3d mish mse_loss native_batch_norm
+        _native_batch_norm_legit _native_batch_norm_legit_no_training native_group_norm native_layer_norm nextafter _prelu_kernel
+        round.decimals _safe_softmax smooth_l1_loss _softmax _softmax_backward_data softplus upsample_linear1d upsample_trilinear3d
+    """,
+    "b": """
+        abs addbmm addcmul addmm addmv baddbmm bmm convolution dot linalg_cross mm mv pow.Scalar pow.Tensor pow.Tensor_Tensor
+        reflection_pad1d reflection_pad2d reflection_pad3d replication_pad2d trace _trilinear vdot
+    """,
+    "bc": """
+        argmax argmin avg_pool3d bucketize ceil clamp.default clamp_max.default clamp_min.default floor isin kthvalue
+        max_pool2d_with_indices max_pool3d_with_indices median mvlgamma nanmedian relu round.default threshold topk trunc
+    """,
+    "bui": """
+        lerp _log_softmax_backward_data logcumsumexp max_pool2d_with_indices_backward multi_margin_loss multilabel_margin_loss_forward
+        nll_loss2d_forward nll_loss_forward norm silu soft_margin_loss std std_mean var var_mean
+    """,
+    "bic": """
+        upsample_bicubic2d upsample_bilinear2d _upsample_bilinear2d_aa upsample_nearest1d _upsample_nearest_exact1d
+        _upsample_nearest_exact2d _upsample_nearest_exact3d
+    """,
+    "cf": "bitwise_and bitwise_not bitwise_or bitwise_xor",
+    "bcf": "bitwise_left_shift bitwise_right_shift gcd lcm",
+    "ui": "binary_cross_entropy im2col logaddexp logaddexp2",
+    "bi": "upsample_nearest3d",
+    "buc": "avg_pool2d",
+}
+# Without elements these ask no kernel.
+_UNASKED = words(
+    "_softmax _log_softmax _safe_softmax addmv grid_sampler_2d mv mm bmm addmm addbmm baddbmm cummax cummin mode _adaptive_avg_pool2d"
+)
+_KINDS = {name: kinds for kinds, names in _LACKING.items() for name in names.split()}
 
 
 def _kind(dtype: torch.dtype) -> str:
@@ -227,20 +268,17 @@ def _kind(dtype: torch.dtype) -> str:
         return "b" if dtype is torch.bool else "u"
     if dtype.is_complex:
         return "c"
-    return "" if dtype.is_floating_point else "i"
+    return "f" if dtype.is_floating_point else "i"
 
 
 def _lacks(op: Any, kinds: str) -> Check:
     promoted, asks_always = promotion(op), aten_name(op) not in _UNASKED
 
     def check(*args: Any, **kwargs: Any) -> None:
-        first = next((a for a in args if isinstance(a, Tensor)), None)
-        if first is None or not (asks_always or first.numel()):
-            return
-        dtype = promoted(first, args, kwargs)
-        if dtype is not torch.float32:
-            kind = _kind(dtype)
-            require(not kind or kind not in kinds, f"not implemented for {dtype}")
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        if tensors and (asks_always or all(t.numel() for t in tensors)):
+            dtype = promoted(tensors[0], args, kwargs)
+            require(_kind(dtype) not in kinds, f"not implemented for {dtype}")
 
     return check
 
@@ -320,6 +358,7 @@ CHECKS: dict[Any, Check] = {
     **dict.fromkeys((aten.mvlgamma.default, aten.mvlgamma_.default), _mvlgamma),
     **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _arange),
     aten.empty_strided.default: _empty_strided,
+    aten.as_strided.default: _as_strided,
     **dict.fromkeys((aten.cumsum_.default, aten.cumprod_.default), _running_in_place),
     aten.index_select.default: _index_select,
     aten.logsumexp.default: _logsumexp,
@@ -340,7 +379,7 @@ CHECKS: dict[Any, Check] = {
     aten.index_fill_.int_Scalar: filled(3, is_index=True),
     **{op: _fits(op) for op in (aten.add_.Tensor, aten.add_.Scalar, aten.sub_.Tensor, aten.sub_.Scalar)},
     **{op: _fits(op) for op in (aten.mul_.Tensor, aten.mul_.Scalar, aten.pow_.Scalar, aten.addcmul_.default)},
-    **{op: _fits(op, is_floating=True) for op in (aten.div_.Tensor, aten.div_.Scalar, aten.logit_.default)},
+    **{op: _fits(op, is_floating=True) for op in (aten.div_.Tensor, aten.div_.Scalar, aten.logit_.default, aten.ldexp_.default)},
     aten.addcdiv.default: _addcdiv,
     aten.addcdiv_.default: _addcdiv_in_place,
     aten.lerp.Scalar: _lerp,
@@ -351,12 +390,52 @@ CHECKS: dict[Any, Check] = {
 }
 
 
+# The operator on tensors that one on lists is made of, by overload. Numbers are bounds for the least and the greatest of lists.
+_SINGLE = {
+    "List": "Tensor Tensor_Tensor default",
+    "Scalar": "Scalar Tensor_Scalar default",
+    "ScalarAndTensor": "Scalar",
+    "ScalarList": "Scalar Tensor_Scalar default",
+    "Tensor": "Tensor default",
+}
+_BOUNDS = {"maximum": "clamp_min", "maximum_": "clamp_min_", "minimum": "clamp_max", "minimum_": "clamp_max_"}
+
+
 def check_of(op: Any) -> Check | None:
+    """Of an operator on lists: for each of their tensors, that of the operator on tensors."""
+    if aten_name(op).startswith("_foreach_"):
+        check = _check_of_one(single) if (single := _single(op)) is not None else None
+        return check and _each(check, single)
+    return _check_of_one(op)
+
+
+def _single(op: Any) -> Any:
+    name = aten_name(op).removeprefix("_foreach_")
+    if op._overloadname in ("Scalar", "ScalarList"):
+        name = _BOUNDS.get(name, name)
+    kinds = _SINGLE.get(op._overloadname, "default").split()
+    candidates = (overload(f"{n}.{kind}") for n in (name, name.removesuffix("_")) for kind in kinds)
+    return next((o for o in candidates if o is not None), None)
+
+
+def _each(check: Check, single: Any) -> Check:
+    names = [a.name for a in single._schema.arguments if a.kwarg_only]
+    positional = len(single._schema.arguments) - len(names)
+
+    def check_each(*args: Any, **kwargs: Any) -> None:
+        for i in range(len(next(a for a in args if isinstance(a, (list, tuple))))):  # of a power, the number may come first
+            one = [a[i] if isinstance(a, (list, tuple)) and len(a) > i else a for a in args]
+            check(*one[:positional], **dict(zip(names, one[positional:], strict=False)), **kwargs)
+
+    return check_each
+
+
+def _check_of_one(op: Any) -> Check | None:
     name = aten_name(op).removesuffix("_")
     kinds = _KINDS.get(name) or _KINDS.get(f"{name}.{op._overloadname}")
     given = (
         _lacks(op, kinds) if kinds else None,
-        _not_bool if name in ("sub", "rsub") else None,
+        _not_bool if name in ("sub", "rsub", "dist") else None,
         _same_types(op),
         CHECKS.get(op),
         number_check(op),

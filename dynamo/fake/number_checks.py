@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from dynamo.ops.facts import aten_name
+from dynamo.ops.rows import words
 
 Tensor = torch.Tensor
 Check = Callable[..., None]
@@ -19,22 +20,25 @@ def require(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
-# Operands that are brought to one type with the first tensor. Of an operator without a row, the type of the first tensor counts.
+# Operators that bring `other` to one type with the first tensor.
+_PAIRS = words(
+    """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign div floor_divide fmax fmin fmod gcd
+    ge gt hypot igamma igammac lcm le logaddexp logaddexp2 lt maximum minimum mul nextafter remainder rsub special_xlog1py special_zeta
+    sub xlogy"""
+)
+# Other operands that are. Of an operator without a row, the type of the first tensor counts.
 _PROMOTED = {
-    "add": "other",
+    **dict.fromkeys(_PAIRS, "other"),
     "addcdiv": "tensor1 tensor2",
     "addcmul": "tensor1 tensor2",
     "addr": "vec1 vec2",
+    "bucketize": "boundaries",
     "clamp": "min max",
     "clamp_max": "max scalar",
     "clamp_min": "min scalar",
-    "div": "other",
     "mse_loss": "target",
-    "mul": "other",
     "pow": "exponent",
-    "rsub": "other",
     "smooth_l1_loss": "target",
-    "sub": "other",
 }
 
 
@@ -55,7 +59,7 @@ def promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torc
 
 def places_of(op: Any, rows: dict[str, str]) -> list[tuple[int, str]]:
     """Where the arguments stand that a table names for an operator and its in-place form."""
-    names = rows.get(aten_name(op).removesuffix("_").removeprefix("_foreach_"), "").split()
+    names = rows.get(aten_name(op).removesuffix("_"), "").split()
     return [(i, a.name) for i, a in enumerate(op._schema.arguments) if a.name in names]
 
 
@@ -140,14 +144,14 @@ def _scales(dtype: torch.dtype, value: Any) -> None:
 
 
 def number_check(op: Any) -> Check | None:
-    """The check of the numbers that `op` converts; of an operator on lists, for each of their tensors."""
+    """The check of the numbers that `op` converts."""
     stored, computed = places_of(op, _STORED), places_of(op, _COMPUTED)
     if not stored and not computed:
         return None
-    promoted, is_list = promotion(op), aten_name(op).startswith("_foreach_")
-    family = aten_name(op).removesuffix("_").removeprefix("_foreach_")
+    promoted, family = promotion(op), aten_name(op).removesuffix("_")
 
-    def check_one(first: Tensor | None, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    def check(*args: Any, **kwargs: Any) -> None:
+        first = next((a for a in args if isinstance(a, Tensor)), None)
         for places, is_stored in ((stored, True), (computed, False)):
             for position, name in places:
                 value: Any = args[position] if position < len(args) else kwargs.get(name)
@@ -158,13 +162,6 @@ def number_check(op: Any) -> Check | None:
                     _scales(dtype, value)
                 if family != "pow" or dtype not in _WIDE:
                     holds(torch.float32 if not is_stored and dtype in _SHORT else dtype, -value if family in _NEGATED else value)
-
-    def check(*args: Any, **kwargs: Any) -> None:
-        if is_list:
-            for i, first in enumerate(next(a for a in args if isinstance(a, (list, tuple)))):  # of a power, the number may come first
-                check_one(first, [a[i] if isinstance(a, (list, tuple)) and len(a) > i else a for a in args], kwargs)
-        else:
-            check_one(next((a for a in args if isinstance(a, Tensor)), None), args, kwargs)
 
     return check
 
