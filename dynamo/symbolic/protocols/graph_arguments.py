@@ -9,6 +9,7 @@ import torch
 
 from dynamo.symbolic.attempt.tracer import PLAIN
 from dynamo.symbolic.protocols.choices import ChoiceValue, tensor_of_choice
+from dynamo.symbolic.protocols.tables import dict_items
 from dynamo.symbolic.values.errors import NotConstant, RestartTrace
 from dynamo.symbolic.values.kinds import (
     DictValue,
@@ -61,7 +62,7 @@ def _slice(tx: Tracer, v: SliceValue) -> Any:
 
 
 def _dict(tx: Tracer, v: DictValue) -> Any:
-    return {tx.as_python(k): tx.to_fx(tx.realize(x)) for k, x in v.table.values()}
+    return {tx.as_python(k): tx.to_fx(x) for k, x in dict_items(tx, v)}
 
 
 def _set(tx: Tracer, v: SetValue) -> Any:

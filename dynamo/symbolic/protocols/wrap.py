@@ -19,6 +19,7 @@ from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
 from dynamo.source import Source, const_source
 from dynamo.symbolic.protocols.changing import KINDS, Changing
 from dynamo.symbolic.protocols.constants import IMMUTABLE_MODULES, is_frozen
+from dynamo.symbolic.protocols.tables import dict_items
 from dynamo.symbolic.values.keys import items_of, object_key
 from dynamo.symbolic.values.kinds import (
     FALSE,
@@ -332,7 +333,7 @@ def _partial(tx: Tracer, obj: functools.partial[Any], source: Source | None) -> 
     kwargs = tx.wrap(obj.keywords, sub("keywords"))
     assert isinstance(args, TupleValue)
     assert isinstance(kwargs, DictValue)
-    kw = {tx.as_python(k): tx.realize(x) for k, x in kwargs.table.values()}
+    kw = {tx.as_python(k): x for k, x in dict_items(tx, kwargs)}
     return PartialValue(type(obj), fn, tx.items(args.items), kw, obj, source)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch.fx import GraphModule, Interpreter
 
 from dynamo.symbolic.protocols.constants import as_python, make_tuple
+from dynamo.symbolic.protocols.tables import dict_items
 from dynamo.symbolic.values.errors import NotConstant
 from dynamo.symbolic.values.kinds import DictValue, ListValue, TensorValue, TupleValue, Value
 
@@ -33,7 +34,7 @@ def _tensors(tx: Tracer, values: list[Value]) -> list[TensorValue]:
         elif isinstance(v, ListValue | TupleValue):
             found += _tensors(tx, tx.items(v.items))
         elif isinstance(v, DictValue) and v.cls is dict:
-            found += _tensors(tx, [tx.realize(x) for _, x in v.table.values()])
+            found += _tensors(tx, [x for _, x in dict_items(tx, v)])
     return found
 
 
@@ -69,7 +70,7 @@ def _object(tx: Tracer, v: Value, computed: dict[int, Any]) -> Any:
     if isinstance(v, ListValue) and v.cls is list:
         return [_object(tx, x, computed) for x in tx.items(v.items)]
     if isinstance(v, DictValue) and v.cls is dict and v.owner is None:
-        return {as_python(tx, k): _object(tx, tx.realize(x), computed) for k, x in v.table.values()}
+        return {as_python(tx, k): _object(tx, x, computed) for k, x in dict_items(tx, v)}
     try:
         return as_python(tx, v)
     except NotConstant:

@@ -27,7 +27,7 @@ from dynamo.symbolic.attempt.effects import contents_of
 from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import getattr_, hasattr_, setattr_, tx_call
 from dynamo.symbolic.protocols.registry import function
-from dynamo.symbolic.protocols.tables import dict_set
+from dynamo.symbolic.protocols.tables import dict_items, dict_set
 from dynamo.symbolic.values.errors import BreakError, Raised
 from dynamo.symbolic.values.kinds import (
     FALSE,
@@ -112,8 +112,8 @@ def flat(tx: Tracer, v: Value) -> Iterator[Value]:
         for item in tx.items(v.items):
             yield from flat(tx, item)
     elif isinstance(v, DictValue) and v.cls is dict:
-        for _, x in v.table.values():
-            yield from flat(tx, tx.realize(x))
+        for _, x in dict_items(tx, v):
+            yield from flat(tx, x)
     else:
         yield v
 
@@ -123,7 +123,7 @@ def structure_of(tx: Tracer, v: Value) -> Any:
     if isinstance(v, ListValue | TupleValue):
         return (v.cls, *[structure_of(tx, x) for x in tx.items(v.items)])
     if isinstance(v, DictValue):
-        return (dict, *[(key, structure_of(tx, tx.realize(x))) for key, (_, x) in v.table.items()])
+        return (dict, *[(key, structure_of(tx, x)) for key, (_, x) in zip(v.table, dict_items(tx, v), strict=True)])
     return None
 
 
@@ -134,8 +134,8 @@ def filled(tx: Tracer, v: Value, leaves: Iterator[Value]) -> Value:
         return tx.make_list(items) if v.cls is list else tx.make_tuple(items)
     if isinstance(v, DictValue):
         d = DictValue()
-        for key, x in v.table.values():
-            dict_set(tx, d, key, filled(tx, tx.realize(x), leaves))
+        for key, x in dict_items(tx, v):
+            dict_set(tx, d, key, filled(tx, x, leaves))
         return d
     return next(leaves)
 
@@ -273,7 +273,7 @@ def _argument(tx: Tracer, v: Value) -> Any:
     obj = getattr(v, "obj", None)
     try:
         if isinstance(v, DictValue) and v.cls is dict:
-            return {tx.as_python(k): _argument(tx, tx.realize(x)) for k, x in v.table.values()}
+            return {tx.as_python(k): _argument(tx, x) for k, x in dict_items(tx, v)}
         if isinstance(v, ListValue) and v.cls is list:
             return [_argument(tx, x) for x in tx.items(v.items)]
         if obj is None or isinstance(v, ClassValue) or not callable(obj):  # graphs can't print other callables

@@ -22,6 +22,7 @@ from dynamo.symbolic.attempt.graph import Scope
 from dynamo.symbolic.protocols.attributes import closure, tx_call
 from dynamo.symbolic.protocols.names import cell_get
 from dynamo.symbolic.protocols.registry import CODES, nested_code
+from dynamo.symbolic.protocols.tables import dict_items
 from dynamo.symbolic.torch.regions import body_of, filled, flat, pure_region, structure_of
 from dynamo.symbolic.values.errors import BreakError
 from dynamo.symbolic.values.kinds import NONE, Const, DictValue, FunctionValue, ListValue, TensorValue, TupleValue, Value
@@ -182,10 +183,10 @@ def _spread(call: _Call, dims: Any, v: Value) -> Iterator[int | None]:
     if isinstance(dims, list | tuple | dict):
         if not isinstance(v, ListValue | TupleValue | DictValue) or type(dims) is not v.cls:
             raise call.native("whose dimensions don't have the form of the arguments or results")
-        items = call.tx.items(v.items) if not isinstance(v, DictValue) else [call.tx.realize(x) for _, x in v.table.values()]
+        items = call.tx.items(v.items) if not isinstance(v, DictValue) else [x for _, x in dict_items(call.tx, v)]
         inner: Iterable[Any] = dims
         if isinstance(v, DictValue):
-            keys = [call.known(key) for key, _ in v.table.values()]
+            keys = [call.known(key) for key, _ in dict_items(call.tx, v)]
             if set(keys) != set(dims):
                 raise call.native("whose dimensions have other keys than the arguments or results")
             inner = [dims[key] for key in keys]
@@ -257,7 +258,7 @@ def _grad_and_value(tx: Tracer, args: Args, kwargs: Kwargs) -> tuple[Value, Valu
     fn, argnums, has_aux, around, named = args
     assert isinstance(around, TupleValue)
     assert isinstance(named, DictValue)
-    by_name = {tx.as_python(key): tx.realize(x) for key, x in named.table.values()}
+    by_name = {tx.as_python(key): x for key, x in dict_items(tx, named)}
     d = Derivative(tx, "grad", fn, tx.items(around.items), by_name, argnums)
     traced = d.traced(by_backward=True)
     value, aux = d.split(traced.result, d.call.known(has_aux))

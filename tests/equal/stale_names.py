@@ -1,0 +1,81 @@
+"""Keys of dicts and keywords that change between calls: compiled code follows."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch.func import functional_call, grad, jvp, vjp, vmap
+from torch.utils.checkpoint import checkpoint
+
+from repro_corpus.program import program
+
+
+def _dicts():
+    a, b, c = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), torch.tensor([5.0, 6.0])
+    return [{"a": a, "b": b}, {"b": b, "a": a}, {"a": a, "b": b, "c": c}, {"a": a}, {"b": b}, {"a": b, "b": a}]
+
+
+def _total(d):
+    return sum((i + 1) * v for i, v in enumerate(d.values()))
+
+
+def _called(compile, *functions):
+    """Each function with dicts of other keys and another order, twice."""
+    found = []
+    for fn in functions:
+        f = compile(fn)
+        found += [f(d) for d in (*_dicts(), *_dicts())]
+    return found
+
+
+@program("", "transforms of functions of dicts")
+def transforms_of_dicts(compile):
+    return _called(
+        compile,
+        lambda d: vmap(_total)(d),
+        lambda d: grad(lambda q: _total(q).pow(2).sum())(d),
+        lambda d: vjp(lambda q: _total(q).pow(2), d)[1](torch.ones(2)),
+        lambda d: jvp(lambda q: _total(q).pow(2), (d,), ({k: torch.ones(2) for k in d},)),
+    )
+
+
+@program("", "regions that take dicts, and the dict as what is differentiated of an argument of several")
+def regions_of_dicts(compile):
+    return _called(
+        compile,
+        lambda d: checkpoint(_total, d, use_reentrant=False),
+        lambda d: torch.cond(torch.tensor(True), lambda q: _total(q), lambda q: _total(q) * 2, (d,)),
+        lambda d: grad(lambda x, q: (x * _total(q)).sum(), argnums=(0, 1))(torch.ones(2), d),
+    )
+
+
+@program("", "parameters of functional_call")
+def parameters_by_name(compile):
+    m = torch.nn.Linear(2, 2)
+    torch.nn.init.ones_(m.weight)
+    torch.nn.init.ones_(m.bias)
+    f = compile(lambda d, x: functional_call(m, d, (x,)))
+    x, w, b = torch.tensor([1.0, 2.0]), torch.eye(2), torch.tensor([9.0, 9.0])
+    given = ({"weight": w}, {"bias": b}, {"weight": w, "bias": b}, {}, {"bias": b, "weight": w * 2}, {"weight": w})
+    return [f(d, x) for d in given]
+
+
+@program("", "a partial function's keywords and positional arguments")
+def partial_functions(compile):
+    found = []
+    for _ in range(3):
+        p = functools.partial(lambda x, *a, k=1, **more: x * k + sum(more.values()) + sum(a), k=2)
+        f, x = compile(lambda x: p(x)), torch.tensor([1.0, 2.0])
+        found.append(f(x))
+        p.keywords["k"] = 5
+        found += [f(x), f(x)]
+        p.__setstate__((p.func, (), {"k": 1, "m": 9}, {}))
+        found += [f(x), f(x)]
+        p.__setstate__((p.func, (7,), {"k": 1, "m": 9}, {}))
+        found.append(f(x))
+        p.keywords["q"] = 100
+        found.append(f(x))
+        del p.keywords["m"]
+        found.append(f(x))
+    return found
