@@ -1,8 +1,10 @@
-"""Keys of dicts and keywords that change between calls: compiled code follows."""
+"""Keys of dicts, keywords, and loaded modules that change between calls: compiled code follows."""
 
 from __future__ import annotations
 
 import functools
+import sys
+import types
 
 import torch
 from torch.func import functional_call, grad, jvp, vjp, vmap
@@ -78,4 +80,50 @@ def partial_functions(compile):
         found.append(f(x))
         del p.keywords["m"]
         found.append(f(x))
+    return found
+
+
+def _module(name, **names):
+    sys.modules[name] = m = types.ModuleType(name)
+    vars(m).update(names)
+    return m
+
+
+@program("", "modules imported in a function are those that are loaded when it runs")
+def replaced_modules(compile):
+    @compile
+    def f(x):
+        import replaced_whole
+
+        return x * replaced_whole.factor
+
+    @compile
+    def g(x):
+        from replaced_package import factor, part
+
+        return x * factor + part.term
+
+    @compile
+    def h(x):
+        import replaced_package.part as part
+
+        return x * part.term
+
+    x, found = torch.tensor([1.0, 2.0]), []
+    try:
+        for k in (2, 3, 4):
+            _module("replaced_whole", factor=k)
+            package = _module("replaced_package", factor=k, __path__=[])
+            package.part = _module("replaced_package.part", term=k * 10)
+            found += [f(x), f(x), g(x), h(x)]
+        package.part = _module("replaced_package.part", term=70)
+        found += [g(x), h(x)]
+        del sys.modules["replaced_whole"]
+        try:
+            found.append(f(x))
+        except ImportError as e:
+            found.append(str(e))
+    finally:
+        for name in ("replaced_whole", "replaced_package", "replaced_package.part"):
+            sys.modules.pop(name, None)
     return found

@@ -224,12 +224,19 @@ def import_name(tx: Tracer, globals_: dict[str, Any], name: str, fromlist: Any, 
     module = sys.modules.get(full)
     if module is None:
         raise tx.break_("DD005", f"import {full}", "import the module at the top of the file.")
-    if not fromlist:
-        return tx.wrap(module if level else sys.modules[full.partition(".")[0]], None)
+    found = _loaded(tx, full)
+    if not fromlist and not level:
+        return _loaded(tx, full.partition(".")[0])
     for n in fromlist:
         if n != "*" and not hasattr(module, n):
             if f"{full}.{n}" not in sys.modules and hasattr(module, "__path__"):  # only packages load what is missing
                 raise tx.break_("DD005", f"from {full} import {n}", "import the module at the top of the file.")
+    return found
+
+
+def _loaded(tx: Tracer, name: str) -> Value:
+    module = sys.modules[name]
+    tx.guards.definitions.of_dict(sys.modules, name, module)
     return tx.wrap(module, None)
 
 
@@ -239,7 +246,7 @@ def submodule(tx: Tracer, package: Value, name: str) -> Value:
         raise tx.break_("DD005", f"from {package.describe()} import {name}")
     full = f"{package.obj.__name__}.{name}"
     if full in sys.modules:
-        return tx.wrap(sys.modules[full], None)
+        return _loaded(tx, full)
     if hasattr(package.obj, "__path__") or sys.modules.get(package.obj.__name__) is not package.obj:
         raise tx.break_("DD005", f"from {package.describe()} import {name}", "import the module at the top of the file.")
     try:
