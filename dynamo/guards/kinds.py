@@ -5,9 +5,11 @@ A row stands beside the row of the same name in `dynamo/csrc/kinds.h`, which say
 
 from __future__ import annotations
 
+import abc
 import collections
 import enum
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -73,6 +75,32 @@ class HasItems:
         return frozenset(obj) == self.items
 
 
+class NotSubclass:
+    """A class that is no subclass of another may be registered with it."""
+
+    __slots__ = ("classes", "key", "token")
+
+    def __init__(self, cls: type, abstract: type) -> None:
+        self.classes = weakref.ref(cls), weakref.ref(abstract)
+        self.key = id(cls), id(abstract)
+        self.token = abc.get_cache_token()
+
+    def __call__(self, _: object) -> bool:
+        token = abc.get_cache_token()
+        if token != self.token:
+            cls, abstract = self.classes[0](), self.classes[1]()
+            if cls is not None and abstract is not None and issubclass(cls, abstract):
+                return False
+            self.token = token
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NotSubclass) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
 def describe_tensor(t: torch.Tensor) -> str:
     grad = ", requires_grad" if t.requires_grad else ""
     return f"{type(t).__name__} {str(t.dtype).removeprefix('torch.')}{list(t.shape)} stride {list(t.stride())} on {t.device}{grad}"
@@ -133,7 +161,7 @@ KINDS: dict[_C.GuardKind, Kind] = {
         cost=2,
         failed=lambda at, a, seen: f"tensor {at}: {a.facts.why(seen) or 'facts differ'}" if is_a(seen, torch.Tensor) else None,
     ),
-    "pred": Kind(lambda a: _predicate_text(a), cost=9),
+    "pred": Kind(lambda a: _predicate_text(a), cost=9, key=_itself),
     "distinct": Kind(lambda a: "different objects", of=", ".join, failed=lambda at, a, seen: f"{at}: two of them are the same object now"),
     "same": Kind(lambda a: f"is {a.name}", cost=0),
     "defined": Kind(
@@ -175,6 +203,8 @@ def _at(row: Kind, record: GuardRecord) -> str:
 def _predicate_text(predicate: Any) -> str:
     if isinstance(predicate, HasItems):
         return f"== {set(predicate.items)!r}"
+    if isinstance(predicate, NotSubclass):
+        return " not a subclass of ".join(_short(ref()) for ref in predicate.classes)
     return str(getattr(predicate, "__doc__", None) or getattr(predicate, "__name__", "holds"))
 
 

@@ -1,8 +1,11 @@
-"""Keys of dicts, keywords, and loaded modules that change between calls: compiled code follows."""
+"""Keys of dicts, keywords, loaded modules and registered classes that change between calls: compiled code follows."""
 
 from __future__ import annotations
 
+import abc
+import collections.abc
 import functools
+import numbers
 import sys
 import types
 
@@ -126,4 +129,39 @@ def replaced_modules(compile):
     finally:
         for name in ("replaced_whole", "replaced_package", "replaced_package.part"):
             sys.modules.pop(name, None)
+    return found
+
+
+@program("", "classes that are registered with abstract ones between calls")
+def registered_classes(compile):
+    class Abstract(abc.ABC):
+        pass
+
+    class Below(Abstract):
+        pass
+
+    class Rows:
+        pass
+
+    class Count:
+        pass
+
+    class Late:
+        pass
+
+    rows, count = Rows(), Count()
+
+    @compile
+    def f(x):
+        if isinstance(rows, collections.abc.Sequence | Abstract):
+            x = x * 2
+        if issubclass(Count, (int, numbers.Number)):
+            x = x + 5
+        return x - isinstance(count, Abstract), issubclass(Late, Abstract)
+
+    x = torch.tensor([1.0, 2.0])
+    found = [f(x), f(x)]
+    for abstract, cls in ((collections.abc.Sequence, Rows), (numbers.Number, Count), (Below, Count), (Abstract, Late)):
+        abstract.register(cls)
+        found += [f(x), f(x)]
     return found

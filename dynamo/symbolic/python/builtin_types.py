@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo import _C
+from dynamo.guards.kinds import NotSubclass
+from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import (
     MISSING,
     bind_descriptor,
@@ -55,6 +57,7 @@ from dynamo.symbolic.values.kinds import (
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
+_ABSTRACT = const_source(abc.ABCMeta, "abstract classes")
 _UNIONS = (types.UnionType, getattr(typing, "_UnionGenericAlias", types.UnionType))
 
 
@@ -87,13 +90,22 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
     if tx.lookup(cls, "_is_protocol") is True:
         return _protocol(tx, v, cls)
     if check is abc.ABCMeta.__instancecheck__:
-        return issubclass(v.cls, cls) or issubclass(_said_class(tx, v), cls)
+        return _is_subclass(tx, v.cls, cls) or _is_subclass(tx, _said_class(tx, v), cls)
     if type(check) is types.FunctionType:
         return truth(tx, tx_call(tx, tx.wrap(check, None), [tx.wrap(cls, None), v]))
     if isinstance(v, TensorValue) and type(cls) is type(torch.FloatTensor):
         legacy: Any = cls  # torch.FloatTensor and its kin
         return bool(legacy.dtype == v.fake.dtype and legacy.is_cuda == v.fake.is_cuda and not legacy.is_sparse)
     return issubclass(v.cls, cls)
+
+
+def _is_subclass(tx: Tracer, cls: type, spec: Any) -> bool:
+    if isinstance(spec, tuple):
+        return any(_is_subclass(tx, cls, x) for x in spec)
+    found = issubclass(cls, spec)
+    if not found and isinstance(spec, abc.ABCMeta):
+        tx.guard(_ABSTRACT, "pred", NotSubclass(cls, spec))
+    return found
 
 
 def _said_class(tx: Tracer, v: Value) -> type:
@@ -129,7 +141,7 @@ def _issubclass(tx: Tracer, cls: Value, spec: Value) -> Value:
     if not isinstance(cls, ClassValue):
         raise tx.throw(TypeError, "issubclass() arg 1 must be a class")
     try:
-        return bool_(issubclass(cls.obj, tx.as_python(spec)))
+        return bool_(_is_subclass(tx, cls.obj, tx.as_python(spec)))
     except TypeError as e:
         raise tx.throw(TypeError, str(e)) from e
 
@@ -147,14 +159,14 @@ def _subclasscheck(tx: Tracer, self: ClassValue, v: Value) -> Value:
 @on_function(abc.ABCMeta.__instancecheck__, "cls instance")
 def _abc_instancecheck(tx: Tracer, cls: Value, v: Value) -> Value:
     assert isinstance(cls, ClassValue)
-    return bool_(issubclass(v.cls, cls.obj))
+    return bool_(_is_subclass(tx, v.cls, cls.obj))
 
 
 @on_function(abc.ABCMeta.__subclasscheck__, "cls subclass")
 def _abc_subclasscheck(tx: Tracer, cls: Value, v: Value) -> Value:
     assert isinstance(cls, ClassValue)
     assert isinstance(v, ClassValue)
-    return bool_(issubclass(v.obj, cls.obj))
+    return bool_(_is_subclass(tx, v.obj, cls.obj))
 
 
 # ---- type and super ---------------------------------------------------------------------------------------
