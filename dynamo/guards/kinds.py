@@ -75,6 +75,22 @@ class HasItems:
         return frozenset(obj) == self.items
 
 
+class IsUnset:
+    """The slot of an object has no value."""
+
+    __slots__ = ("slot",)
+
+    def __init__(self, slot: Any) -> None:
+        self.slot = slot
+
+    def __call__(self, obj: Any) -> bool:
+        try:
+            self.slot.__get__(obj, type(obj))
+        except AttributeError:
+            return True
+        return False
+
+
 class NotSubclass:
     """A class that is no subclass of another may be registered with it."""
 

@@ -1,4 +1,4 @@
-"""Keys of dicts, keywords, loaded modules and registered classes that change between calls: compiled code follows."""
+"""Keys of dicts, keywords, loaded modules and registered classes and slots that change between calls: compiled code follows."""
 
 from __future__ import annotations
 
@@ -163,5 +163,35 @@ def registered_classes(compile):
     found = [f(x), f(x)]
     for abstract, cls in ((collections.abc.Sequence, Rows), (numbers.Number, Count), (Below, Count), (Abstract, Late)):
         abstract.register(cls)
+        found += [f(x), f(x)]
+    return found
+
+
+@program("", "slots that are filled and emptied between calls")
+def slots_of_objects(compile):
+    class Point:
+        __slots__ = ("kept", "late")
+
+    class Below(Point):
+        __slots__ = ("own",)
+
+    point, other = Point(), Below()
+    point.kept = 1
+
+    @compile
+    def f(x):
+        try:
+            x = x * other.late
+        except AttributeError:
+            x = x - 1
+        return x * getattr(point, "late", 2) + point.kept, hasattr(point, "late"), hasattr(other, "own")
+
+    x = torch.tensor([1.0, 2.0])
+    found = [f(x)]
+    for owner, name, value in ((point, "late", 5), (other, "own", 1), (other, "late", 7), (point, "kept", 3)):
+        setattr(owner, name, value)
+        found += [f(x), f(x)]
+    for owner, name in ((point, "late"), (other, "own"), (other, "late")):
+        delattr(owner, name)
         found += [f(x), f(x)]
     return found

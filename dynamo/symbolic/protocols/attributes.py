@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.guards.definitions import MISSING, lookup
+from dynamo.guards.kinds import IsUnset
 from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
 from dynamo.source import Source, const_source
 from dynamo.surroundings.pristine import builtin
@@ -262,6 +263,8 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
         try:
             real = raw.__get__(obj, type(obj))
         except AttributeError:
+            if v.source is not None:
+                tx.guard(v.source, "pred", IsUnset(raw))
             return None
         return tx.wrap(real, v.source.attr(name) if v.source is not None else None)
     if isinstance(raw, types.MemberDescriptorType):
