@@ -102,14 +102,14 @@ if __name__ == "__main__":
     sys.exit(launch(Repro, inputs, SETTING, {name!r}, Path(__file__).absolute().parent))
 '''
 
-SHOWS = r'''    names, text, frames = [], str(error), traceback.extract_tb(error.__traceback__)
-    frame = re.sub(r">\.\d+:", ">:", f"{Path(frames[-1].filename).name}:{frames[-1].name}")
+SHOWS = r'''    names, text, at = [], str(error), getattr(getattr(error, "inner_exception", error), "__traceback__", None)
+    frame = ([""] + [re.sub(r">\.\d+:", ">:", f"{Path(f.filename).name}:{f.name}") for f in traceback.extract_tb(at)])[-1]
     while error is not None:
         home, name = type(error).__module__, type(error).__qualname__
         names.append(getattr(type(error), "own_name", "") or (name if home == "builtins" else f"{home}.{name}"))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     words = [w for w in re.findall("[A-Za-z]{3,}", MESSAGE) if w != "ADDRESS"]
-    return names == EXCEPTIONS and (frame == FRAME or all(w in text for w in words))'''
+    return names == EXCEPTIONS and (frame == FRAME != "" or all(w in text for w in words))'''
 
 _DIFFERENCE = '''def difference(found, expected):
     if len(found) != len(expected):

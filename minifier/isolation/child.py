@@ -34,9 +34,9 @@ def stage(name: str, counts: bool) -> None:
 
 
 def failure(error: BaseException, stage: str = "") -> Signature:
-    """The signature of an exception."""
+    """The signature of an exception. One that tells of a backend's (`inner_exception`) is raised in one place whatever that raised."""
     chain = chain_of(error)
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = traceback.extract_tb(getattr(getattr(error, "inner_exception", error), "__traceback__", None))
     frame = frame_name(Path(frames[-1].filename).name, frames[-1].name) if frames else ""
     if any(isinstance(e, MemoryError) for e in chain):
         return Signature(Kind.MEMORY, stage=stage)

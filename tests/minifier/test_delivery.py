@@ -8,9 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+import dynamo
 from minifier.bundle import MANIFEST, of_folder
 from minifier.delivery import Draft, bounds_for, deliver
 from minifier.engine import Kind, Signature
@@ -164,3 +167,29 @@ def test_place_of_what_a_script_itself_raises_is_no_part_of_its_signature() -> N
     own, other = signature_of(raised.value, "script.py"), signature_of(raised.value, "library.py")
 
     assert (own.frame, own.message, other.frame) == ("", "NaN at call N", "script.py:<module>")
+
+
+BACKENDS = """
+import dynamo
+
+def raises(gm, inputs):
+    raise RuntimeError(gm.__class__.__name__)
+
+def returns(gm, inputs):
+    return 3
+
+def first(text):
+    raise RuntimeError(text)
+"""
+
+
+def test_a_backend_fails_where_it_raises_and_not_where_that_is_told() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(BACKENDS, "/somewhere/backends.py", "exec"), names)
+    found = []
+    for backend in (names["raises"], names["returns"], lambda gm, inputs: names["first"]("refused")):
+        with pytest.raises(dynamo.BackendError) as raised, dynamo.config.patch(suppress_errors=False):
+            dynamo.compile(lambda x: x + 1, backend=backend)(torch.ones(1))
+        found.append((signature_of(raised.value, "script.py").frame, signature_of(raised.value, "backends.py").frame))
+
+    assert found == [("backends.py:raises", ""), ("", ""), ("backends.py:first", "")]
