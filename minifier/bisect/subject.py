@@ -52,7 +52,7 @@ class Subject:
     """`gm` with inputs as it was called with. Nothing that is run here changes them, the graph, or the state of the generator.
 
     `gradients`: where results need them, gradients of a fixed random sum of all results are results too. `numbers` are the draws that
-    are made: 0 is the inputs as they are, others have the elements of each float in another order.
+    are made: 0 is the inputs as they are, others have the elements of each float in another order, and parts of them where all are equal.
     """
 
     def __init__(self, gm: torch.fx.GraphModule, inputs: Sequence[Any], *, gradients: bool = True) -> None:
@@ -89,9 +89,12 @@ class Subject:
         made = copied(self.inputs)
         for value in made:
             if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1:
+                flat = value.detach().reshape(-1)
                 order = torch.randperm(value.numel(), generator=generator).to(value.device)
+                if bool((flat == flat[0]).all()):  # any order of them is the same
+                    flat = torch.where(flat == 0, 1.0, flat) * (order + 1) / len(order)
                 with torch.no_grad():
-                    value.copy_(value.reshape(-1)[order].view(value.shape))
+                    value.copy_(flat[order].view(value.shape))
         return made
 
     def problem(self) -> str:

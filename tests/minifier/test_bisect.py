@@ -114,6 +114,16 @@ def test_first_wrong_node_inside_a_fused_kernel() -> None:
     assert "torch.sin(x)" in as_text(report)
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("fault", ["ignored-strides", "second-call"])
+def test_a_fault_shows_though_all_elements_of_the_input_are_equal(value: float, fault: str) -> None:
+    gm, inputs = captured(lambda x: x.t().sin(), torch.full((3, 4), value))
+
+    with planted(fault):
+        assert check(gm, inputs, lookup_backend("inductor")[1]).verdict.is_finding
+    assert not check(gm, inputs, lookup_backend("inductor")[1]).verdict.is_finding
+
+
 def test_two_wrong_decisions_are_both_switched_off() -> None:
     report = bisected("scaled", lambda x, y: torch.sin(x) + torch.sin(y).exp(), torch.randn(8, 32), torch.randn(8, 32))
 
