@@ -175,6 +175,18 @@ def _dict(b: Builder, number: int, row: dict[str, Any]) -> Any:
     return made
 
 
+def _defaultdict(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    made = b.keep(number, collections.defaultdict(b.value(row["factory"])))
+    made.update((b.value(key), b.value(value)) for key, value in row["items"])
+    return made
+
+
+def _deque(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    made = b.keep(number, collections.deque(maxlen=b.value(row["limit"])))
+    made.extend(b.values(row["items"]))
+    return made
+
+
 def _range(b: Builder, number: int, row: dict[str, Any]) -> Any:
     return {"range": range, "slice": slice}[row["type"]](*b.values(row["items"]))
 
@@ -291,6 +303,8 @@ _MAKERS: dict[str, Callable[[Builder, int, dict[str, Any]], Any]] = {
     "plain": _plain,
     "sequence": _sequence,
     "dict": _dict,
+    "defaultdict": _defaultdict,
+    "deque": _deque,
     "range": _range,
     "torch": _torch,
     "tensor": _tensor,

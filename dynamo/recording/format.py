@@ -80,6 +80,8 @@ VALUES: dict[str, dict[str, Check]] = {
     "plain": {"type": TEXT, "text": TEXT},  # None, bool, int, float, complex, str, bytes, ellipsis
     "sequence": {"type": TEXT, "items": REFS},  # list, tuple, set, frozenset, torch.Size
     "dict": {"type": TEXT, "items": PAIRS},  # dict, OrderedDict
+    "defaultdict": {"factory": REF, "items": PAIRS},
+    "deque": {"items": REFS, "limit": REF},
     "range": {"type": TEXT, "items": REFS},  # range, slice
     "torch": {"type": TEXT, "text": TEXT},  # dtype, device, layout, memory_format
     "tensor": {"storage": TEXT, "dtype": TEXT, "size": SIZES, "stride": SIZES, "offset": INT, "device": TEXT,

@@ -185,6 +185,14 @@ def _dict(saver: Saver, obj: Any) -> Value:
     return {"kind": "dict", "type": type(obj).__name__, "items": [[saver.value(k), saver.value(v)] for k, v in obj.items()]}
 
 
+def _defaultdict(saver: Saver, obj: Any) -> Value:
+    return {"kind": "defaultdict", "factory": saver.value(obj.default_factory), "items": _dict(saver, obj)["items"]}
+
+
+def _deque(saver: Saver, obj: Any) -> Value:
+    return {"kind": "deque", "items": [saver.value(x) for x in obj], "limit": saver.value(obj.maxlen)}
+
+
 def _range(saver: Saver, obj: Any) -> Value:
     return {"kind": "range", "type": type(obj).__name__, "items": [saver.value(x) for x in (obj.start, obj.stop, obj.step)]}
 
@@ -231,6 +239,8 @@ def _reference(obj: Any) -> Value | None:
     if not isinstance(name, str) or not isinstance(module, str):
         owner = getattr(obj, "__objclass__", None)
         module = getattr(owner, "__module__", None)
+    if vars(torch).get(str(getattr(obj, "__name__", None))) is obj:  # what it calls its home is no attribute of any module
+        module, name = "torch", obj.__name__
     if not isinstance(name, str) or not isinstance(module, str) or "<locals>" in name:
         return None
     loaded = sys.modules.get(module)
@@ -358,6 +368,8 @@ ROWS: dict[type, Callable[[Saver, Any], Value]] = {
     bytes: _plain(bytes.hex),
     **dict.fromkeys(_SEQUENCES, _sequence),
     **dict.fromkeys((dict, collections.OrderedDict), _dict),
+    collections.defaultdict: _defaultdict,
+    collections.deque: _deque,
     **dict.fromkeys((range, slice), _range),
     **dict.fromkeys(_TORCH, _torch),
     **dict.fromkeys(_TENSORS, _tensor),

@@ -177,6 +177,8 @@ def test_compressed_members_are_refused_before_they_are_unpacked() -> None:
         ({"kind": "sequence", "type": "tuple", "items": [0]}, "part of itself"),
         ({"kind": "sequence", "type": "os.system", "items": []}, "can't be made"),
         ({"kind": "reference", "module": "no.such.module", "name": "x"}, "can't be made"),
+        ({"kind": "deque", "items": [], "limit": 0}, "part of itself"),
+        ({"kind": "defaultdict", "factory": 0, "items": []}, "part of itself"),
         ({"kind": "torch", "type": "dtype", "text": "load"}, "torch.load is no dtype"),
         ({"kind": "plain", "type": "bool", "text": "2"}, "can't be made"),
         ({"kind": "wrapper", "type": "eval", "items": []}, "can't be made"),

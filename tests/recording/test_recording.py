@@ -107,7 +107,8 @@ VALUES: list[Any] = [
     None, True, 0, -(10**30), 1.5, math.inf, -0.0, 1e-320, 2 - 3j, "", "snow ☃ \ud800", b"\x00\xff", ..., NotImplemented,
     range(1, 9, 2), slice(None, 3), [1, [2, (3,)]], {1: {2}, "k": None, (1, 2): []}, frozenset({1, 2}), torch.Size([2, 3]),
     collections.OrderedDict(a=1, b=2), torch.float16, torch.device("cpu"), torch.strided, torch.channels_last,
-    torch.nn.functional.relu, math.pi, len, dict.get, int, torch.nn.Linear,
+    torch.nn.functional.relu, math.pi, len, dict.get, int, torch.nn.Linear, torch.relu, torch.nn.functional.gelu,
+    collections.deque([1, [2]], maxlen=3), collections.deque(), collections.defaultdict(list, a=[1]), collections.defaultdict(None, {1: 2}),
 ]  # fmt: skip
 
 
