@@ -239,8 +239,9 @@ def _reference(obj: Any) -> Value | None:
     if not isinstance(name, str) or not isinstance(module, str):
         owner = getattr(obj, "__objclass__", None)
         module = getattr(owner, "__module__", None)
-    if vars(torch).get(str(getattr(obj, "__name__", None))) is obj:  # what it calls its home is no attribute of any module
-        module, name = "torch", obj.__name__
+    own = str(getattr(obj, "__name__", None))
+    if vars(torch).get(own) is obj:  # what such a function calls its home is no attribute of any module
+        module, name = "torch", own
     if not isinstance(name, str) or not isinstance(module, str) or "<locals>" in name:
         return None
     loaded = sys.modules.get(module)
