@@ -275,9 +275,11 @@ def _class(b: Builder, number: int, row: dict[str, Any]) -> Any:
     missing = [base for base in bases if isinstance(base, Placeholder)]
     if missing:
         return missing[0]
-    made = b.keep(number, type(row["name"], bases, {"__module__": row["module"], "__qualname__": row["qualname"]}))
+    slots = {name: b.value(n) for name, n in row["names"] if name == "__slots__"}
+    made = b.keep(number, type(row["name"], bases, {"__module__": row["module"], "__qualname__": row["qualname"], **slots}))
     for name, value in b.names(row["names"]).items():
-        setattr(made, name, value)
+        if name != "__slots__":
+            setattr(made, name, value)
     return made
 
 
@@ -286,8 +288,15 @@ def _object(b: Builder, number: int, row: dict[str, Any]) -> Any:
     if isinstance(cls, Placeholder):
         return cls
     made = b.keep(number, object.__new__(cls))
-    b.later(lambda: made.__dict__.update(b.names(row["attributes"])))
+    b.later(lambda: _fill(b, made, row))
     return made
+
+
+def _fill(b: Builder, made: object, row: dict[str, Any]) -> None:
+    if row["attributes"]:
+        made.__dict__.update(b.names(row["attributes"]))
+    for name, value in b.names(row["slots"]).items():
+        object.__setattr__(made, name, value)
 
 
 def _named(b: Builder, number: int, row: dict[str, Any]) -> Any:

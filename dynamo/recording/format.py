@@ -96,7 +96,7 @@ VALUES: dict[str, dict[str, Check]] = {
     "partial": {"function": REF, "items": REFS, "keywords": NAMES},
     "cell": {"contents": _optional(REF)},
     "class": {"name": TEXT, "qualname": TEXT, "module": TEXT, "bases": REFS, "names": NAMES},
-    "object": {"class": REF, "attributes": NAMES},
+    "object": {"class": REF, "attributes": NAMES, "slots": NAMES},
     "named": {"class": REF, "items": REFS},  # an instance of a subclass of tuple
     "enum": {"name": TEXT, "module": TEXT, "base": REF, "names": NAMES},
     "member": {"class": REF, "name": TEXT},

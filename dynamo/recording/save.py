@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import collections
+import contextlib
 import dis
 import enum
 import functools
@@ -306,9 +307,9 @@ def _class(saver: Saver, obj: type) -> Value:
     found = _reference(obj)
     if found is not None:
         return found
-    if type(obj) not in (type, abc.ABCMeta) or vars(obj).get("__slots__"):
+    if type(obj) not in (type, abc.ABCMeta):
         return placeholder(obj)
-    own = {name: x for name, x in vars(obj).items() if name not in _OF_CLASSES}
+    own = {name: x for name, x in vars(obj).items() if name not in _OF_CLASSES and type(x) is not types.MemberDescriptorType}
     bases = [saver.value(base) for base in obj.__bases__]
     return {
         "kind": "class",
@@ -345,14 +346,27 @@ def _member(saver: Saver, obj: enum.Enum) -> Value:
     return {"kind": "member", "class": saver.value(type(obj)), "name": str(obj.name)} if obj.name else placeholder(obj)
 
 
+def _slots(obj: Any) -> dict[str, Any]:
+    """What the slots of an object hold; one may be empty."""
+    found = {}
+    for cls in reversed(type(obj).__mro__):
+        for name, slot in vars(cls).items():
+            if type(slot) is types.MemberDescriptorType:
+                with contextlib.suppress(AttributeError):
+                    found[name] = slot.__get__(obj)
+    return found
+
+
 def _object(saver: Saver, obj: Any) -> Value:
-    """An instance of a Python class whose whole state is its dict; a library's object that an import finds; else a placeholder."""
+    """An instance of a Python class whose state is all in its dict and slots; what an import of a library finds; else a placeholder."""
     cls, state = type(obj), attributes_of(obj)
     if isinstance(obj, tuple) and cls.__base__ is tuple:
         return _named(saver, obj)
-    python = all(has_flag(c, HEAP) and not vars(c).get("__slots__") for c in cls.__mro__ if c is not object)
-    if python and getattr(cls, "__new__", None) == object.__new__ and state is not None and type(state) is dict:
-        return {"kind": "object", "class": saver.value(cls), "attributes": saver.names(state)}
+    python = all(has_flag(c, HEAP) for c in cls.__mro__ if c is not object)
+    is_slotted = state is None and all("__slots__" in vars(c) for c in cls.__mro__ if c is not object)
+    if python and getattr(cls, "__new__", None) == object.__new__ and (is_slotted or type(state) is dict):
+        slots = saver.names(_slots(obj))
+        return {"kind": "object", "class": saver.value(cls), "attributes": saver.names(state or {}), "slots": slots}
     return _reference(obj) or placeholder(obj)
 
 

@@ -133,6 +133,37 @@ def test_nan_and_shared_objects_come_back(tmp_path: Path) -> None:
     assert Square().area() == back(tmp_path, helper, Square())[1][0].area()
 
 
+class Slotted:
+    __slots__ = ("__hidden", "empty", "me")
+
+    def __init__(self) -> None:
+        self.me, self.__hidden = self, 3
+
+    def hidden(self) -> int:
+        return self.__hidden
+
+
+class BesideSlots(Slotted):
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = [1]
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Frozen:
+    rate: float = 0.5
+
+
+def test_what_slots_hold_comes_back(tmp_path: Path) -> None:
+    _, (slotted, beside, frozen) = back(tmp_path, helper, Slotted(), BesideSlots(), Frozen(2.0))
+
+    for value in (slotted, beside):
+        assert type(value) is not Slotted
+        assert (value.hidden(), value.me is value, hasattr(value, "empty")) == (3, True, False)
+    assert (beside.free, hasattr(slotted, "__dict__")) == ([1], False)
+    assert (frozen.rate, hasattr(frozen, "__dict__")) == (2.0, False)
+
+
 class Colour(enum.Enum):
     RED = 1
     BLUE = "b"
