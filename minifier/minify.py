@@ -42,7 +42,7 @@ SHORTER = (("aot", "aot_eager"),)
 STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
 SURE = 3  # tries at graphs before the script is taken for what fails
 MORE = 4  # runs of a compiled script that failed once: of failures that come three times in ten, one in 400 passes for a steady one
-UNSEEN = ": processes that the script starts are not looked into, and standard input is empty unless it is a file (`< FILE`)"
+UNSEEN = ": programs that the script starts are not looked into, and standard input is empty unless it is a file (`< FILE`)"
 KEYS = (
     "status",
     "stage",

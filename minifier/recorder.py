@@ -45,7 +45,7 @@ class Recorder:
 
     def taken(self, graph_id: str, backend: str, options: dict[str, Any], gm: Any, is_backward: bool) -> Run:
         """The graph in eager, which is kept when it is first called."""
-        number, self.count = self.count, self.count + 1
+        number = self._number()
         run, left = forward_of(gm), [gm]
         name = graph_id if self.after == "dynamo" else f"{graph_id}.{'bw' if is_backward else 'fw'}"
 
@@ -56,6 +56,19 @@ class Recorder:
             return run(*values)
 
         return call
+
+    def _number(self) -> int:
+        """The next that no graph has, also none of a fork of the script, as forks record in the same folder."""
+        while True:
+            number, self.count = self.count, self.count + 1
+            own = self.folder / f"{number:04d}.partial"
+            try:
+                own.touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            if not own.with_suffix(".json").exists():
+                return number
+            own.unlink()
 
     def _keep(
         self, gm: Any, values: Sequence[Any], number: int, name: str, backend: str, arguments: dict[str, Any], is_backward: bool

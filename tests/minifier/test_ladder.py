@@ -300,3 +300,35 @@ def test_a_script_that_stands_still_is_ended_before_its_time(
     )
 
     assert (ended.timed_out, ended.seconds < 30) == (not ends, True)
+
+
+FORKS = """
+import os
+import torch
+
+def compiled(fn):
+    return torch.compile(fn)(torch.ones(2))
+
+compiled(lambda x: x + 1)
+children = []
+for fn in (torch.sin, torch.cos):
+    children.append(os.fork())
+    if not children[-1]:
+        compiled(lambda x: fn(x))
+        os._exit(0)
+for child in children:
+    os.waitpid(child, 0)
+compiled(lambda x: x.tan())
+"""
+
+
+def test_graphs_of_forks_are_recorded_beside_those_of_the_script(tmp_path: Path) -> None:
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS)
+
+    ended, graphs = runs.recorded_run(tmp_path / "out", str(script), (), "dynamo", "dynamo", "", 120.0)
+
+    assert ended.is_well, ended.said
+    assert [g.number for g in graphs] == [0, 1, 2, 3]
+    found = {str(node.target).rpartition(".")[2] for g in graphs if g.graph is not None for node in g.graph.nodes}
+    assert found == {"add", "sin", "cos", "tan"}
