@@ -423,7 +423,7 @@ def _function_attr(tx: Tracer, v: FunctionValue | MethodValue, name: str) -> Val
         if own is not None:
             return own
         if v.obj is not None:
-            return tx.wrap(getattr(v.obj, name), None)
+            return tx.wrap(getattr(v.obj, name), source.attr(name) if source else None)
         made = {"__name__": v.name, "__qualname__": v.qualname, "__module__": v.globals.get("__name__"), "__doc__": _doc(v.code)}
         return tx.wrap(made[name], None)
     if name == "__type_params__" and v.obj is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import types
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from dynamo.inspection import is_a
+from dynamo.source import const_source
 from dynamo.symbolic.values.keys import Own, items_of
 from dynamo.symbolic.values.kinds import Const, DictValue, FunctionValue, Lazy, MethodValue, ObjectValue, TensorValue, Value
 from dynamo.symbolic.values.slots import slots
@@ -63,10 +65,14 @@ def guard_keys(tx: Tracer, d: DictValue) -> None:
         d.keys_guarded = True
         if d.source is not None:
             tx.guard(d.source, "dict_keys", tuple(k for k, _ in items_of(d.obj)))
+        elif d.cls is types.MappingProxyType and d.obj is not None:
+            tx.guard(const_source(d.obj, "mappingproxy").step("call", tuple), "eq", tuple(d.obj))
 
 
 def _guard_membership(tx: Tracer, d: DictValue, key: Value, entry: tuple[Value, Value | Lazy] | None) -> None:
     """Rely on a key being in a real dict, or not; what the trace itself has put there or removed needs no guard."""
+    if d.cls is types.MappingProxyType:
+        guard_keys(tx, d)
     if d.source is None or d.keys_guarded:
         return
     known = tx.try_python(key)

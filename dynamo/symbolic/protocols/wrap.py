@@ -242,6 +242,7 @@ def _dict(tx: Tracer, obj: Any, source: Source | None) -> Value:
 def _mapping_proxy(tx: Tracer, obj: Any, source: Source | None) -> Value:
     _identity_guard(tx, obj, source)
     v = DictValue(types.MappingProxyType, obj, None)
+    v.keys_guarded = False
     base = const_source(obj, source.name if source is not None else "mappingproxy")
     for k, x in obj.items():
         v.table[object_key(k)] = (_key(tx, k) if type(k) not in SCALARS else tx.wrap(k, None), Lazy(x, base.step("call", _getitem(k))))

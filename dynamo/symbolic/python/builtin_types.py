@@ -31,6 +31,7 @@ from dynamo.symbolic.protocols.attributes import (
 )
 from dynamo.symbolic.protocols.calls import call_class, instantiate, new_object
 from dynamo.symbolic.protocols.containers import bool_
+from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.names import cell_get
 from dynamo.symbolic.protocols.operators import compare, is_, special, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, getset, pure
@@ -197,7 +198,13 @@ def _type_setattr(tx: Tracer, self: ClassValue, name: Value, value: Value) -> Va
     return NONE
 
 
-pure(*(type.__dict__[n] for n in ("mro", "__subclasses__", "__repr__", "__dir__", "__or__", "__ror__") if n in type.__dict__))
+pure(*(type.__dict__[n] for n in ("mro", "__repr__", "__dir__", "__or__", "__ror__") if n in type.__dict__))
+
+
+@on_method(type, "__subclasses__", "", ClassValue)
+def _subclasses(tx: Tracer, self: ClassValue) -> Value:
+    found = tx.wrap(type.__subclasses__(self.obj), const_source(self.obj, self.obj.__qualname__).step("call", type.__subclasses__))
+    return tx.make_list(unpack_iterable(tx, found))
 
 
 @on_class(super, "type? object?")
