@@ -1,7 +1,10 @@
-"""What a program reads of its functions and classes themselves: names, texts, tables of classes, subclasses made later."""
+"""What a program reads of its functions, classes and modules themselves: names, texts, tables, what is registered or made later."""
 
 from __future__ import annotations
 
+import collections
+import functools
+import sys
 import types
 
 import torch
@@ -106,3 +109,81 @@ def subclasses_made_later(compile):
         return f(), g()
 
     return _after(both, [lambda: kept.append(type("Second", (Base,), {"k": 5})), lambda: kept.append(type("Third", (First,), {}))])
+
+
+@program("", "names of modules: `__getattr__` put in later, `dir`, what is loaded, and lists and dicts of the standard library")
+def names_of_modules(compile):
+    made = types.ModuleType("made")
+    made.first = 1
+
+    @compile
+    def f():
+        return torch.ones(2) * getattr(made, "late", 2), hasattr(made, "late"), [n for n in dir(made) if not n.startswith("__")]
+
+    @compile
+    def g():
+        return torch.ones(2) * (3 if "made_late" in sys.modules else 2), "-q" in sys.argv, sys.path[-1] == "made"
+
+    def both():
+        return f(), g()
+
+    try:
+        return _after(
+            both,
+            [
+                lambda: setattr(made, "second", 1),
+                lambda: setattr(made, "__getattr__", lambda name: 7),
+                lambda: sys.modules.update(made_late=made),
+                lambda: sys.argv.append("-q"),
+                lambda: sys.path.append("made"),
+            ],
+        )
+    finally:
+        sys.modules.pop("made_late", None)
+        sys.argv[:] = [a for a in sys.argv if a != "-q"]
+        sys.path[:] = [p for p in sys.path if p != "made"]
+
+
+@program("", "implementations registered with functions that dispatch on a class, after the first call, and again")
+def dispatching_functions(compile):
+    class Own:
+        pass
+
+    @functools.singledispatch
+    def scale(x):
+        return 1
+
+    class Scaler:
+        @functools.singledispatchmethod
+        def scale(self, x):
+            return 1
+
+    own, scaler = Own(), Scaler()
+
+    @compile
+    def f():
+        x = torch.ones(2)
+        return x * scale(1), x * scale(own), x * scaler.scale("text"), scale.dispatch(int) is scale.dispatch(float)
+
+    return _after(
+        f,
+        [
+            lambda: scale.register(int)(lambda x: 2),
+            lambda: scale.register(Own)(lambda x: 3),
+            lambda: Scaler.scale.register(str)(lambda self, x: 4) if hasattr(Scaler.scale, "register") else None,
+            lambda: vars(Scaler)["scale"].register(str)(lambda self, x: 5),
+            lambda: scale.register(int)(lambda x: 6),
+        ],
+    )
+
+
+@program("", "a deque of another length at most")
+def lengths_of_deques(compile):
+    held = [collections.deque([1, 2], maxlen=4)]
+
+    @compile
+    def f():
+        held[0].append(3)
+        return torch.ones(2) * sum(held[0]), held[0].maxlen, len(held[0])
+
+    return _after(f, [lambda n=n: held.__setitem__(0, collections.deque([1, 2], maxlen=n)) for n in (2, None, 1, 4)])

@@ -298,12 +298,13 @@ def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
         tx.guards.definitions.of_dict(members, name, MISSING)
         if name == "__dict__":
             raise tx.break_("DD014", f"__dict__ of {v.describe()}")
+        tx.guards.definitions.of_dict(members, "__getattr__", members.get("__getattr__", MISSING))
         try:
             real = getattr(v.obj, name)
         except AttributeError:
             return None
         return tx.wrap(real, const_source(v.obj, v.obj.__name__).attr(name))
-    if is_library(v.obj.__name__):
+    if is_library(v.obj.__name__) and not isinstance(found, dict | list | set):
         return defined(tx, members, name, found)
     return tx.wrap(found, const_source(members, v.obj.__name__).step("dict_item", name, f"{v.obj.__name__}.{name}"))
 

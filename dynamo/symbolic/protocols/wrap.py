@@ -191,6 +191,7 @@ def _list(tx: Tracer, obj: Any, source: Source | None) -> Value:
         tx.guard(source, "len", collections.deque.__len__(obj))
         v.items = [Lazy(x, source.step("call", _deque_item(i))) for i, x in enumerate(obj)]
         v.maxlen = obj.maxlen
+        tx.guard(source.attr("maxlen"), "eq", obj.maxlen)
     return v
 
 

@@ -6,6 +6,7 @@ import builtins
 from typing import TYPE_CHECKING, Any
 
 from dynamo.bytecode import facts
+from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import instance_dict
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.choices import choice
@@ -162,8 +163,14 @@ def _locals(tx: Tracer) -> Value:
     return d
 
 
+def _names(obj: object) -> tuple[str, ...]:
+    return tuple(dir(obj))
+
+
 @on_function(dir, "object?")
 def _dir(tx: Tracer, v: Value | None) -> Value:
+    if isinstance(v, ClassValue | ModuleValue):
+        tx.guard(const_source(v.obj, v.obj.__name__).step("call", _names), "eq", _names(v.obj))
     if isinstance(v, ClassValue | ModuleValue | Const):
         return tx.make_list([Const(n) for n in dir(tx.as_python(v))])
     raise tx.break_("DD005", "dir()")

@@ -128,19 +128,29 @@ def _cmp_to_key(tx: Tracer, mycmp: Value) -> Value:
 
 @code_row(nested_code(functools.singledispatch.__code__, "wrapper"))
 def _singledispatch(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """The implementation for the class of the first argument; the registry is taken as unchanging."""
+    """The implementation for the class of the first argument."""
     dispatch = getattr(fn.obj, "dispatch", None)
     if dispatch is None or not args:
         return None
-    chosen = dispatch(args[0].cls)
-    return tx_call(tx, tx.wrap(chosen, const_source(chosen, getattr(chosen, "__qualname__", "dispatched"))), args, kwargs)
+    return tx_call(tx, _chosen(tx, dispatch, args[0].cls), args, kwargs)
 
 
 @code_row(nested_code(functools.singledispatch.__code__, "dispatch"))
 def _dispatch(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     if fn.obj is None or len(args) != 1 or not isinstance(args[0], ClassValue):
         return None
-    chosen = fn.obj(args[0].obj)
+    return _chosen(tx, fn.obj, args[0].obj)
+
+
+def _chosen(tx: Tracer, dispatch: Any, cls: type) -> Value:
+    """What is registered for a class, as long as nothing else is registered."""
+    chosen, at = dispatch(cls), dispatch.__code__.co_freevars.index("registry")
+    registry = dispatch.__closure__[at].cell_contents
+    source = const_source(dispatch, "dispatch").attr("__closure__").step("tuple_item", at).step("cell")
+    tx.guard(source, "len", len(registry))
+    for registered, function in registry.items():
+        if function is chosen and "<locals>" not in registered.__qualname__:
+            tx.guard(source.step("dict_item", registered), "is", chosen)
     return tx.wrap(chosen, const_source(chosen, getattr(chosen, "__qualname__", "dispatched")))
 
 
