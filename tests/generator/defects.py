@@ -17,7 +17,7 @@ import inductor.schedule.fuse
 from dynamo import config
 from dynamo.guards.build import _Node
 from dynamo.ops import facts
-from dynamo.symbolic.protocols import wrap
+from dynamo.symbolic.protocols import tables, wrap
 from tests.generator.families import FAMILIES
 from tests.generator.running import run_programs
 
@@ -52,6 +52,7 @@ def _no_guards(kind: str) -> tuple[Any, str, Any]:
 DEFECTS: dict[str, Defect] = {
     "code runs on after a method, a function or a class was replaced": Defect("state-eager", [_no_guards("defined")]),
     "what comes in later is taken for the object that was known first": Defect("state-eager", [(wrap, "_identity_guard", lambda *_: None)]),
+    "code runs on for a dict of other keys": Defect("state-eager", [(tables, "guard_keys", lambda *_: None)]),
     "code runs on under another grad mode or autocast": Defect("state-aot", [_no_guards("state")]),
     "writes read what they have overwritten": Defect(
         "state-inductor",

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 PRELUDE = """
 import builtins
 import enum
+import functools
+import sys
 from types import SimpleNamespace
 
 import torch
@@ -80,6 +82,13 @@ class Key:
 
 sides = {Side.LEFT: 2.0, Key(2): 3.0, (Key(3), 1): 4.0}
 
+parts = {"one": torch.eye(3), "two": torch.full((3, 3), 0.5)}
+first_parts = dict(parts)
+scaling = functools.partial(lambda x, by=1, scaling=0: x * by + scaling, by=2)
+
+def total(d):
+    return sum((i + 1) * v for i, v in enumerate(d.values()))
+
 ready = []
 
 def once(x):
@@ -121,6 +130,10 @@ def put_back():
         setattr(*undo.pop())
     globals()["helper"] = first_helper
     vars(layer).clear()
+    parts.clear()
+    parts.update(first_parts)
+    scaling.keywords.pop("scaling", None)
+    sys.modules.pop("chosen", None)
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
 
@@ -183,6 +196,10 @@ PATCHED = (
     "{a} * sides.get(flag, 0.5)",
     "{a} * (5 if (flag, 1) in sides else sides.get(Key(n), 0.25))",
     "{a} * (3 if flag is Side.LEFT else 2)",
+    "scaling({a})",
+    "{a} * torch.vmap(total)(parts)",
+    "torch.func.grad(lambda parts: (total(parts) * {b}).sum())(parts)['one']",
+    "{a} * (3 if 'chosen' in sys.modules else 2)",
     "F.relu({a})",
     "torch.cos({a} / 64)",  # of large arguments a cosine tells how they were rounded
     "({a} / 64).cos()",
@@ -300,6 +317,10 @@ CHANGES = (
     "replaced(Base, 'scale', 4.0)",
     "layer.scale = 7.0",
     "globals().__setitem__('helper', lambda x: x - 1)",
+    "parts.__setitem__('parts', torch.ones(3, 3))",
+    "parts.__setitem__('one', parts.pop('one'))",
+    "scaling.keywords.__setitem__('scaling', 4.0)",
+    "sys.modules.__setitem__('chosen', F)",
     "replaced(builtins, 'pow', lambda n, m: n * m)",
     "replaced(F, 'relu', torch.sigmoid)",
     "replaced(torch, 'cos', torch.sin)",
