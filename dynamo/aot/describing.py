@@ -63,7 +63,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
     primals = tuple(place(p) for p in joint.primals)
     sources = tuple(place(p) for p in joint.sources)
     paths = paths_of(gm)
-    enables_grad = joint.needs_backward and not torch.is_grad_enabled()
+    enables_grad = joint.needs_backward and (torch.is_inference_mode_enabled() or not torch.is_grad_enabled())
     around = torch.is_inference_mode_enabled() and not enables_grad
     facts = Facts(
         primals,

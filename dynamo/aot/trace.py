@@ -70,7 +70,8 @@ class Track:
         self.turned = 0  # of a root: how often a view of it got another shape in place
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
-        self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and torch.is_grad_enabled())
+        is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
+        self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and is_on)
 
     def steps(self, top: Track | None = None) -> list[Step]:
         """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""

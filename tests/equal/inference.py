@@ -599,3 +599,58 @@ def views_without_the_mode(compile):
                 if t.grad_fn is not None:
                     found.append(torch.autograd.grad(t.sin().sum(), x, retain_graph=True))
     return found
+
+
+@program("", "views made in the mode have no history, whatever `enable_grad` says inside")
+def views_with_gradients_enabled(compile):
+    def below(x):
+        with torch.enable_grad():
+            y = x.view(9)
+        return y, y.view(3, 3), x.t()
+
+    def in_a_block(x):
+        with torch.inference_mode(), torch.enable_grad():
+            y = x.view(9)
+        return y, x[0], y[1:]
+
+    def of_a_value(x):
+        z = x * 2
+        with torch.inference_mode(), torch.enable_grad():
+            y = z.view(9)
+        return y, z
+
+    found = []
+    for fn, mode in ((below, torch.inference_mode), (in_a_block, torch.enable_grad), (of_a_value, torch.enable_grad)):
+        for needs in (True, False):
+            f = mode()(compile(fn))
+            for _ in range(2):
+                results = f(grown(3, 3).detach().requires_grad_(needs))
+                found.append([(t.requires_grad, t.is_leaf, t.is_inference(), t.clone()) for t in results])
+    return found
+
+
+@program("", "gradients in a block without the mode, in a graph that begins in the mode with gradients enabled")
+def gradients_behind_a_break(compile):
+    def item(x):
+        with torch.enable_grad():
+            n = x.sum().item()
+        with torch.inference_mode(False):
+            return x * 3 + n
+
+    def printed(x):
+        with torch.enable_grad():
+            print("break")
+            y = x * 2
+        with torch.inference_mode(False):
+            z = x * x
+        return y, z
+
+    found = []
+    for fn in (item, printed):
+        f = torch.inference_mode()(compile(fn))
+        x = grown(3)
+        results = f(x)
+        results = results if isinstance(results, tuple) else (results,)
+        found.append([(t.requires_grad, t.is_inference(), t.clone()) for t in results])
+        found.append(torch.autograd.grad(results[-1].sum(), x))
+    return found
