@@ -353,3 +353,28 @@ def gradients_of_missing_tangents(compile):
         result.sum().backward()
         found += [result.detach(), a.grad if a.grad is None else a.grad.clone()]
     return found
+
+
+@program("", "vmap over views that autograd refuses to read, as another of their base was written")
+def vmap_over_refused_views(compile):
+    def of_a_jacobian(z, x):
+        z = torch.func.jacfwd(lambda s, t: s**2 * t)(z, x)[0, 1]
+        with torch.no_grad():
+            z += 1
+        return vmap(lambda s: s * 2)(z)
+
+    def of_a_part(z, x):
+        z = (z * x).split(1)[0]
+        with torch.no_grad():
+            z += 1
+        return vmap(lambda s: s * 2)(z)
+
+    def differentiated(z, x):
+        z = (z * x).unbind()[0]
+        with torch.no_grad():
+            z += 1
+        return vmap(grad(lambda s: s.sin()))(z)
+
+    z = torch.linspace(-1, 1, 9).view(3, 3)
+    x = torch.linspace(1, 2, 9).view(3, 3).requires_grad_()
+    return [_raised(lambda fn=fn: compile(fn)(z, x)) for fn in (of_a_jacobian, of_a_part, differentiated) for _ in range(2)]

@@ -158,9 +158,8 @@ def _vmap(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         raise call.native("along dimensions that aren't there")
 
     def example(k: int) -> FakeTensor:
-        at, dim = tensors[k].fake, along[k]
-        with tx.builder.mode:
-            return at if dim is None else at.select(dim, 0)
+        at, dim = tensors[k], along[k]
+        return at.fake if dim is None else tx.builder.propagate("call_method", "select", (at.node, dim, 0), {})
 
     traced = call.traced(rest, {}, range(len(tensors)), example, kwargs)
     ends = tuple(_ends(call, call.known(out_dims), traced.result))
