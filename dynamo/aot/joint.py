@@ -372,6 +372,8 @@ class Builder:
         top = self._with_history(members, root)
         steps = track.steps(top)
         is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), joint.results)
+        if torch.is_grad_enabled() and not track.grad_mode:
+            is_alone = False  # autograd refuses to write gradients into a view from under `no_grad`
         direct = not steps or root.is_shadow or is_alone
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")

@@ -124,3 +124,53 @@ def computed_of_arguments(compile):
                 else:
                     found[name, dtype, computed] = leaf.grad
     return found
+
+
+@program("", "autograd refuses gradients in views from under no_grad, of what the graph made as of inputs")
+def gradients_into_views_without_history(compile):
+    def part(z, x):
+        with torch.no_grad():
+            y = (z * x)[0:2]
+        return y
+
+    def of_a_value(z, x):
+        y = z * 2
+        with torch.no_grad():
+            y = y.view(9).view(3, 3)
+        return y
+
+    def of_an_input(z, x):
+        with torch.no_grad():
+            return z[1:]
+
+    def of_zeros(z, x):
+        with torch.no_grad():
+            return torch.zeros(3, 3)[0]
+
+    def a_value(z, x):
+        with torch.no_grad():
+            return z * 2
+
+    found = []
+    for fn in (part, of_a_value, of_an_input, of_zeros, a_value):
+        f = compile(fn)
+        for _ in range(2):
+            x = torch.linspace(1, 2, 9).view(3, 3).requires_grad_()
+            y = f(torch.linspace(-1, 1, 9).view(3, 3), x)
+            y.mul_(2)
+            try:
+                y.mul_(x[: y.shape[0]] if y.dim() > 1 else x[0])
+            except RuntimeError as error:
+                found.append(str(error)[:60])
+            found.append((y.requires_grad, y.detach().clone()))
+
+        def inside(z, x, fn=fn):
+            y = fn(z, x)
+            y.mul_(x[: y.shape[0]] if y.dim() > 1 else x[0])
+            return y
+
+        try:
+            found.append(compile(inside)(torch.linspace(-1, 1, 9).view(3, 3), x).requires_grad)
+        except RuntimeError as error:
+            found.append(str(error)[:60])
+    return found
