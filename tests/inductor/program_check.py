@@ -53,6 +53,8 @@ EXACT = frozenset(
 TWO_LOOPS = frozenset(f"{f}_backward" for f in "elu hardshrink hardswish hardtanh logit softshrink".split())
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
+# 1.0 is where they come near enough to it, and how near that is differs between implementations.
+SATURATING = frozenset("tanh sigmoid erf".split())
 # In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero;
 # so do deviations from a mean that is rounded.
 NORMALISATIONS = frozenset(
@@ -101,13 +103,13 @@ class Noise(TorchDispatchMode):
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                self.move(value, name.removesuffix("_") in ARITHMETIC)
+                self.move(value, name.removesuffix("_") in ARITHMETIC, name.removesuffix("_") in SATURATING)
         return result
 
     def one_of(self, rows: Sequence[Any]) -> Any:
         return rows[int(torch.randint(len(rows), (), generator=self.generator))]
 
-    def move(self, value: torch.Tensor, is_arithmetic: bool) -> None:
+    def move(self, value: torch.Tensor, is_arithmetic: bool, saturates: bool = False) -> None:
         is_half = value.dtype in (torch.bfloat16, torch.float16)
         if not value.numel() or value._is_zerotensor() or value.device.type == "meta":
             return
@@ -118,7 +120,10 @@ class Noise(TorchDispatchMode):
             steps = steps.sign() * units
         wide = value.double()
         moved = wide * (1 + steps * torch.finfo(value.dtype).eps)
-        value.copy_(torch.where(few_bits(wide, value.dtype), wide, moved))
+        stays = few_bits(wide, value.dtype)
+        if saturates:
+            stays &= wide.abs() != 1
+        value.copy_(torch.where(stays, wide, moved))
         bits = value.view(INTEGERS[value.dtype])  # conversions of NaN lose its sign
         flipped = wide.isnan() & (torch.rand(value.shape, generator=self.generator) < 0.5)
         bits.copy_(torch.where(flipped, bits ^ torch.iinfo(bits.dtype).min, bits))

@@ -385,6 +385,10 @@ def join(w: Writer) -> str:
     return f"{w.fresh()} = torch.cat([{', '.join(p for p in parts if p)}], {d})"
 
 
+def shares_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
 def target(w: Writer) -> str | None:
     """A name, or a view of one, that may be written to."""
     v = w.name_where(lambda t: not overlaps(t))
@@ -402,7 +406,7 @@ def in_place(w: Writer) -> str | None:
         return None
     b = w.name_where(lambda u: fits(u, written.shape) and may_write(written, u))
     text = w.one_of(IN_PLACE)
-    if text.startswith("torch.sum") and (b is None or b in t):
+    if text.startswith("torch.sum") and (b is None or shares_memory(w.value(b), written)):
         return None  # eager clears the result before it reads
     if ".detach()" in text and written.requires_grad and written._base is not None and not written._base.requires_grad:
         return None  # a leaf that is itself a view: its other views lose their gradient in eager, and are not in graphs
