@@ -130,14 +130,12 @@ def computed_of_arguments(compile):
 def gradients_into_views_without_history(compile):
     def part(z, x):
         with torch.no_grad():
-            y = (z * x)[0:2]
-        return y
+            return (z * x)[0:2]
 
     def of_a_value(z, x):
         y = z * 2
         with torch.no_grad():
-            y = y.view(9).view(3, 3)
-        return y
+            return y.view(9).view(3, 3)
 
     def of_an_input(z, x):
         with torch.no_grad():
