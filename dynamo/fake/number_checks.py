@@ -20,7 +20,7 @@ def require(condition: bool, message: str) -> None:
         raise RuntimeError(message)
 
 
-# Operators that bring `other` to one type with the first tensor.
+# Operators that bring both operands, of which one may be a number, to one type.
 _PAIRS = words(
     """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign div floor_divide fmax fmin fmod gcd
     ge gt hypot igamma igammac lcm le logaddexp logaddexp2 lt maximum minimum mul nextafter remainder rsub special_xlog1py special_zeta
@@ -28,7 +28,7 @@ _PAIRS = words(
 )
 # Other operands that are. Of an operator without a row, the type of the first tensor counts.
 _PROMOTED = {
-    **dict.fromkeys(_PAIRS, "other"),
+    **dict.fromkeys(_PAIRS, "self other"),
     "addcdiv": "tensor1 tensor2",
     "addcmul": "tensor1 tensor2",
     "addr": "vec1 vec2",
@@ -37,7 +37,7 @@ _PROMOTED = {
     "clamp_max": "max scalar",
     "clamp_min": "min scalar",
     "mse_loss": "target",
-    "pow": "exponent",
+    "pow": "self exponent",
     "smooth_l1_loss": "target",
 }
 
@@ -51,7 +51,8 @@ def promotion(op: Any) -> Callable[[Tensor, Sequence[Any], dict[str, Any]], torc
         for position, name in places:
             operand = args[position] if position < len(args) else kwargs.get(name)
             if operand is not None:
-                dtype = torch.promote_types(dtype, torch.result_type(first, operand))
+                known = operand if isinstance(operand, Tensor) else type(operand)(1)  # the kind of a number counts, not what it is
+                dtype = torch.promote_types(dtype, torch.result_type(first, known))
         return dtype
 
     return promoted

@@ -34,6 +34,14 @@ def orders(compile):
     return _tried(compile, calls)
 
 
+@program("", "a number beside truth values makes integers of them")
+def numbers_beside_truth_values(compile):
+    calls = [lambda x: 2**x, lambda x: 2.5**x, lambda x: 3 & x, lambda x: torch.remainder(5, x), lambda x: torch.fmod(x, 2)]
+    calls += [lambda x: torch.bitwise_left_shift(1, x), lambda x: True**x, lambda x: True & x, lambda x: torch.xlogy(2, x), lambda x: 3 - x]
+    calls += [lambda x: torch._foreach_pow(2, [x])[0]]
+    return _tried(compile, calls)
+
+
 @program("", "deviations of integers, bits of floats, activations and norms of what they have no kernel for")
 def others(compile):
     calls = [lambda x: x.std(), lambda x: torch.var_mean(x, 0), lambda x: x & x, lambda x: torch.gcd(x, x), lambda x: F.silu(x)]
