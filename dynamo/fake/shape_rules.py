@@ -269,6 +269,14 @@ def _into_copy(op: Any) -> Rule:
     return rule
 
 
+def _stack_into(on: Device, /, tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor) -> Any:
+    """An `out` that is resized becomes dense, where a result of its own has the order of the tensors."""
+    own = _stack(on, tensors, dim)
+    if own is NotImplemented or not torch.can_cast(own.dtype, out.dtype):
+        return NotImplemented
+    return out if out.shape == own.shape else out.resize_(own.shape)
+
+
 def _truth_into(op: Any) -> Rule:
     """`any` and `all` with `out=`: kernels write bool and uint8 whatever they read, which torch's own rule has the other way round."""
 
@@ -331,6 +339,7 @@ ROWS: dict[Any, Rule] = {
     aten.cumprod.default: _scan,
     aten.cat.default: _cat,
     aten.stack.default: _stack,
+    aten.stack.out: _stack_into,
     aten.gather.default: _gather,
     aten.scatter.src: _scatter,
     aten.scatter.value: _scatter,

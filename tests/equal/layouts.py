@@ -258,3 +258,34 @@ def views_of_copies(compile):
 
     b = torch.arange(35).view(5, 7)
     return [(fn.__name__, compile(fn)(t)) for fn in (rows, windows, converted, argument) for t in (b, b.float(), b.t().contiguous().t())]
+
+
+@program("", "stack of what lies otherwise than in rows, with `out=` that is empty, has the right shape or another")
+def stacked_into(compile):
+    found = []
+    given = [
+        torch.ones(2, 4, 2, 3).to(memory_format=torch.channels_last),
+        torch.ones(4, 5, dtype=torch.int16).t(),
+        torch.ones(3, 4, 5).permute(2, 0, 1),
+        torch.ones(3, 4, 5, dtype=torch.int16).permute(0, 2, 1),
+    ]
+    for a in given:
+        for dtype in (torch.int8, torch.int16, torch.float64):
+            for dim in (0, 1, -1):
+
+                def into(a, dim=dim, dtype=dtype):
+                    return torch.stack([a, a], dim, out=torch.empty(0, dtype=dtype))
+
+                def over(a, dim=dim, dtype=dtype):
+                    like = torch.stack([a, a], dim)
+                    return torch.stack([a, a], dim, out=torch.zeros(like.shape[::-1], dtype=dtype).permute(*range(like.dim())[::-1]))
+
+                def other(a, dim=dim):
+                    return torch.stack([a, a], dim), torch.stack([a, a], dim, out=torch.zeros(3, dtype=a.dtype))
+
+                for f in (into, over, other):
+                    try:
+                        found.append(compile(f)(a))
+                    except RuntimeError as error:
+                        found.append(str(error)[:40])
+    return found

@@ -319,7 +319,7 @@ class Writer:
             return [f"for {inner.ints[-1]} in range({self.number(0, 3)}):", *self.block(inner, 2)]
         inner.tensors.append(scope.fresh("t"))
         if form == 1:
-            return [f"for {inner.tensors[-1]} in list({self.one_of(scope.lists)}):", *self.block(inner, 2)]
+            return [f"for {inner.tensors[-1]} in {self.one_of(scope.lists)}[:4]:", *self.block(inner, 2)]
         inner.ints.append(scope.fresh("i"))
         return [f"for {inner.ints[-1]}, {inner.tensors[-1]} in enumerate({self.one_of(scope.lists)}[:2]):", *self.block(inner, 2)]
 
