@@ -179,7 +179,7 @@ def test_a_large_unit_is_compiled_in_parts(monkeypatch: pytest.MonkeyPatch) -> N
     source = texts(many_loops, (x,))["kernels"]
     assert build.sections(source) > 2
     commands, run = [], pool.run
-    monkeypatch.setattr(pool, "run", lambda command, timeout: commands.append(command) or run(command, timeout))
+    monkeypatch.setattr(pool, "run", lambda command, *rest: commands.append(command) or run(command, *rest))
     with config.patch(cache=False):
         found = compiled(many_loops, (x,))(x)
     assert len(commands) >= 4  # three parts and the link
@@ -207,11 +207,11 @@ def test_a_compiler_that_takes_too_long_tries_again_plainly(monkeypatch: pytest.
     commands: list[list[str]] = []
     run = pool.run
 
-    def slow(command: list[str], timeout: float) -> tuple[int, str]:
+    def slow(command: list[str], timeout: float, folder: Path) -> tuple[int, str]:
         commands.append(command)
         if len(commands) == 1:
             raise subprocess.TimeoutExpired(command, timeout)
-        return run(command, timeout)
+        return run(command, timeout, folder)
 
     monkeypatch.setattr(pool, "run", slow)
     x = torch.randn(7, 11)
