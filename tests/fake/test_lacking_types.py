@@ -6,22 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("expecttest")
-
-from torch.testing._internal.common_methods_invocations import (  # noqa: E402
+import torch
+from torch.testing._internal.common_methods_invocations import (
     foreach_binary_op_db,
     foreach_pointwise_op_db,
     foreach_unary_op_db,
     op_db,
 )
-from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
+from torch.utils._pytree import tree_leaves, tree_map
 
-import dynamo  # noqa: E402
-from dynamo import internal_errors  # noqa: E402
-from tests.fake.sweep import quiet  # noqa: E402
-from tests.samples import draw  # noqa: E402
+import dynamo
+from dynamo import internal_errors
+from tests.fake.sweep import quiet
+from tests.samples import draw
 
 LISTS = (*foreach_unary_op_db, *foreach_binary_op_db, *foreach_pointwise_op_db)
 DTYPES = (torch.bool, torch.int64, torch.complex64)

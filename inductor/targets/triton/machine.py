@@ -198,9 +198,9 @@ def walk(facts: Facts) -> Shape:
 def row(facts: Facts, device: Device) -> Shape:
     wide = power(facts.columns)
     kind: Kind = "scan" if facts.has_scan else "row"
-    if facts.columns <= TILE and facts.writes:
-        return short_row(facts, device, kind)
     if facts.columns <= TILE:
+        if facts.writes:
+            return short_row(facts, device, kind)
         rows = min(max(1, TILE // wide), power(facts.rows))
         return Shape(kind, rows, wide, 4 if rows * wide >= 512 else 1)
     if facts.passes < 2:

@@ -182,11 +182,15 @@ def overlaps(t: torch.Tensor) -> bool:
     return bool(t.numel() and places.unique().numel() != t.numel())
 
 
+def shares_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
 def may_write(target: torch.Tensor, source: torch.Tensor) -> bool:
     """Reading one and writing the other, element by element, has one defined result."""
     if source.requires_grad and source.ndim == 0 and not target.is_floating_point():
         return False  # eager fills, and gives integers a history that it cannot use
-    if target.untyped_storage()._cdata != source.untyped_storage()._cdata:
+    if not shares_memory(target, source):
         return True
     return target.data_ptr() == source.data_ptr() and (target.shape, target.stride()) == (source.shape, source.stride())
 
@@ -383,10 +387,6 @@ def join(w: Writer) -> str:
 
     parts = [a, *(w.name_where(joins) for _ in range(w.number(1, 2)))]
     return f"{w.fresh()} = torch.cat([{', '.join(p for p in parts if p)}], {d})"
-
-
-def shares_memory(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
 
 def target(w: Writer) -> str | None:
