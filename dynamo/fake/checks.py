@@ -136,7 +136,8 @@ def _mvlgamma(x: Tensor, p: int) -> None:
 
 
 def _running_in_place(x: Tensor, *_: Any, **__: Any) -> None:
-    require(x.dtype is not torch.bool, "not implemented for torch.bool")
+    asks_kernel = x.dim() > 0 and x.numel() > 0
+    require(x.dtype is not torch.bool or not asks_kernel, "not implemented for torch.bool")
 
 
 def _arange(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:

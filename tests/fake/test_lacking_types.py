@@ -96,3 +96,13 @@ def test_types_that_kernels_lack(dtype: torch.dtype) -> None:
         calls += [c for info in LISTS for c in _calls_of_lists(info, dtype)]
         lost = sorted({name for name, call in calls if _is_lost(call)})
     assert not lost
+
+
+@pytest.mark.parametrize("name", ["cumsum_", "cumprod_"])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3)])
+def test_no_kernel_is_asked_for(name: str, shape: tuple[int, ...]) -> None:
+    def scanned(x: torch.Tensor) -> torch.Tensor:
+        return getattr(x, name)(0)
+
+    compiled = dynamo.compile(scanned, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(torch.ones(shape, dtype=torch.bool)), scanned(torch.ones(shape, dtype=torch.bool)))
