@@ -61,6 +61,13 @@ NORMALISATIONS = frozenset(
     "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit std var std_mean var_mean".split(),
 )
 
+# Which of two zeros is the extreme is left to the loop that eager runs.
+EXTREMES = frozenset("amax amin clamp clamp_max clamp_min fmax fmin maximum minimum".split())
+# Eager's loop of vectors has a formula for erf that is right within an eps of 1, not of the result.
+NEAR_ONE = frozenset(["erf"])
+# In another order a sum of large numbers of both signs keeps other digits of the small ones.
+SUMS = frozenset("sum nansum mean".split())
+
 # Of these the first result of `n` equal numbers is zero or, by how eager's loop rounds their mean, some (eps * number) ** power.
 DEVIATIONS = {"var": 2, "var_mean": 2, "std": 1, "std_mean": 1}
 
@@ -85,9 +92,7 @@ class Noise(TorchDispatchMode):
         result = op(*args, **(kwargs or {}))
         has_loops = name in TWO_LOOPS or (not is_exact and torch.Tag.pointwise in op.tags)
         if has_loops and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
-            relaid = self.one_of((with_gaps, without_gaps))
-            again = tuple(relaid(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args)
-            result.copy_(op(*again, **(kwargs or {})))  # the values alone: views of the result depend on its strides
+            result.copy_(self.one_of(LOOPS)(op, result, args, kwargs or {}))  # the values alone: views of the result depend on its strides
         if name in PRODUCTS and is_product_of_rows(result, args[0]):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
@@ -95,6 +100,13 @@ class Noise(TorchDispatchMode):
         if name in DEVIATIONS and args[0].numel():
             first = result[0] if isinstance(result, tuple) else result
             first.add_(rounded_means(args[0], first, *args[1:2]) ** DEVIATIONS[name] * torch.rand(first.shape, generator=self.generator))
+        if name.removesuffix("_") in EXTREMES and result.is_floating_point():
+            self.change_zeros(result, *args)
+        if name in SUMS and is_product_of_rows(result, args[0]) and torch.rand((), generator=self.generator) < 0.5:
+            result.copy_(self.other_sum(op, result, *args, **(kwargs or {})))
+        if name in NEAR_ONE:
+            steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
+            result.add_(torch.where(args[0] == 0, 0, steps * torch.finfo(wide_for(result)).eps).to(result.dtype))
         if name == "gelu_backward":  # at -3 the slope is a small difference of numbers near 1
             steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
             eps = min(torch.finfo(result.dtype).eps, torch.finfo(torch.float32).eps)
@@ -105,6 +117,32 @@ class Noise(TorchDispatchMode):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 self.move(value, name.removesuffix("_") in ARITHMETIC, name.removesuffix("_") in SATURATING)
         return result
+
+    def change_zeros(self, result: torch.Tensor, first: torch.Tensor, *others: Any) -> None:
+        """Zeros with one sign or the other, where the operands have both."""
+        tensors = [t for t in (first, *others) if isinstance(t, torch.Tensor)]
+        zeros = [t == 0 for t in tensors]
+        if len(tensors) == 2:
+            both = zeros[0] & zeros[1] & (tensors[0].signbit() != tensors[1].signbit())
+        else:
+            signs = [t.signbit()[zero] for t, zero in zip(tensors, zeros, strict=True)]
+            both = torch.tensor(any(bool(s.any()) for s in signs) and any(bool((~s).any()) for s in signs))
+        changed = (result == 0) & both & (torch.rand(result.shape, generator=self.generator) < 0.5)
+        result.copy_(torch.where(changed, -result, result))
+
+    def other_sum(self, op: Any, result: torch.Tensor, given: torch.Tensor, dims: Any = None, *rest: Any, **options: Any) -> torch.Tensor:
+        """The same numbers added in another order: those of each dim that is added are shuffled, and one after the other added."""
+        wide = given.to(options.get("dtype") or given.dtype)
+        wide = wide.to(wide_for(wide)) if wide.is_floating_point() else wide.to(result.dtype)
+        dims = range(given.dim()) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
+        rows = wide.movedim([*dims], [*range(-len(dims), 0)]).flatten(-len(dims))
+        rows = rows[..., torch.randperm(rows.shape[-1], generator=self.generator)]
+        if op._schema.name == "aten::nansum":
+            rows = rows.nan_to_num(0, torch.inf, -torch.inf)
+        total = torch.zeros_like(rows[..., 0])
+        for column in rows.unbind(-1):
+            total = total + column
+        return (total / rows.shape[-1] if op._schema.name == "aten::mean" else total).reshape(result.shape).to(result.dtype)
 
     def one_of(self, rows: Sequence[Any]) -> Any:
         return rows[int(torch.randint(len(rows), (), generator=self.generator))]
@@ -192,6 +230,32 @@ PRODUCTS: dict[str, tuple[Callable[..., torch.Tensor], ...]] = {
     "prod": (as_it_is, exact_product, product_of_halves, product_of_pairs),
     "cumprod": (as_it_is, exact_running_product, running_product),
 }
+
+
+def in_loop_of_singles(op: Any, result: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
+    return op(*(with_gaps(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args), **kwargs)
+
+
+def in_loop_of_vectors(op: Any, result: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
+    """The last elements too: all operands are made longer."""
+
+    def lengthened(value: torch.Tensor) -> torch.Tensor:
+        flat = value.expand(result.shape).reshape(-1)
+        return torch.cat([flat, flat[:1].expand(VECTORS)])
+
+    with_dims = [a for a in args if isinstance(a, torch.Tensor) and a.dim()]
+    if not result.numel() or any(torch.broadcast_shapes(a.shape, result.shape) != result.shape for a in with_dims):
+        return result
+    again = op(*(lengthened(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args), **kwargs)
+    return again[: result.numel()].reshape(result.shape)
+
+
+def side_by_side(op: Any, result: torch.Tensor, args: Any, kwargs: Any) -> torch.Tensor:
+    return op(*(without_gaps(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args), **kwargs)
+
+
+VECTORS = 128  # elements: more than any loop of vectors takes at a time
+LOOPS = (in_loop_of_singles, in_loop_of_vectors, side_by_side)
 
 
 def with_gaps(value: torch.Tensor) -> torch.Tensor:

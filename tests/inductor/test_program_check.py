@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from minifier.fuzz.draw.tensor_programs import Program
-from tests.inductor.program_check import TWO_LOOPS, check_program, observe, rounded_means, with_gaps
+from tests.inductor.program_check import TWO_LOOPS, Noise, check_program, observe, rounded_means, with_gaps
 
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
@@ -85,3 +85,48 @@ def test_gradients_of_views_of_arguments_are_added_in_two_orders() -> None:
     assert together is not None and apart is not None and together[0] is not None and apart[0] is not None
     assert 0 < int((together[0] != apart[0]).sum()) < together[0].numel() / 2
     check_program(THREE_HALVES)
+
+
+@pytest.mark.parametrize("call", ["F.elu({v})", "F.hardshrink({v})", "F.softshrink({v})"])
+def test_either_gradient_at_nan_is_accepted_in_the_last_elements(call: str) -> None:
+    """65 elements: the last one is met by the loop of single elements wherever it lies in memory, unless there are more."""
+    body = ("v0 = a.float().nanmean((1,))", f"v1 = {call.format(v='v0')}")
+    check_program(Program((("a", "make((65, 33), torch.float64, 'special', 'dense', 2)"),), body, ("v1",), ("a",)))
+
+
+@pytest.mark.parametrize("call", ["torch.fmin(v0, v1)", "torch.maximum(v1, v0)", "v0.clamp(max=v1)", "torch.stack([v0, v1]).amin(0)"])
+def test_either_of_two_zeros_is_the_extreme(call: str) -> None:
+    zeros, other = torch.zeros(37), -torch.zeros(37)
+    assert torch.minimum(zeros, other).signbit().unique().tolist() == [False, True]  # eager's loops differ
+    body = ("v0 = a * 0", "v1 = torch.abs(v0)", f"v2 = {call}", "v3 = torch.copysign(torch.ones((3, 17)), v2)")
+    check_program(Program((("a", "make((3, 17), torch.float32, 'normal', 'dense', 0)"),), body, ("v3",), ()))
+
+
+def test_two_zeros_of_one_sign_have_an_extreme() -> None:
+    given = torch.zeros(64), torch.zeros(64)
+    with Noise(0, 4.0):
+        assert not any(torch.maximum(*given).signbit().any() or torch.minimum(*given).signbit().any() for _ in range(8))
+        assert not any(torch.stack(given).amax(0).signbit().any() for _ in range(8))
+
+
+@pytest.mark.parametrize("call", ["torch.dot(v0, v0)", "(v0 * v0).sum()"])
+def test_small_results_of_erf_may_be_zero(call: str) -> None:
+    """As eager's loop of vectors has them, right to an eps of 1."""
+    assert torch.erf(torch.full((64,), -1e-7)).unique().tolist() != [-1e-7 * 2 / torch.pi**0.5]
+    body = ("v0 = torch.erf(a)", f"v1 = {call}")
+    check_program(Program((("a", "make((65,), torch.bfloat16, 'special', 'dense', 3)"),), body, ("v1",), ("a",)))
+
+
+@pytest.mark.parametrize("call", ["nanmean((0,), keepdim=True)", "sum(0)", "mean([0, 2])", "nansum(0)", "sum()"])
+def test_what_is_left_of_large_numbers_depends_on_their_order(call: str) -> None:
+    made = "make((5, 5, 4), torch.int32, 'special', 'channels_last', 2)"
+    check_program(Program((("c", made),), (f"v0 = c.float().{call}",), ("v0",), ()))
+
+
+def test_a_sum_without_rounding_is_the_same_in_any_order() -> None:
+    given = torch.arange(-50.0, 70.0).reshape(4, 5, 6)
+    for seed in range(8):
+        with Noise(seed, 4.0):
+            found = [given.sum(), given.sum(1), given.sum((0, 2), keepdim=True), given.nansum(0), given.mean(0)]
+        expected = [given.sum(), given.sum(1), given.sum((0, 2), keepdim=True), given.nansum(0), given.mean(0)]
+        assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
