@@ -42,7 +42,7 @@ SHORTER = (("aot", "aot_eager"),)
 STARTING, WATCHED = 10.0, 20.0  # seconds that a new interpreter may take, and that a repro which never ends is watched at least
 SURE = 3  # tries at graphs before the script is taken for what fails
 MORE = 4  # runs of a compiled script that failed once: of failures that come three times in ten, one in 400 passes for a steady one
-UNSEEN = ": programs that the script starts are not looked into, and standard input is empty unless it is a file (`< FILE`)"
+UNSEEN = ": only Python programs that it starts are looked into, and standard input is empty unless it is a file (`< FILE`)"
 KEYS = (
     "status",
     "stage",
@@ -157,6 +157,9 @@ def _followed(wish: Wish, level: str, ladder: Ladder, patience: Patience, listen
     """What the script fails with, from a run of it with its graphs in eager on."""
     ended, graphs = _record(wish, level, patience)
     patience.tell(f"{plural(len(graphs), 'graph')} recorded" + ("" if graphs else UNSEEN))
+    programs = () if wish.graph else patience.programs(ended)
+    if programs:
+        return Report(UNREAD, problems=programs)
     is_asked = not ended.is_well and not wish.graph and (wish.after in ("auto", "capture") or not graphs)
     if is_asked and not _ends_so_itself(ended, graphs, patience):
         ladder.close()  # most likely it has nothing to do
@@ -334,10 +337,11 @@ def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write
 
 @dataclass(frozen=True)
 class _Failing:
-    """How the compiled script ends, and how under each of SHORTER, by stage."""
+    """How the compiled script ends, and how under each of SHORTER, by stage. `programs`: see `Patience.programs`."""
 
     ended: Ended
     shorter: dict[str, Ended]
+    programs: tuple[str, ...]
 
     @property
     def may_be_a_check(self) -> bool:
@@ -352,7 +356,7 @@ def _script_failure(wish: Wish, patience: Patience, must_be_sure: bool = False) 
     given = wish.script, wish.args, wish.engine
     ended = run_compiled(*given, wish.backend, patience.longest, patience.limit)
     if ended.code == 0:
-        return None
+        return _Failing(ended, {}, patience.programs(ended)) if patience.programs(ended) else None
     most = ended.seconds if ended.timed_out else patience.longest
     with ThreadPoolExecutor(thread_name_prefix="script") as pool:
         more = [pool.submit(run_compiled, *given, wish.backend, most) for _ in range(MORE if must_be_sure else 0)]
@@ -360,10 +364,12 @@ def _script_failure(wish: Wish, patience: Patience, must_be_sure: bool = False) 
         shorter = {stage: pool.submit(run_compiled, *given, backend, most) for stage, backend in SHORTER}
     if in_eager.result().code or not all(run.result().code for run in more):
         return None
-    return _Failing(ended, {stage: run.result() for stage, run in shorter.items()})
+    return _Failing(ended, {stage: run.result() for stage, run in shorter.items()}, patience.programs(ended))
 
 
 def _reduced_failure(wish: Wish, script: _Failing, patience: Patience, listener: Listener) -> Report:
+    if script.programs:
+        return Report(UNREAD, problems=script.programs)
     ended = script.ended
     how = "does not end" if ended.timed_out else f"ends with {ended.code}"
     patience.tell(f"no graph fails alone, but the compiled script {how}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynamo.surroundings.parent import end_with_parent
-from minifier import stands
+from minifier import children, stands
 from minifier.isolation.standing import tell_parent_when_asked
 from minifier.programs import run_as_main
 
@@ -29,16 +29,8 @@ def main() -> None:
     end_with_parent()
     tell_parent_when_asked()
     folder, engine, after, wanted = sys.argv[1:5]
-    made: list[Recorder] = []
-
-    def recorder() -> Recorder:
-        from minifier.recorder import Recorder  # noqa: PLC0415  # loads torch, which the script may want to prepare first
-
-        if not made:
-            made.append(Recorder(Path(folder), engine, after, wanted))
-        return made[0]
-
-    stands.of(engine).record(recorder, after, wanted)
+    children.take_part("minifier.record:begin", sys.argv[5:], folder=folder, engine=engine, after=after, wanted=wanted)
+    _record(folder, engine, after, wanted)
     end: dict[str, Any] = {"error": "", "code": 0}
     try:
         run_as_main(sys.argv[5:])
@@ -49,9 +41,27 @@ def main() -> None:
         end = {"error": traceback.format_exception_only(e)[-1].strip(), "code": 1}
         raise
     finally:
-        internal = sys.modules.get("dynamo.internal_errors")
-        end["internal_errors"] = [str(e) for e in internal.internal_errors()] if internal is not None else []
+        end["internal_errors"] = children.internal()
         Path(folder, END).write_text(json.dumps(end))
+
+
+def begin(request: dict[str, Any]) -> None:
+    """The beginning of a process that the script has started: its graphs are kept beside those of the script."""
+    children.begun(request)
+    _record(request["folder"], request["engine"], request["after"], request["wanted"])
+
+
+def _record(folder: str, engine: str, after: str, wanted: str) -> None:
+    made: list[Recorder] = []
+
+    def recorder() -> Recorder:
+        from minifier.recorder import Recorder  # noqa: PLC0415  # loads torch, which the script may want to prepare first
+
+        if not made:
+            made.append(Recorder(Path(folder), engine, after, wanted))
+        return made[0]
+
+    stands.of(engine).record(recorder, after, wanted)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
 from dynamo.peer import patient
 from inductor.backend import SPLITS, arrange, prepare
-from minifier import script_backends
+from minifier import children, script_backends
 from minifier.graph.fx import from_fx
 from minifier.graph.ir import dump
 from minifier.recordings import VALUES, WITHOUT
@@ -47,7 +47,7 @@ class Recorder:
         """The graph in eager, which is kept when it is first called."""
         number = self._number()
         run, left = forward_of(gm), [gm]
-        name = graph_id if self.after == "dynamo" else f"{graph_id}.{'bw' if is_backward else 'fw'}"
+        name = children.key() + (graph_id if self.after == "dynamo" else f"{graph_id}.{'bw' if is_backward else 'fw'}")
 
         def call(*args: Any) -> Any:
             values = args[0] if len(args) == 1 and isinstance(args[0], list) else args
@@ -58,7 +58,7 @@ class Recorder:
         return call
 
     def _number(self) -> int:
-        """The next that no graph has, also none of a fork of the script, as forks record in the same folder."""
+        """The next that no graph has, also none of another process of the script, as all record in the same folder."""
         while True:
             number, self.count = self.count, self.count + 1
             own = self.folder / f"{number:04d}.partial"

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from dynamo.peer.children import unfollowed
 from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Event
 from dynamo.trace.processes import merged
@@ -40,9 +41,6 @@ main(started)
 # passed on at once.
 _AFTER_INTERRUPT = ((1.0, signal.SIGINT), (3.0, signal.SIGTERM), (2.0, signal.SIGKILL))
 _AFTER_OTHERS = ((4.0, signal.SIGTERM), (2.0, signal.SIGKILL))
-# Variables by which processes that the script starts are followed.
-FOLLOW = "DYNAMO_DEBUG_FOLLOW"
-FOLLOW_PATH = str(Path(__file__).parent / "follow")
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Child:
         command = [sys.executable, *request.python, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
         try:
             self.process = subprocess.Popen(
-                command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env={**_unfollowed(), **parent()}
+                command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env={**unfollowed(os.environ), **parent()}
             )
         except BaseException:
             shutil.rmtree(self._folder)
@@ -120,10 +118,3 @@ class Child:
                 return
             except subprocess.TimeoutExpired:
                 self.process.send_signal(number)
-
-
-def _unfollowed() -> dict[str, str]:
-    """The environment less what an outer run of ours follows its processes by: the inner run follows its own."""
-    env = {name: value for name, value in os.environ.items() if name != FOLLOW}
-    path = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part != FOLLOW_PATH]
-    return {**env, "PYTHONPATH": os.pathsep.join(path)} if "PYTHONPATH" in env else env

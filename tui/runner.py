@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import inductor  # noqa: F401  # found by name later, when the script's folder is searched first
 from dynamo import _C
+from dynamo.peer.children import follow
 from dynamo.peer.located import here
 from dynamo.peer.private_names import PACKAGES, PrivateNames, clashing
 from dynamo.peer.script_adapter import install_when_torch_loads
@@ -30,7 +31,7 @@ from dynamo.trace.processes import ProcessWriter
 from dynamo.trace.sources import told_sources
 from dynamo.trace.stream import StreamWriter
 from tui import programs, tracebacks
-from tui.child import FOLLOW, FOLLOW_PATH, Request
+from tui.child import Request
 from tui.exits import Exit
 
 # Packages of ours that nothing imports by name any more once the script runs, so it finds its own modules of these names; and the others.
@@ -55,7 +56,7 @@ def main(started: frozenset[str]) -> NoReturn:
     current = store.current()
     current.listeners += [told_sources, stream, ProcessWriter(folder, os.getpid(), _C.write_whole)]
     collector.skip_at_exit()
-    _follow_others(request, root, folder, current.began)
+    _follow_others(request, folder, current.began)
     warnings.filterwarnings("ignore", "Failed to initialize NumPy", UserWarning)  # of a torch without NumPy; says nothing about the script
     main_module = programs.prepare(request, root)
     store.emit(RunStarted((main_module.shown, *sys.argv[1:]), here(), versions(), request.engine, main_module.name))
@@ -88,12 +89,9 @@ def _as_torch_at_exit() -> None:
         importlib.import_module("tabulate")
 
 
-def _follow_others(request: Request, root: str, folder: str, began: float) -> None:
-    """Python processes that the script starts begin with `tui/follow/sitecustomize.py`; forked ones write by themselves."""
-    what = {"root": root, "folder": folder, "pid": os.getpid(), "began": began, "engine": request.engine, "backend": request.backend}
-    os.environ[FOLLOW] = json.dumps(what)
-    rest = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = FOLLOW_PATH + (os.pathsep + rest if rest else "")
+def _follow_others(request: Request, folder: str, began: float) -> None:
+    """Python processes that the script starts begin with `dynamo.peer.following`; forked ones write by themselves."""
+    follow("dynamo.peer.following:begin", {"folder": folder, "began": began, "engine": request.engine, "backend": request.backend})
 
 
 _ENGINES = {"dynamo": install_when_torch_loads, "torch": observe_when_torch_loads}

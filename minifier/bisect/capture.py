@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dynamo.peer.children import unfollowed
 from dynamo.surroundings.parent import parent
 from dynamo.trace.events import Decided
 from minifier.bisect.fuel import Attempt, Culprit, Search
 from minifier.bisect.report import CAPTURE, Report, with_decision
 from minifier.programs import standard_input
+from minifier.stands import OFF
 
-OFF = {"DYNAMO_DISABLE": "1", "TORCHDYNAMO_DISABLE": "1"}
 Fact = tuple[str, str, str, str, int]  # graph or compile, name, what it is, file, line
 Take = Callable[[dict[str, Any]], None]
 
@@ -47,7 +48,7 @@ def run_script(script: str, args: Sequence[str], request: dict[str, Any], env: d
                 pass_fds=(writing,),
                 stdin=given,
                 stdout=sys.stderr.fileno(),
-                env={**os.environ, **parent(), "PYTHONPATH": path, **env},
+                env={**unfollowed({**os.environ, "PYTHONPATH": path}), **parent(), **env},
             )
     finally:
         os.close(writing)

@@ -9,6 +9,7 @@ from dynamo import config
 from dynamo.backends import registry
 from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
+from minifier import children
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.elsewhere import moved
 
@@ -25,7 +26,7 @@ class Checker:
             name, backend = registry.looked_up(self.backend)
 
         def captured(gm: Any, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
-            graph = current_compile()
+            graph = children.key() + current_compile()
             run, waiting = forward_of(gm), [graph] if self.graph in ("", graph) else []
             if not waiting:
                 self.tell({"other": graph})

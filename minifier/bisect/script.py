@@ -11,28 +11,56 @@ With `captures` nothing is checked, and the one line told at the end has decisio
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import functools
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from dynamo.backends.registry import Backend, stand_between
 from dynamo.peer.script_adapter import install_when_torch_loads
 from dynamo.surroundings.parent import end_with_parent
 from dynamo.trace.events import Decided, GraphCaptured, GuardInstalled
 from dynamo.trace.store import Store, session
+from minifier import children
 from minifier.programs import run_as_main
 
 
 def main() -> None:
     end_with_parent()
     request = json.loads(sys.argv[1])
+    children.take_part("minifier.bisect.script:begin", sys.argv[2:], asked={**request, "of": os.getpid()})
     pipe = os.fdopen(request["pipe"], "w")
+    is_watched = request.get("captures", False)
+    _check(request, pipe)
+    with session() as store:
+        try:
+            run_as_main(sys.argv[2:])
+        finally:
+            if is_watched:
+                _tell(pipe, facts(store))
 
-    def tell(data: dict[str, Any]) -> None:
-        pipe.write(json.dumps(data) + "\n")
-        pipe.flush()
 
+def begin(request: dict[str, Any]) -> None:
+    """The beginning of a process that the script has started: it tells into the pipe of the script, for as long as that is there."""
+    children.begun(request)
+    asked = request["asked"]
+    with contextlib.suppress(OSError):
+        _check(asked, open(f"/proc/{asked['of']}/fd/{asked['pipe']}", "w"))  # noqa: SIM115  # as long as the process
+
+
+def _tell(pipe: TextIO, data: dict[str, Any]) -> None:
+    """One line, whole also where others write."""
+    fcntl.lockf(pipe, fcntl.LOCK_EX)
+    pipe.write(json.dumps(data) + "\n")
+    pipe.flush()
+    fcntl.lockf(pipe, fcntl.LOCK_UN)
+
+
+def _check(request: dict[str, Any], pipe: TextIO) -> None:
+    """Have every graph of this process checked."""
     is_watched = request.get("captures", False)
 
     def between(name: str, backend: Backend) -> Backend:
@@ -40,16 +68,11 @@ def main() -> None:
 
         if is_watched:
             return checker.in_eager
+        tell = functools.partial(_tell, pipe)
         return checker.Checker(tell, request["backend"], request["draws"], request["graph"], request["device"]).between(name, backend)
 
     stand_between(between)
     install_when_torch_loads()
-    with session() as store:
-        try:
-            run_as_main(sys.argv[2:])
-        finally:
-            if is_watched:
-                tell(facts(store))
 
 
 def facts(store: Store) -> dict[str, Any]:

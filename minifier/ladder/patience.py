@@ -106,6 +106,13 @@ class Patience:
                 self._start = start.result()
         return self._eager
 
+    def programs(self, ended: Ended) -> tuple[str, ...]:
+        """Programs that the script starts and that failed in a run, though they work without a compiler."""
+        if not ended.children or self.eager().code:
+            return ()
+        failing = {child.words for child in self.eager().children}
+        return tuple(dict.fromkeys(str(child) for child in ended.children if child.words not in failing))
+
     @property
     def fails_in_eager(self) -> bool:
         """Whether it is known already that the script fails without a compiler."""

@@ -14,13 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from dynamo.peer.children import unfollowed
 from dynamo.surroundings.parent import parent
+from minifier.children import ENDS, Child, children_of
 from minifier.isolation.keeper import GRACE
 from minifier.isolation.linux import below, end, seconds_queued
 from minifier.isolation.standing import VARIABLE, Standing, ask
 from minifier.programs import standard_input
 from minifier.record import END
 from minifier.recordings import Recorded, recorded
+from minifier.stands import OFF
 from minifier.verify import environment
 
 SOON = 12.0  # seconds after which somebody asks how long a run may take
@@ -35,7 +38,8 @@ class ScriptFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run of the script ended, after how long. `internal` are failures of the compiler's own that it went on after."""
+    """How a run of the script ended, after how long. `internal` are failures of the compiler's own that it went on after,
+    in one of its processes, `children` other programs that it started and that failed."""
 
     code: int
     said: str = ""
@@ -43,6 +47,7 @@ class Ended:
     internal: tuple[str, ...] = ()
     timed_out: bool = False
     seconds: float = 0.0
+    children: tuple[Child, ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -71,13 +76,13 @@ def recorded_run(
     ended = _run(command, seconds, limit=limit)
     with contextlib.suppress(OSError, ValueError):
         told = json.loads((folder / END).read_text())
-        ended = replace(ended, error=ended.error or told["error"], internal=tuple(told["internal_errors"]))
+        ended = replace(ended, error=ended.error or told["error"], internal=(*told["internal_errors"], *ended.internal))
     return ended, recorded(folder)
 
 
 def run_in_eager(script: str, args: tuple[str, ...], engine: str, seconds: float) -> Ended:
     """Run the script with every compiler switched off."""
-    return _run(_whole(script, args, engine, ""), seconds, {"TORCHDYNAMO_DISABLE": "1", "DYNAMO_DISABLE": "1"})
+    return _run(_whole(script, args, engine, ""), seconds, OFF)
 
 
 def seconds_of_start() -> float:
@@ -91,18 +96,23 @@ def run_compiled(script: str, args: tuple[str, ...], engine: str, backend: str, 
 
 
 def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> list[str]:
-    return [sys.executable, "-m", "minifier.scripts.whole", engine, backend, script, *args]
+    return [sys.executable, "-m", "minifier.whole", engine, backend, script, *args]
 
 
 def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limits | None = None) -> Ended:
     began = time.monotonic()
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as stacks, standard_input() as given:
+    with (
+        tempfile.TemporaryDirectory(prefix="dynamo-debug-") as ends,
+        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as stacks,
+        standard_input() as given,
+    ):
         process = subprocess.Popen(
             command,
             stdin=given,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**environment(), **parent(), VARIABLE: str(stacks.fileno()), **(more or {})},
+            env={**unfollowed(environment()), **parent(), VARIABLE: str(stacks.fileno()), ENDS: ends, **(more or {})},
             pass_fds=[stacks.fileno()],
             start_new_session=True,
         )
@@ -113,7 +123,10 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None,
         finally:
             end(process)
         said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * KEPT))
-        return Ended(code, _end_of(said.read()), error, timed_out=bool(error), seconds=time.monotonic() - began)
+        took, found = time.monotonic() - began, children_of(Path(ends))
+        internal = tuple(text for child in found if child.is_part for text in child.internal)
+        others = tuple(child for child in found if not child.is_part)
+        return Ended(code, _end_of(said.read()), error, internal, bool(error), took, others)
 
 
 def _waited(process: subprocess.Popen[bytes], longest: float, limit: Limits | None, stacks: IO[bytes]) -> int:

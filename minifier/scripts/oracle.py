@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from minifier import stands
+from minifier import children, stands
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.isolation.child import failure, renew_random, renew_threads, stage
 from minifier.scripts.setting import ScriptSetting
@@ -44,6 +44,7 @@ def _judged(path: Path, setting: ScriptSetting) -> Outcome:
         return Outcome(Verdict.INVALID, detail="fails in eager too")
     stage(STAGE, counts=True)
     try:
+        children.take_part("minifier.whole:begin", [str(path)], engine=setting.engine, backend=setting.backend)
         stands.of(setting.engine).enter(setting.backend, setting.is_fresh)
         run(path, setting)
     except SystemExit as e:
@@ -80,6 +81,8 @@ def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:
     try:
         renew_threads()
         renew_random()
+        os.environ.update(stands.OFF)
+        children.take_part("minifier.whole:begin", [str(path)], engine=setting.engine, backend="")
         stands.of(setting.engine).switch_off()
         run(path, setting)
         code = 0

@@ -50,7 +50,7 @@ LATER: dict[str, tuple[str, str]] = {
         "",
     ),
     "minifier": ("minifier", "minifier"),
-    "command line: views and commands": ("tui/views tui/commands tui/follow", "tui/commands"),
+    "command line: views and commands": ("tui/views tui/commands", "tui/commands"),
 }
 
 

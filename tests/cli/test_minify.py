@@ -106,7 +106,7 @@ def test_standard_input_from_a_file_is_that_of_every_run(tmp_path: Path) -> None
         command = [*COMMAND, "bisect", "script.py"]
         checked = subprocess.run(command, cwd=tmp_path, env=environment(), stdin=rows, capture_output=True, text=True, timeout=200)
     assert checked.stderr.startswith("dynamo-debug: graph 0/0: "), checked.stderr
-    assert "0 graphs recorded: programs that the script starts are not looked into, and standard input is empty" in piped.stderr
+    assert "0 graphs recorded: only Python programs that it starts are looked into, and standard input is empty" in piped.stderr
 
 
 HANGS = """

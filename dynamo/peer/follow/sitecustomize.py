@@ -1,6 +1,7 @@
 """Runs at the start of every Python process that a followed script starts: its folder is first in their PYTHONPATH.
 
-It waits until the process imports torch; one that never does pays for this file alone. A `sitecustomize` of the user's own runs too.
+It waits until the process imports torch and does then what is asked; one that never does pays for this file alone. A `sitecustomize` of
+the user's own runs too.
 """
 
 import importlib.util
@@ -11,6 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_OURS = ("dynamo", "inductor")
 
 
 class _Waiting:
@@ -31,15 +33,22 @@ def _follow(request: dict[str, Any]) -> None:
     root, pid = request["root"], request["pid"]
     if pid == os.getpid() and "dynamo.trace.store" in sys.modules:
         return  # the script's own process, unless that began anew with `os.exec*`
-    theirs = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in ("dynamo", "inductor")}
+    theirs = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in _OURS and not _is_ours(name, root)}
+    module, _, function = request["begin"].partition(":")
     sys.path.insert(0, root)
     try:
         following = importlib.import_module("dynamo.peer.following")
         importlib.import_module("inductor")
+        begin = getattr(importlib.import_module(module), function)
     finally:
         sys.path.remove(root)
-    following.begin(request)
+    begin(request)
     following.step_aside(root, theirs)
+
+
+def _is_ours(name: str, root: str) -> bool:
+    """Whether a loaded module is of this installation: the process may use it by its name."""
+    return str(getattr(sys.modules[name], "__file__", "")).startswith(root + os.sep)
 
 
 def _next_sitecustomize() -> None:
