@@ -2,7 +2,7 @@
 
 Of a graph: the first part of `patient.PARTS` without which the failure is gone, and its last step that is needed
 (`inductor: lowerings, step 1`). Graphs that fail before those parts run are of what stops there (`dynamo`, `aot_autograd`). Of a script:
-`dynamo: guards` where the failure goes once nothing that was compiled is used again, else what compiles.
+`dynamo: guards` where the failure goes once nothing that was compiled is used again, else what compiles, which may be the script's own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from minifier.graph.ir import Graph
 from minifier.graph.oracle import Setting
 from minifier.isolation import LocalTransport
 from minifier.ladder.probe import question
-from minifier.scripts.reduce import FRESH
+from minifier.scripts.reduce import FRESH, UNDER_INDUCTOR
 from minifier.scripts.setting import ScriptSetting
 
 MOST_STEPS = 1 << 10  # of one part on a minimised graph
 _SHORTER = "aot_eager_decomp_partition"
+OF_SCRIPT = "a backend of the script"
 _WHOLE = {"eager": "dynamo", "aot_eager": "aot_autograd"}
 
 Fails = Callable[[str, str, int], bool]
@@ -83,4 +84,7 @@ def of_script(text: str, setting: ScriptSetting, transport: LocalTransport) -> s
     """The part that a script under torch's compiler fails in; `transport` is that of the reduction. Raises IsolationError."""
     if transport.ask(FRESH, Candidate("part", text.encode())).result().verdict is Verdict.BORING:
         return "dynamo: guards"
+    if not setting.backend and "backend" in text:
+        forced = transport.ask(UNDER_INDUCTOR, Candidate("part", text.encode())).result()
+        return OF_SCRIPT if forced.verdict is Verdict.BORING else "inductor"
     return _WHOLE.get(setting.backend, setting.backend or "inductor")

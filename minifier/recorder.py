@@ -40,11 +40,15 @@ class Recorder:
         """What runs in the place of a backend of ours."""
         wanted = self.backend or backend_name(name, backend)
         if self.after == "aot":
-            return ahead_of_time(lambda gm, inputs, is_backward: self.taken(current_compile(), wanted, {}, gm, is_backward))
-        return lambda gm, inputs, **options: self.taken(current_compile(), wanted, options, gm, False)
+            return ahead_of_time(lambda gm, inputs, is_backward: self._taken(current_compile(), wanted, backend, {}, gm, is_backward))
+        return lambda gm, inputs, **options: self._taken(current_compile(), wanted, backend, options, gm, False)
 
-    def taken(self, graph_id: str, backend: str, options: dict[str, Any], gm: Any, is_backward: bool) -> Run:
+    def taken(self, graph_id: str, backend: str | Run, options: dict[str, Any], gm: Any, is_backward: bool) -> Run:
         """The graph in eager, which is kept when it is first called."""
+        name, function = (backend, None) if isinstance(backend, str) else (backend_name("", backend), backend)
+        return self._taken(graph_id, name, function, options, gm, is_backward)
+
+    def _taken(self, graph_id: str, backend: str, function: Run | None, options: dict[str, Any], gm: Any, is_backward: bool) -> Run:
         number = self._number()
         run, left = forward_of(gm), [gm]
         name = children.key() + (graph_id if self.after == "dynamo" else f"{graph_id}.{'bw' if is_backward else 'fw'}")
@@ -52,7 +56,8 @@ class Recorder:
         def call(*args: Any) -> Any:
             values = args[0] if len(args) == 1 and isinstance(args[0], list) else args
             if left:
-                self._keep(left.pop(), values, number, name, backend, plain_options(options), is_backward)
+                own = script_backends.kept(backend, self.folder, function)
+                self._keep(left.pop(), values, number, name, own, plain_options(options), is_backward)
             return run(*values)
 
         return call
@@ -82,7 +87,7 @@ class Recorder:
             problem = f"{type(e).__name__}: {e}"
         data = {
             "id": name,
-            "backend": script_backends.kept(backend, self.folder),
+            "backend": backend,
             "arguments": arguments,
             "options": self._options(),
             "is_backward": is_backward,

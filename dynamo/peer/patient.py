@@ -19,7 +19,7 @@ _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 Run = Callable[..., Any]
 # (id, backend that was asked for, options of the call, graph, is it a backward graph) -> what runs in the place of the compiled graph
-Take = Callable[[str, str, dict[str, Any], Any, bool], Run]
+Take = Callable[[str, str | Run, dict[str, Any], Any, bool], Run]
 
 
 def stand_between_when_torch_loads(take: Callable[[], Take], after: str, backend: str = "") -> None:
@@ -45,24 +45,23 @@ def stand_between(take: Take, after: str, backend: str = "") -> None:
         wanted = backend or asked.get("backend") or "inductor"
         asked.pop("backend", None)
         options = {k: asked.pop(k) for k in ("mode", "options") if asked.get(k) is not None}
-        name = wanted if isinstance(wanted, str) else f"{wanted.__module__}:{getattr(wanted, '__qualname__', wanted)}"
-        between = functools.partial(_captured if after == "dynamo" else _ahead_of_time, take, name, options)
+        between = functools.partial(_captured if after == "dynamo" else _ahead_of_time, take, wanted, options)
         return original(model, backend=between, **asked)
 
     vars(torch)["compile"] = watched
 
 
-def _captured(take: Take, name: str, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
+def _captured(take: Take, wanted: str | Run, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
     _note_sources(gm)
-    return take(_graph_id(), name, options, gm, False)
+    return take(_graph_id(), wanted, options, gm, False)
 
 
-def _ahead_of_time(take: Take, name: str, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
+def _ahead_of_time(take: Take, wanted: str | Run, options: dict[str, Any], gm: Any, inputs: Sequence[Any]) -> Run:
     graph_id = _graph_id()
 
     def one(is_backward: bool, gm: Any, inputs: Sequence[Any]) -> Run:
         _note_sources(gm)
-        return take(graph_id, name, options, gm, is_backward)
+        return take(graph_id, wanted, options, gm, is_backward)
 
     return _of("torch._dynamo.backends.common").aot_autograd(
         fw_compiler=functools.partial(one, False),

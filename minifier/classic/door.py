@@ -57,7 +57,7 @@ def between(name: str, backend: Run) -> Run:
         return _ahead_of_time(files)
 
     def watched(gm: Any, inputs: Sequence[Any], **options: Any) -> Run:
-        case = _Case(files, "dynamo", wanted, current_compile(), gm, False, plain_options(options))
+        case = _Case(files, "dynamo", wanted, current_compile(), gm, False, plain_options(options), backend)
         if case.level == ACCURACY:
             case.bisect(functools.partial(backend, **options), inputs)
         return case.watch(lambda: backend(gm, inputs, **options), inputs)
@@ -95,8 +95,17 @@ class _Case:
     """One graph on its way through a backend."""
 
     def __init__(
-        self, files: Files, after: str, backend: str, name: str, gm: Any, is_backward: bool, arguments: dict[str, Any]
+        self,
+        files: Files,
+        after: str,
+        backend: str,
+        name: str,
+        gm: Any,
+        is_backward: bool,
+        arguments: dict[str, Any],
+        function: Run | None = None,
     ) -> None:
+        self.function = function
         self.files, self.after, self.backend, self.name = files, after, backend, name
         self.gm = fx.GraphModule(gm, copy.deepcopy(gm.graph))  # a backend may write into the one it gets
         self.is_backward, self.arguments = is_backward, arguments
@@ -201,7 +210,7 @@ class _Case:
         state = captured()
         self.files.checkpoints.mkdir(parents=True, exist_ok=True)
         return Setting(
-            script_backends.kept(self.backend, self.files.checkpoints),
+            script_backends.kept(self.backend, self.files.checkpoints, self.function),
             self.after,
             self.level == ACCURACY,
             seed=state.seed,

@@ -218,7 +218,8 @@ def _resolved(setting: Setting) -> Any:
     try:
         return resolve(setting.backend.replace(":", "."))
     except Unsupported as e:
-        raise Unsupported(f"no other process finds the backend {setting.backend}; define it outside of functions, in a module") from e
+        way_out = "define it and what it needs outside of functions, in a module"
+        raise Unsupported(f"no other process finds the backend {setting.backend}; {way_out}") from e
 
 
 def _aten_compiled(

@@ -114,7 +114,8 @@ class Ladder:
                 if outcome.verdict is Verdict.INTERESTING:
                     return self._at_first_stage(Found("", recorded, setting, outcome))
             if is_first and outcome.verdict not in (Verdict.BORING, Verdict.INTERESTING):
-                self.problems.append(f"graph {recorded.name} can't be judged: {outcome.detail.strip() or outcome.signature}")
+                told = f"graph {recorded.name} can't be judged: {outcome.detail.strip() or outcome.signature}"
+                self.problems += [] if told in self.problems else [told]
         return None
 
     def compare_numbers(self) -> None:

@@ -38,6 +38,11 @@ def ask_fresh(path: Path) -> Outcome:
     return _judged(path, replace(ScriptSetting.from_environment(), is_fresh=True))
 
 
+def ask_under_inductor(path: Path) -> Outcome:
+    """The same with the backend `inductor`, whatever the script asks for."""
+    return _judged(path, replace(ScriptSetting.from_environment(), backend="inductor"))
+
+
 def _judged(path: Path, setting: ScriptSetting) -> Outcome:
     stage("eager", counts=False)
     if not _works_in_eager(path, setting):

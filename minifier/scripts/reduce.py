@@ -11,6 +11,7 @@ from minifier.source.state import Source, parsed
 
 _HOME = "minifier.scripts.oracle"
 FRESH = f"{_HOME}:ask_fresh"  # the oracle that lets torch's compiler use nothing again
+UNDER_INDUCTOR = f"{_HOME}:ask_under_inductor"  # the one under which a script has no backend of its own
 
 
 def spec_for(setting: ScriptSetting) -> OracleSpec:

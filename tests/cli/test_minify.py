@@ -258,10 +258,11 @@ def test_backend_of_the_script_itself_is_found_by_other_processes(tmp_path: Path
 
 
 def test_a_graph_that_cannot_be_judged_is_not_called_healthy(tmp_path: Path) -> None:
-    done = run("minify", write(tmp_path, BACKEND % "(lambda gm, inputs: gm.forward)"), "--accuracy", cwd=tmp_path, timeout=400)
+    script = write(tmp_path, BACKEND % "(lambda bits: lambda gm, inputs: bits and gm.forward)(8)")
+    done = run("minify", script, "--accuracy", cwd=tmp_path, timeout=400)
 
     assert (done.returncode, done.stdout) == (4, "not looked at\n")
-    assert "graph 0/0 can't be judged: no other process finds the backend __main__:<lambda>; define it" in done.stderr
+    assert "graph 0/0 can't be judged: no other process finds the backend __main__:<lambda>.<locals>.<lambda>; define it" in done.stderr
 
 
 def test_damaged_recording_is_named(tmp_path: Path) -> None:

@@ -50,8 +50,10 @@ def test_level_1_writes_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_launcher_for_a_backend_that_is_made_inside_a_function(tmp_path: Path) -> None:
+    reason = "refused"
+
     def refusing(gm: Any, inputs: Any) -> Any:
-        raise RuntimeError("refused")
+        raise RuntimeError(reason)
 
     with config.patch(repro_after="dynamo", repro_level=2, repro_dir=str(tmp_path)), pytest.raises(dynamo.BackendError):
         dynamo.compile(program, backend=refusing)(torch.rand(4))
@@ -61,7 +63,7 @@ def test_launcher_for_a_backend_that_is_made_inside_a_function(tmp_path: Path) -
 
     assert done.returncode == 4, done.stderr
     assert "Input graph can't be judged: no other process finds the backend" in done.stdout
-    assert "; define it outside of functions, in a module" in done.stdout
+    assert "; define it and what it needs outside of functions, in a module" in done.stdout
 
 
 def test_level_2_writes_a_launcher(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

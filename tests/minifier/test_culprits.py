@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minifier.culprits import first_part, of_script
+from minifier.culprits import OF_SCRIPT, first_part, of_script
 from minifier.engine.signature import frame_name
 from minifier.isolation import LocalTransport
 from minifier.scripts import ScriptSetting, spec_for
@@ -108,7 +108,7 @@ def test_part_of_a_script_is_asked_of_the_same_process(tmp_path: Path) -> None:
     always = USED_AGAIN.format(more=" and not graphs")
     try:
         assert of_script(USED_AGAIN.format(more=""), setting, transport) == "dynamo: guards"
-        assert of_script(always, setting, transport) == "inductor"
+        assert of_script(always, setting, transport) == OF_SCRIPT
     finally:
         transport.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -11,7 +12,7 @@ from dynamo.backends import registry
 from dynamo.peer import replacements
 from minifier.graph.names import Unsupported, resolve
 from minifier.recorder import backend_name
-from minifier.script_backends import definition
+from minifier.script_backends import definition, kept
 
 SCRIPT = """
 from __future__ import annotations
@@ -136,3 +137,88 @@ def test_a_backend_has_the_name_under_which_that_very_object_is_found(given: str
     if "<" in name:
         with pytest.raises(Unsupported):
             resolve(f"{module.__name__}.{name}")
+
+
+INNER = """
+import torch
+
+LEVEL = 1
+
+def check(gm):
+    if LEVEL and any(n.target is torch.sin for n in gm.graph.nodes):
+        raise ValueError("no sin")
+    return gm.forward
+
+def made(level):
+    def plain(gm: torch.fx.GraphModule, inputs: level, *, bits: int = level) -> level:
+        "Checks."
+        return check(gm) if bits else None
+    def closed(gm, inputs):
+        return level
+    def late(gm, inputs):
+        return LATE
+    return plain, closed, late
+
+PLAIN, CLOSED, LATER = made(4)
+check_ = lambda gm, inputs: None
+LAMBDAS = [lambda gm, inputs: check(gm), lambda gm, inputs: None]
+LATE = 2 if __name__ == "no such" else None
+if __name__ == "__main__":
+    OTHER = LATE
+    def needs_other(gm, inputs):
+        return OTHER
+
+def outer():
+    def check(gm, inputs):
+        return 2
+    return check
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A script, as the process that runs it knows it."""
+    (tmp_path / "program.py").write_text(INNER)
+    home = ModuleType("__main__")
+    home.__file__ = str(tmp_path / "program.py")
+    exec(compile(INNER, home.__file__, "exec"), vars(home))
+    monkeypatch.setitem(sys.modules, "__main__", home)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path[1:]])
+    return home
+
+
+@pytest.mark.parametrize(
+    "given, name, has, hasnt",
+    [
+        ("PLAIN", "plain", ("def plain(gm, inputs, *, bits=4):", "def check(gm):", "LEVEL = 1"), ("made(4)", "LAMBDAS")),
+        ("LAMBDAS[0]", "backend", ("backend = lambda gm, inputs: check(gm)", "def check(gm):"), ("made",)),
+        ("LAMBDAS[1]", "backend", ("backend = lambda gm, inputs: None",), ("check",)),
+        ("made(4)[2]", "late", ("def late(gm, inputs):", "LATE = 2"), ("made",)),
+    ],
+)
+def test_a_function_made_inside_of_another_is_kept_where_it_needs_nothing_of_that(
+    given: str, name: str, has: tuple[str, ...], hasnt: tuple[str, ...], program: ModuleType, tmp_path: Path
+) -> None:
+    function = eval(given, vars(program))
+
+    assert kept(f"__main__:{function.__qualname__}", tmp_path, function) == f"script_backend:{name}"
+
+    text = (tmp_path / "script_backend.py").read_text()
+    compile(text, "<taken>", "exec")
+    assert all(line in text for line in has) and not any(word in text for word in hasnt)
+
+
+@pytest.mark.parametrize("given", ["CLOSED", "outer()", "made(())[0]", "needs_other"])
+def test_a_function_that_needs_more_keeps_its_name(given: str, program: ModuleType, tmp_path: Path) -> None:
+    """Variables around it, a name that the module has for something else, values that aren't plain, what is set while the script runs."""
+    function = eval(given, vars(program))
+    name = f"__main__:{function.__qualname__}"
+
+    assert kept(name, tmp_path, function) == name
+    assert not (tmp_path / "script_backend.py").exists()
+
+
+def test_backends_of_one_script_do_not_replace_each_other(program: ModuleType, tmp_path: Path) -> None:
+    names = [kept("__main__:<lambda>", tmp_path, vars(program)["LAMBDAS"][n]) for n in (0, 1, 0)]
+
+    assert names == ["script_backend:backend", "script_backend_2:backend", "script_backend:backend"]
