@@ -17,8 +17,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load as unpack
 
 from dynamo.recording.format import FIELD, Recording, RecordingError
+from dynamo.recording.known import MAKERS
 
-_LAYOUTS = {"dtype": torch.dtype, "layout": torch.layout, "memory_format": torch.memory_format}
+_LAYOUTS = {"dtype": torch.dtype, "layout": torch.layout, "memory_format": torch.memory_format, "qscheme": torch.qscheme}
 _WRAPPERS: dict[str, Callable[..., Any]] = {
     "staticmethod": staticmethod,
     "classmethod": classmethod,
@@ -27,22 +28,27 @@ _WRAPPERS: dict[str, Callable[..., Any]] = {
 }
 _MUTABLE: dict[str, Callable[[], Any]] = {"list": list, "set": set}
 _WHOLE: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "frozenset": frozenset, "Size": torch.Size}
+_CONTAINERS: dict[str, Any] = {c.__name__: c for c in (collections.OrderedDict, dict, list, set)}
 _DICTS: dict[str, Callable[[], dict[Any, Any]]] = {"dict": dict, "OrderedDict": collections.OrderedDict}
 
 
 class NotRecorded(RuntimeError):
     """The replayed frame used a value that the recording has no more than a name of."""
 
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"a {kind} is not in the recording, only its name; make it again before the call, or record without it")
+        self.kind = kind
+
 
 class Placeholder:
     """Stands for a value that could not be kept. Any use but passing it on says so."""
 
-    def __init__(self, kind: str) -> None:
-        object.__setattr__(self, "_kind", kind)
+    def __init__(self, kind: str, text: str = "") -> None:
+        object.__setattr__(self, "_kind", f"{kind} ({text})" if text else kind)
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         kind = object.__getattribute__(self, "_kind")
-        raise NotRecorded(f"a {kind} is not in the recording, only its name; make it again before the call, or record without it")
+        raise NotRecorded(kind)
 
     __getattr__ = __setattr__ = __call__ = __getitem__ = __iter__ = __len__ = __enter__ = __exit__ = __bool__ = _refuse
 
@@ -65,6 +71,7 @@ class Builder:
         self._made: dict[int, Any] = {}
         self._making: set[int] = set()
         self._later: list[Callable[[], object]] = []
+        self._last: list[Callable[[], object]] = []
         self._spaces: dict[int, dict[str, Any]] = {}
         self._codes: dict[int, types.CodeType] = {}
         for file, text in self.frame["sources"].items():
@@ -83,6 +90,8 @@ class Builder:
             made = _MAKERS[row["kind"]](self, number, row)
         except RecordingError:
             raise
+        except NotRecorded as e:
+            made = Placeholder(f"{row['kind']} that needs {e.kind}")
         except RecursionError as e:
             raise RecordingError(f"{self.path}: values are nested too deep") from e
         except (TypeError, ValueError, LookupError, AttributeError, RuntimeError, ImportError, OverflowError) as e:
@@ -94,13 +103,21 @@ class Builder:
     def whole(self, number: int) -> Any:
         """The object, and all that is to be put into objects that came first because something in them leads back to them."""
         made = self.value(number)
-        while self._later:
-            self._later.pop()()
+        while self._later or self._last:
+            (self._later or self._last).pop()()
         return made
 
     def later(self, fill: Callable[[], object]) -> None:
         """Do it when the objects that are being made are there."""
         self._later.append(fill)
+
+    def last(self, keys: list[int], fill: Callable[[], object]) -> None:
+        """Do it when what objects hold is there too, which the hashes of these keys may need."""
+        if all(self.frame["values"][key]["kind"] in ("plain", "torch") for key in keys):
+            fill()
+        else:
+            self.later(lambda: self.values(keys))
+            self._last.append(fill)
 
     def keep(self, number: int, obj: Any) -> Any:
         """An object that is there before what it holds is."""
@@ -163,21 +180,22 @@ def _sequence(b: Builder, number: int, row: dict[str, Any]) -> Any:
     if row["type"] in _WHOLE:
         return _WHOLE[row["type"]](b.values(row["items"]))
     made = b.keep(number, _MUTABLE[row["type"]]())
-    for item in b.values(row["items"]):
-        made.append(item) if type(made) is list else made.add(item)
+    if type(made) is list:
+        made.extend(b.values(row["items"]))
+    else:
+        b.last(row["items"], lambda: made.update(b.values(row["items"])))
     return made
 
 
 def _dict(b: Builder, number: int, row: dict[str, Any]) -> Any:
     made = b.keep(number, _DICTS[row["type"]]())
-    for key, value in row["items"]:
-        made[b.value(key)] = b.value(value)
+    b.last([key for key, _ in row["items"]], lambda: made.update((b.value(key), b.value(value)) for key, value in row["items"]))
     return made
 
 
 def _defaultdict(b: Builder, number: int, row: dict[str, Any]) -> Any:
     made = b.keep(number, collections.defaultdict(b.value(row["factory"])))
-    made.update((b.value(key), b.value(value)) for key, value in row["items"])
+    b.last([key for key, _ in row["items"]], lambda: made.update((b.value(key), b.value(value)) for key, value in row["items"]))
     return made
 
 
@@ -277,10 +295,14 @@ def _class(b: Builder, number: int, row: dict[str, Any]) -> Any:
         return missing[0]
     slots = {name: b.value(n) for name, n in row["names"] if name == "__slots__"}
     made = b.keep(number, type(row["name"], bases, {"__module__": row["module"], "__qualname__": row["qualname"], **slots}))
-    for name, value in b.names(row["names"]).items():
+    for name, value in row["names"]:
         if name != "__slots__":
-            setattr(made, name, value)
+            b.later(functools.partial(_set, b, made, name, value))
     return made
+
+
+def _set(b: Builder, cls: type, name: str, number: int) -> None:
+    setattr(cls, name, b.value(number))
 
 
 def _object(b: Builder, number: int, row: dict[str, Any]) -> Any:
@@ -302,6 +324,44 @@ def _fill(b: Builder, made: object, row: dict[str, Any]) -> None:
 def _named(b: Builder, number: int, row: dict[str, Any]) -> Any:
     cls = b.value(row["class"])
     return cls if isinstance(cls, Placeholder) else tuple.__new__(cls, b.values(row["items"]))
+
+
+def _container(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    cls, base = b.value(row["class"]), _CONTAINERS[row["base"]]
+    if isinstance(cls, Placeholder):
+        return cls
+    made = b.keep(number, base.__new__(cls))
+
+    def fill() -> None:
+        items = b.values(row["items"])
+        if issubclass(base, dict):
+            for key, value in zip(items[::2], items[1::2], strict=True):
+                base.__setitem__(made, key, value)
+        else:
+            add = list.append if base is list else set.add
+            for item in items:
+                add(made, item)
+        _fill(b, made, row)
+
+    b.last(row["items"], fill)
+    return made
+
+
+def _of_parts(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    parts = b.values(row["items"])
+    missing = [part for part in parts if isinstance(part, Placeholder)]
+    return missing[0] if missing else MAKERS[row["type"]](*parts)
+
+
+def _enumeration(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    def body(space: dict[str, Any]) -> None:
+        space.update({"__module__": row["module"], "__qualname__": row["qualname"]})
+        for name, value in [*b.names(row["members"]).items(), *b.names(row["names"]).items()]:
+            space[name] = value
+
+    bases = tuple(b.values(row["bases"]))
+    missing = [base for base in bases if isinstance(base, Placeholder)]
+    return missing[0] if missing else types.new_class(row["name"], bases, {}, body)
 
 
 def _enum(b: Builder, number: int, row: dict[str, Any]) -> Any:
@@ -328,8 +388,11 @@ _MAKERS: dict[str, Callable[[Builder, int, dict[str, Any]], Any]] = {
     "class": _class,
     "object": _object,
     "named": _named,
-    "enum": _enum,
+    "container": _container,
+    "made": _of_parts,
+    "enumeration": _enumeration,
+    "enum": _enum,  # of files that were written before there were enumerations
     "member": lambda b, number, row: b.value(row["class"])[row["name"]],
     "code": lambda b, number, row: b.code(row["code"]),
-    "placeholder": lambda b, number, row: Placeholder(row["type"]),
+    "placeholder": lambda b, number, row: Placeholder(row["type"], row["text"]),
 }

@@ -98,6 +98,9 @@ VALUES: dict[str, dict[str, Check]] = {
     "class": {"name": TEXT, "qualname": TEXT, "module": TEXT, "bases": REFS, "names": NAMES},
     "object": {"class": REF, "attributes": NAMES, "slots": NAMES},
     "named": {"class": REF, "items": REFS},  # an instance of a subclass of tuple
+    "container": {"class": REF, "base": TEXT, "items": REFS, "attributes": NAMES, "slots": NAMES},  # of a subclass of list, set or dict
+    "made": {"type": TEXT, "items": REFS},  # a value of a row of dynamo/recording/known.py, of its parts
+    "enumeration": {"name": TEXT, "qualname": TEXT, "module": TEXT, "bases": REFS, "members": NAMES, "names": NAMES},
     "enum": {"name": TEXT, "module": TEXT, "base": REF, "names": NAMES},
     "member": {"class": REF, "name": TEXT},
     "code": {"code": CODE},

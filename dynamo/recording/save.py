@@ -12,7 +12,7 @@ import linecache
 import platform
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -21,13 +21,14 @@ from safetensors.torch import save as pack
 from dynamo import _C
 from dynamo.inspection import HEAP, attributes_of, has_flag
 from dynamo.recording.format import FIELD, NAME, VERSION
+from dynamo.recording.known import BY_CLASS, KNOWN, described, of_numpy
 from dynamo.skipped import skip_file
 from dynamo.surroundings.modes import MODES
 
 Value = dict[str, Any]
 _SEQUENCES = (list, tuple, set, frozenset, torch.Size)
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
-_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
+_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.qscheme)
 _BUILT = (types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinMethodType)
 # Of a class what Python makes again, or what is about the class statement only.
 _OF_CLASSES = frozenset(
@@ -35,6 +36,8 @@ _OF_CLASSES = frozenset(
      "__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__", "__firstlineno__", "__static_attributes__", "__match_args__"}
 )  # fmt: skip
 
+_OF_ENUMERATIONS = (types.FunctionType, property, staticmethod, classmethod)  # what is no member
+_CONTAINERS = (collections.OrderedDict, dict, list, set)
 RANDOM = "random state"
 _OF_MACHINES = ("get_num_threads",)
 
@@ -167,7 +170,7 @@ def _globals_read(code: types.CodeType) -> set[str]:
 
 def placeholder(obj: Any) -> Value:
     """Stands for what can't be kept; nothing of the object's own is asked for its text."""
-    return {"kind": "placeholder", "type": f"{type(obj).__module__}.{type(obj).__qualname__}", "text": ""}
+    return {"kind": "placeholder", "type": f"{type(obj).__module__}.{type(obj).__qualname__}", "text": described(obj)}
 
 
 def _plain(text: Callable[[Any], str]) -> Callable[[Saver, Any], Value]:
@@ -243,6 +246,8 @@ def _reference(obj: Any) -> Value | None:
     own = str(getattr(obj, "__name__", None))
     if vars(torch).get(own) is obj:  # what such a function calls its home is no attribute of any module
         module, name = "torch", own
+    elif vars(types).get(own) is obj:  # what says it is of `builtins`, where it is not
+        module, name = "types", own
     if not isinstance(name, str) or not isinstance(module, str) or "<locals>" in name:
         return None
     loaded = sys.modules.get(module)
@@ -327,23 +332,56 @@ def _named(saver: Saver, obj: tuple[Any, ...]) -> Value:
 
 
 def _enum(saver: Saver, obj: type[enum.Enum]) -> Value:
-    """Of an enumeration names and values; its methods are not kept."""
+    """Of an enumeration names and values, and what its class statement defines. One that makes its members itself is not kept."""
     found = _reference(obj)
     if found is not None:
         return found
-    base = next(b for b in obj.__mro__ if b.__module__ == "enum")
-    members = {name: member.value for name, member in obj.__members__.items()}
+    own = {name: x for name, x in vars(obj).items() if type(x) in _OF_ENUMERATIONS and not name.startswith("_")}
+    if any(
+        type(vars(cls).get("__new__")) is staticmethod and cls.__module__ != "enum" and "_new_member_" in vars(cls) for cls in obj.__mro__
+    ):
+        return placeholder(obj)
     return {
-        "kind": "enum",
+        "kind": "enumeration",
         "name": obj.__name__,
+        "qualname": obj.__qualname__,
         "module": obj.__module__,
-        "base": saver.value(base),
-        "names": saver.names(members),
+        "bases": [saver.value(base) for base in obj.__bases__],
+        "members": saver.names({name: member.value for name, member in obj.__members__.items()}),
+        "names": saver.names(own),
     }
 
 
 def _member(saver: Saver, obj: enum.Enum) -> Value:
-    return {"kind": "member", "class": saver.value(type(obj)), "name": str(obj.name)} if obj.name else placeholder(obj)
+    if obj.name in type(obj).__members__:
+        return {"kind": "member", "class": saver.value(type(obj)), "name": str(obj.name)}
+    return {"kind": "made", "type": "member", "items": [saver.value(type(obj)), saver.value(obj.value)]}
+
+
+def _made(saver: Saver, obj: Any) -> Value:
+    name = BY_CLASS[type(obj)]
+    return _of_parts(saver, obj, name, KNOWN[name].parts(obj))
+
+
+def _of_parts(saver: Saver, obj: Any, name: str, parts: Sequence[Any] | None) -> Value:
+    return placeholder(obj) if parts is None else {"kind": "made", "type": name, "items": [saver.value(part) for part in parts]}
+
+
+def _container(saver: Saver, obj: Any) -> Value | None:
+    """An instance of a Python class below a container of Python's own."""
+    cls = type(obj)
+    base = next((c for c in cls.__mro__ if c in _CONTAINERS), None)
+    if base is None or cls.__new__ is not base.__new__ or not all(has_flag(c, HEAP) for c in cls.__mro__[: cls.__mro__.index(base)]):
+        return None
+    items = [x for pair in base.items(obj) for x in pair] if issubclass(base, dict) else list(base.__iter__(obj))
+    return {
+        "kind": "container",
+        "class": saver.value(cls),
+        "base": base.__name__,
+        "items": [saver.value(x) for x in items],
+        "attributes": saver.names(attributes_of(obj) or {}),
+        "slots": saver.names(_slots(obj)),
+    }
 
 
 def _slots(obj: Any) -> dict[str, Any]:
@@ -358,16 +396,28 @@ def _slots(obj: Any) -> dict[str, Any]:
 
 
 def _object(saver: Saver, obj: Any) -> Value:
-    """An instance of a Python class whose state is all in its dict and slots; what an import of a library finds; else a placeholder."""
+    """An instance of a Python class whose state is all in its dict, slots and items; what an import of a library finds, or a row of it
+    makes; else a placeholder."""
     cls, state = type(obj), attributes_of(obj)
     if isinstance(obj, tuple) and cls.__base__ is tuple:
         return _named(saver, obj)
     python = all(has_flag(c, HEAP) for c in cls.__mro__ if c is not object)
     is_slotted = state is None and all("__slots__" in vars(c) for c in cls.__mro__ if c is not object)
-    if python and getattr(cls, "__new__", None) == object.__new__ and (is_slotted or type(state) is dict):
+    made: Any = getattr(cls, "__new__", None)
+    is_plain = made == object.__new__ or type(made) is types.FunctionType  # one of Python's ends in that of object
+    if python and is_plain and (is_slotted or type(state) is dict):
         slots = saver.names(_slots(obj))
         return {"kind": "object", "class": saver.value(cls), "attributes": saver.names(state or {}), "slots": slots}
-    return _reference(obj) or placeholder(obj)
+    numbers = of_numpy(obj)
+    if numbers is not None:
+        return _of_parts(saver, obj, *numbers)
+    return _container(saver, obj) or _reference(obj) or _stream(obj) or placeholder(obj)
+
+
+def _stream(obj: Any) -> Value | None:
+    """One of the three that every process has."""
+    found = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is obj]
+    return {"kind": "reference", "module": "sys", "name": found[0]} if found else None
 
 
 def _referred(saver: Saver, obj: Any) -> Value:
@@ -401,6 +451,7 @@ ROWS: dict[type, Callable[[Saver, Any], Value]] = {
     enum.EnumMeta: _enum,
     enum.Enum: _member,
     type: _class,
+    **dict.fromkeys(BY_CLASS, _made),
 }
 # Of other classes a row is for their own instances: a subclass may keep more.
 _WITH_SUBCLASSES = (type, enum.EnumMeta, enum.Enum, types.ModuleType)

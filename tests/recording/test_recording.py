@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import abc
+import array
 import collections
 import dataclasses
+import datetime as dt
+import decimal
 import enum
+import fractions
 import functools
 import inspect
 import io
 import json
+import logging
 import math
+import operator
+import os
+import pathlib
+import re
 import sys
 import threading
+import types
 import typing
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import dynamo
-from dynamo.recording.build import Builder, NotRecorded
+from dynamo.recording.build import Builder, NotRecorded, Placeholder
 from dynamo.recording.format import RecordingError, read, write
 from dynamo.recording.save import save
 from tests.cli.command import run
@@ -31,6 +43,8 @@ from tui.commands.replay import replay
 
 SCALE = 3.0
 LOCK = threading.Lock()
+LOG = open(os.devnull, "w")
+STEPS = (n for n in range(3))
 
 
 def back(tmp_path: Path, fn: Any, *inputs: Any) -> tuple[Any, list[Any]]:
@@ -222,15 +236,144 @@ def test_tensors_keep_layout_sharing_and_gradients(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_kept_is_named_where_it_is_used(tmp_path: Path) -> None:
-    def locked(x: Any) -> Any:
-        with LOCK:
-            return x
+    def saying(x: Any) -> Any:
+        print(x, file=LOG)
+        return x
 
-    fn, (lock,) = back(tmp_path, locked, LOCK)
+    fn, (log, steps, sparse) = back(tmp_path, saying, LOG, STEPS, torch.eye(2).to_sparse())
 
-    assert repr(lock) == "<not recorded: _thread.lock>"
-    with pytest.raises(NotRecorded, match=r"_thread\.lock is not in the recording"):
+    assert repr(log) == f"<not recorded: _io.TextIOWrapper (the file {os.devnull!r}, open for 'w')>"
+    assert repr(steps).startswith("<not recorded: builtins.generator (of <genexpr>, ") and __file__ in repr(steps)
+    assert repr(sparse) == "<not recorded: torch.Tensor (sparse_coo, float32 [2, 2] on cpu)>"
+    with pytest.raises(NotRecorded, match=r"TextIOWrapper .*'/dev/null'.* is not in the recording"):
         fn(1)
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+    @property
+    def steps(self) -> int:
+        return self.value * 10
+
+    def other(self) -> Mode:
+        return Mode.SLOW if self is Mode.FAST else Mode.FAST
+
+
+class Access(enum.IntFlag):
+    READ = 4
+    WRITE = 2
+
+
+class Label(str, enum.Enum):  # noqa: UP042  # as programs have it
+    A = "a"
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    name: str
+
+
+class Registry:
+    """One for the whole program, with a key that needs its own attributes to be hashed."""
+
+    only: Any = None
+
+    def __new__(cls) -> typing.Self:
+        if cls.only is None:
+            cls.only = super().__new__(cls)
+            cls.only.known = {Key("x"): 1}
+            cls.only.seen = {Key("y"), cls.only}
+        return cls.only
+
+    known: dict[Key, int]
+    seen: set[Any]
+
+
+class Config(dict[str, Any]):
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+class Stack(list[int]):
+    top = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sizes:
+    width: int
+    names: tuple[str, ...] = ()
+
+
+def test_values_of_libraries_come_back(tmp_path: Path) -> None:
+    values = [
+        re.compile(r"a(\d+)", re.IGNORECASE), pathlib.PurePosixPath("a/b"), dt.timedelta(2, 3), decimal.Decimal("1.50"),
+        dt.datetime(2020, 1, 2, 3, tzinfo=dt.UTC), fractions.Fraction(1, 3), types.SimpleNamespace(rate=0.5),
+        types.MappingProxyType({"a": 1}), bytearray(b"ab"), operator.itemgetter(1, 2), list[int], int | None, logging.getLogger("a.b"),
+        logging.getLogger(), sys.stdout, torch.device("cpu"), torch.float16, torch.Size([1, 2]), torch.finfo(torch.float32),
+        torch.ops.aten.sin.default, functools.partial(operator.add, 1), collections.Counter("aab"), Mode.SLOW, Access.READ | Access.WRITE,
+        Label.A, Sizes(3, ("a",)), np.float32(1.5), np.bool_(True), np.dtype("int16"), threading.Event(), array.array("i", [1, 2]),
+    ]  # fmt: skip
+    _, made = back(tmp_path, helper, *values)
+
+    for old, new in zip(values, made, strict=True):
+        assert not isinstance(new, Placeholder), repr(new)
+        assert (type(new).__qualname__, re.sub("0x.*", "", repr(new))) == (type(old).__qualname__, re.sub("0x.*", "", repr(old)))
+    error, generator, lock = ValueError("a", 1), torch.Generator().manual_seed(7), threading.RLock()
+    _, (again, drawing, free, cursor) = back(tmp_path, helper, error, generator, lock, io.StringIO("text"))
+    assert (type(again), again.args, drawing.get_state().tolist() == generator.get_state().tolist()) == (ValueError, ("a", 1), True)
+    assert free.acquire(blocking=False) and cursor.read() == "text"
+
+
+@pytest.mark.parametrize(
+    "value", [np.arange(6).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.array(["a", "bc"]), np.zeros((0, 2), np.uint8), np.array(1j)]
+)
+def test_arrays_come_back(tmp_path: Path, value: Any) -> None:
+    _, (made,) = back(tmp_path, helper, value)
+
+    np.testing.assert_array_equal(made, value)
+    assert (made.dtype, made.flags.writeable) == (value.dtype, True) and (not value.size or made.strides == value.strides)
+
+
+def test_classes_of_a_program_come_back_with_what_they_are_for(tmp_path: Path) -> None:
+    def reads(registry: Registry, config: Config, stack: Stack, mode: Mode, label: Label, ref: Any) -> Any:
+        known = registry.known[Key("x")], Key("y") in registry.seen, registry in registry.seen, type(registry).only is registry
+        return (
+            *known,
+            config.rate,
+            config.extra,
+            stack[0],
+            len(stack),
+            stack.top,
+            mode.steps,
+            mode.other().name,
+            label == "a",
+            ref() is stack,
+        )
+
+    config, stack = Config(rate=0.5), Stack([4, 5])
+    config.__dict__["extra"] = 3
+    stack.top = 9
+    given = Registry(), config, stack, Mode.FAST, Label.A, weakref.ref(stack)
+
+    fn, made = back(tmp_path, reads, *given)
+
+    assert fn(*made) == reads(*given) == (1, True, True, True, 0.5, 3, 4, 2, 9, 10, "SLOW", True, True)
+    assert type(made[0]) is not Registry
+
+
+def test_frames_run_where_they_do_not_use_what_is_not_recorded(tmp_path: Path) -> None:
+    class Holder:
+        def __init__(self) -> None:
+            self.log, self.steps, self.parts, self.rate = LOG, STEPS, {LOG: 1, "thread": threading.current_thread()}, 2
+
+    def reads(holder: Holder, x: int) -> int:
+        return holder.rate * x + len(holder.parts)
+
+    fn, (holder, x) = back(tmp_path, reads, Holder(), 4)
+
+    assert fn(holder, x) == 10
 
 
 def failing(x: torch.Tensor) -> torch.Tensor:

@@ -104,7 +104,7 @@ def _show(file: Path, as_json: bool) -> int:
         "values": len(frame.frame["values"]),
         "tensor_bytes": len(frame.tensors),
         "sources": sorted(frame.frame["sources"]),
-        "not_recorded": sorted({v["type"] for v in held}),
+        "not_recorded": sorted({f"{v['type']} ({v['text']})" if v["text"] else v["type"] for v in held}),
     }
     put_json(facts) if as_json else put("".join(f"{name}: {'none' if value in ('', []) else value}\n" for name, value in facts.items()))
     return 0
