@@ -40,6 +40,20 @@ def quarters(x: torch.Tensor) -> torch.Tensor:
     return (parts[0] + parts[1] * parts[2] - parts[3]).permute(0, 2, 3, 1).contiguous()
 
 
+def column_sums(x: torch.Tensor) -> torch.Tensor:
+    """Turns of the loop over rows are what gcc joins."""
+    n, c, h, w = x.shape
+    return (x.permute(0, 2, 3, 1) * x.view(n, h, w, c)).sum((0, 1, 2))
+
+
+def norm_gradient(x: torch.Tensor) -> torch.Tensor:
+    """The gradient of the weights of a norm over patches, which come out of a convolution."""
+    rows, weight = x.flatten(2).transpose(1, 2), torch.ones(x.shape[1], requires_grad=True)
+    with torch.enable_grad():
+        out = F.layer_norm(rows, [x.shape[1]], weight)
+    return torch.autograd.grad(out, weight, x.view(out.shape) / rows.shape[1])[0]
+
+
 TRANSPOSED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "2x2 average, stored transposed": lambda x: F.avg_pool2d(x, 2).permute(0, 2, 3, 1).clone(memory_format=torch.contiguous_format),
     "2x2 average, channels last": lambda x: F.avg_pool2d(x, 2).to(memory_format=CHANNELS_LAST),
@@ -50,6 +64,9 @@ TRANSPOSED: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "strided slices": quarters,
     "neighbours in a row": lambda x: (x[..., 1:] - x[..., :-1]).transpose(1, 3).contiguous(),
     "neighbours in a column": lambda x: (x[:, :, 1:] * x[:, :, :-1]).permute(0, 3, 2, 1).contiguous(),
+    "sums of columns": column_sums,
+    "maxima of columns": lambda x: (x.permute(0, 2, 3, 1) + x.view(x.shape[0], *x.shape[2:], x.shape[1])).amax((0, 1, 2)),
+    "gradient of a norm": norm_gradient,
     "bilinear, channels last": lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear").to(memory_format=CHANNELS_LAST),
 }
 

@@ -56,19 +56,22 @@ def index_text(index: Index, name: Callable[[Axis], str], opaque: tuple[Axis, fr
     return " + ".join(parts)
 
 
-def far_steps(axis: Axis, members: Iterable[Nest]) -> frozenset[int]:
-    """The steps along a loop in which the vectoriser must not see a constant.
+def far_steps(loops: Sequence[Axis], members: Iterable[Nest]) -> frozenset[int]:
+    """The steps along the last of some loops in which the vectoriser must not see a constant.
 
     Of several reads of one buffer that are a constant apart and take the same constant step, gcc makes one access to the whole step,
     of which it picks the elements: up to a step of 4 that is the fastest way, at 8 it breaks even, at 16 it takes twice as long as
-    reading the elements one by one, and at 4,096 it is 400 KB of machine code that take minutes to compile.
+    reading the elements one by one, and at 4,096 it is 400 KB of machine code that take minutes to compile. One read becomes several
+    where a loop around moves it by less than the step: gcc unrolls that loop and joins its turns.
     """
+    *around, axis = loops
     reads: dict[tuple[str, int], set[Index]] = {}
     for load in (e for m in members for e in m.loads()):
         buffer, index = load.attr
         step = index.coef(axis)
         if abs(step) > GROUPED_STEP:
-            reads.setdefault((buffer, step), set()).add(index)
+            turns = (index + index.coef(loop) for loop in around if 0 < abs(index.coef(loop)) < abs(step))
+            reads.setdefault((buffer, step), set()).update([index, *turns])
     return frozenset(step for (_, step), indices in reads.items() if len(indices) > 1)
 
 

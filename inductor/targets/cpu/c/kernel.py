@@ -61,7 +61,7 @@ class StagePrinter:
         )
         self.lanes = self.lane_count()
         self.printer.is_scalar = self.is_scalar()
-        far = far_steps(loops[-1], stage.members) if loops and not self.printer.is_scalar else frozenset()
+        far = far_steps(loops, stage.members) if loops and not self.printer.is_scalar else frozenset()
         if far:
             self.printer.opaque = loops[-1], far
             self.before += step_lines(far)
