@@ -72,6 +72,7 @@ def encode(steps: int) -> Prepared:
 ROWS: dict[str, tuple[Callable[[int], Prepared], bool, int]] = {
     "maxvit_rmlp_pico_rw_256": (lambda _: image_model("maxvit_rmlp_pico_rw_256", 256), False, 0),
     "nfnet_l0": (lambda _: image_model("nfnet_l0", 224), False, 0),
+    "swinv2_tiny_window8_256 with backward": (lambda _: image_model("swinv2_tiny_window8_256", 256), True, 0),
     "lstm decode": (decode, False, 150),
     "lstm decode with backward": (decode, True, 150),
     "gru with backward": (encode, True, 60),

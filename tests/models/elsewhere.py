@@ -4,7 +4,8 @@
 
 Each runs in a process of its own: the forward pass in evaluation twice, then outputs and gradients of a training step, in eager and
 compiled, both measured by their distance from the same in float64. A line per model says `same`, `differs`, `internal` (a graph that
-ran uncompiled after an internal error), `raised`, `late`, or `unmade` where eager itself has no result; graphs captured; seconds.
+ran uncompiled after an internal error), `raised`, `late`, or `unmade` where eager itself has no result; graphs captured; seconds, and
+those of processors that compilers took. What differs may be the model's own choice: some ask `torch.compiler.is_compiling()`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import copy
 import inspect
 import multiprocessing
 import multiprocessing.connection
+import resource
 import time
 import traceback
 import warnings
@@ -59,6 +61,7 @@ class Outcome:
     text: str = ""
     graphs: int = 0
     seconds: float = 0.0
+    compilers: float = 0.0
 
 
 def timm_names() -> Iterator[str]:
@@ -215,13 +218,13 @@ def compared(library: str, name: str, device: str) -> Outcome:
     except Exception as e:  # noqa: BLE001  # told, with where it came from
         where = traceback.extract_tb(e.__traceback__)[-1]
         return Outcome("raised", f"{type(e).__name__}: {e} ({where.filename}:{where.lineno})".replace("\n", " ")[:400])
-    seconds = time.perf_counter() - begun
+    seconds, compilers = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     if internal_errors.internal_errors():
-        return Outcome("internal", str(internal_errors.internal_errors()[0])[:400], graphs, seconds)
+        return Outcome("internal", str(internal_errors.internal_errors()[0])[:400], graphs, seconds, compilers)
     rows = {f"call {k + 1}": (f, plain, reference) for k, f in enumerate(found)}
     rows |= {what: (trained[what], steps[1][what], steps[0][what]) for what in trained}
     wrong = [f"{what} {off}" for what, row in rows.items() if (off := further(what, *row))]
-    return Outcome("differs" if wrong else "same", "; ".join(wrong), graphs, seconds)
+    return Outcome("differs" if wrong else "same", "; ".join(wrong), graphs, seconds, compilers)
 
 
 def further(what: str, found: list[torch.Tensor], plain: list[torch.Tensor], exact: list[torch.Tensor]) -> str:
@@ -299,7 +302,8 @@ def main() -> None:
     count, words = len(todo), Counter[str]()
     for one, outcome in sweep(todo, options):
         words[outcome.word] += 1
-        print(f"{outcome.word:9}{one.name:45}{outcome.graphs:3} graphs {outcome.seconds:6.1f} s  {outcome.text}", flush=True)
+        times = f"{outcome.graphs:3} graphs {outcome.seconds:6.1f} s {outcome.compilers:6.1f} s"
+        print(f"{outcome.word:9}{one.name:45}{times}  {outcome.text}", flush=True)
     print(f"{words.total()} of {count} models on {options.device}: {', '.join(f'{n} {word}' for word, n in words.most_common())}")
 
 
