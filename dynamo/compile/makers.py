@@ -110,7 +110,9 @@ def _dict(w: EntryWriter, v: DictValue) -> str:
         cls = w.names.const(v.cls)
         name = w.assign("d", f"{cls}({factory})" if v.cls is collections.defaultdict else f"{cls}.__new__({cls})", v)
     elif v.cls is types.MappingProxyType:
-        raise CannotRebuild(v.describe(), 0)
+        if v.base is None:
+            raise CannotRebuild(v.describe(), 0)
+        return w.assign("d", f"{w.names.const(types.MappingProxyType)}({w.value(v.base)})", v)
     else:
         base = w.names.const(collections.OrderedDict.__new__) if ordered else "dict_new"
         name = w.assign("d", f"{base}({w.names.const(v.cls)})", v)

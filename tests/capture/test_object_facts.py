@@ -1,10 +1,13 @@
 """What a program can read of its objects, read before and after each thing that can change them: no answer is that of the first call.
 
+The change comes between two calls of the function that reads, or in the function, before the read or between two of them.
+
 `READS` and `CHANGES` are by kind of object. Each read runs beside an operator, else there would be no graph, and in a world of its own.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from collections.abc import Callable
@@ -16,7 +19,7 @@ import pytest
 import torch
 
 import dynamo
-from dynamo import config
+from dynamo import config, internal_errors
 
 WORLD = """
 import torch, torch.nn as nn, torch.nn.functional as F, functools, collections, types, operator, enum, dataclasses
@@ -399,4 +402,36 @@ def test_no_answer_is_that_of_the_first_call(kind: str) -> None:
             dynamo.reset()
             found = _answers(change, reads, lambda f: dynamo.compile(f, backend="eager"))
             wrong += [f"{change}: {read}: {f} instead of {e}" for read, e, f in zip(reads, expected, found, strict=True) if e != f]
+    assert not wrong, "\n".join(wrong)
+
+
+def _both(change: str, read: str, wrap: Callable[[Any], Any]) -> list[Any]:
+    """What a function that reads, changes and reads gives at two calls, and then one that only changes and reads."""
+    assigned = {n.id for n in ast.walk(ast.parse(change)) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    names = f"global {', '.join(sorted(assigned))}" if assigned else "pass"
+    found = []
+    for first in (read, "None"):
+        world: dict[str, Any] = {"__name__": __name__}
+        exec(_compiled(WORLD), world)
+        exec(f"def both():\n {names}\n x = torch.ones(1)\n before = {first}\n {change}\n return x + 1, before, {read}", world)
+        both = wrap(world["both"])
+        found += [_answer(both), _answer(both)]
+    return found
+
+
+@pytest.mark.parametrize("kind", READS)
+def test_a_function_reads_what_it_has_changed(kind: str) -> None:
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for change in _parts(CHANGES[kind]):
+            for read in _parts(READS[kind]):
+                expected = _both(change, read, lambda f: f)
+                if isinstance(expected[0], tuple) and expected[0][1][1] == expected[0][1][2]:
+                    continue
+                dynamo.reset()
+                internal_errors.forget()
+                found = _both(change, read, lambda f: dynamo.compile(f, backend="eager"))
+                if found != expected or internal_errors.internal_errors():
+                    wrong.append(f"{change}: {read}: {found} instead of {expected}; {internal_errors.internal_errors()}")
     assert not wrong, "\n".join(wrong)

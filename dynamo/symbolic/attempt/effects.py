@@ -67,6 +67,7 @@ class Effects:
         self.global_writes: dict[tuple[int, str], tuple[dict[str, Any], str, Value | None]] = {}
         self.context_writes: dict[ContextVar[Any], Value] = {}
         self.class_writes: dict[tuple[type, str], Value | None] = {}  # None: deleted
+        self.class_views: list[tuple[Any, DictValue]] = []  # a class's own names, and a mappingproxy that shows them
         self.watching: list[dict[int, tuple[Value, Any]]] = []  # what is changed in regions, with what it held before
         self.changes = 0  # made so far, those of one object again included
         self.on_exit: list[Callable[[], None]] = []  # restores real global modes when the attempt ends, last first

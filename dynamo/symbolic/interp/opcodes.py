@@ -20,7 +20,7 @@ from dynamo.symbolic.protocols import containers, iteration, operators
 from dynamo.symbolic.protocols.attributes import MISSING, closure, getattr_, setattr_
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.names import cell_get, cell_set, load_global
-from dynamo.symbolic.protocols.tables import dict_set
+from dynamo.symbolic.protocols.tables import dict_set, set_name
 from dynamo.symbolic.python.strings import format_value
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
@@ -176,13 +176,13 @@ def _load_name(tx: Tracer, f: Frame, ins: Instr) -> None:
 
 @op("STORE_GLOBAL", "STORE_NAME")
 def _store_global(tx: Tracer, f: Frame, ins: Instr) -> None:
-    tx.effects.set_global(f.globals, str(ins.argval), f.pop())
+    set_name(tx, f.globals, str(ins.argval), f.pop())
 
 
 @op("DELETE_GLOBAL", "DELETE_NAME")
 def _delete_global(tx: Tracer, f: Frame, ins: Instr) -> None:
     load_global(tx, f.globals, str(ins.argval))
-    tx.effects.set_global(f.globals, str(ins.argval), None)
+    set_name(tx, f.globals, str(ins.argval), None)
 
 
 @op("LOAD_BUILD_CLASS")

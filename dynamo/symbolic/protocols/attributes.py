@@ -18,8 +18,8 @@ from dynamo.source import Source, const_source
 from dynamo.surroundings.pristine import builtin
 from dynamo.symbolic.protocols.names import defined
 from dynamo.symbolic.protocols.registry import GETSETS
-from dynamo.symbolic.protocols.tables import dict_del, dict_get, dict_has, dict_set
-from dynamo.symbolic.protocols.wrap import fill_dict
+from dynamo.symbolic.protocols.tables import dict_del, dict_get, dict_has, dict_set, name_written, set_name
+from dynamo.symbolic.protocols.wrap import fill_dict, shown
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
     BuiltinValue,
@@ -290,9 +290,9 @@ def _cached_property(tx: Tracer, raw: Any, v: Value, name: str) -> Value:
 def _module_attr(tx: Tracer, v: ModuleValue, name: str) -> Value | None:
     """Attributes of modules. torch and the standard library are taken as unchanging; others are guarded through their dict."""
     members = v.obj.__dict__
-    written = tx.effects.global_writes.get((id(members), name))
-    if written is not None:
-        return written[2]
+    written = name_written(tx, members, name)
+    if written is not MISSING:
+        return written
     found = builtin(members, name, MISSING)
     if found is MISSING:
         tx.guards.definitions.of_dict(members, name, MISSING)
@@ -319,7 +319,12 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
             return bind_descriptor(tx, meta_raw, v, meta, name)
         if name == "__dict__":
             return tx.wrap(cls.__dict__, const_source(cls.__dict__, f"{cls.__name__}.__dict__"))
-        return tx.wrap(getattr(cls, name), const_source(cls, cls.__qualname__).attr(name))
+        tx.guards.definitions.of_class_itself(cls, name, cls.__dict__.get(name, MISSING))
+        try:
+            found = getattr(cls, name)
+        except AttributeError:  # `__abstractmethods__` of most classes
+            return None
+        return tx.wrap(found, const_source(cls, cls.__qualname__).attr(name))
     written = _class_written(tx, cls, name) if tx.effects.class_writes else MISSING
     if written is not MISSING:
         return written
@@ -344,6 +349,9 @@ def _class_attr(tx: Tracer, v: ClassValue, name: str) -> Value | None:
         # A class attribute that user code may assign: guarded through the class.
         label = owner.__qualname__
         return tx.wrap(raw, (v.source or const_source(cls, label)).attr(name))
+    written = _class_written(tx, meta, name) if tx.effects.class_writes else MISSING
+    if written is not MISSING:
+        return MethodValue(written, v) if isinstance(written, FunctionValue) else written
     if meta_raw is not MISSING:
         return bind_descriptor(tx, meta_raw, v, meta, name)
     fallback = tx.lookup(meta, "__getattr__")
@@ -370,9 +378,13 @@ def set_class_attr(tx: Tracer, v: ClassValue, name: str, value: Value | None) ->
     if not has_flag(cls, HEAP) or name.startswith("__"):
         raise tx.break_("DD015", f"{v.describe()}.{name}")
     old = tx.lookup(cls, name)
-    if isinstance(old, property | classmethod | staticmethod) or type(old) is types.FunctionType or value is None:
+    binds = value is not None and not isinstance(value, FunctionValue) and tx.lookup(value.cls, "__get__") is not MISSING
+    if tx.lookup(type(old), "__get__") is not MISSING or value is None or binds:
         raise tx.break_("DD015", f"{v.describe()}.{name}")
     tx.effects.class_writes[cls, name] = value
+    for members, view in tx.effects.class_views:
+        if members is shown(cls.__dict__):
+            view.table[name] = (Const(name), value)
 
 
 def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
@@ -383,6 +395,9 @@ def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
     if name == "__class__":
         return tx.wrap(super, None)
     for c in mro[mro.index(v.start) + 1 :]:
+        written = tx.effects.class_writes.get((c, name))
+        if written is not None:
+            return written if of_class or not isinstance(written, FunctionValue) else MethodValue(written, receiver)
         tx.guards.definitions.of_class_itself(c, name, c.__dict__.get(name, MISSING))
         if name in c.__dict__:
             raw = c.__dict__[name]
@@ -498,10 +513,21 @@ def closure(tx: Tracer, v: FunctionValue) -> list[CellValue]:
 # ---- setting and deleting ---------------------------------------------------------------------------------
 
 
+def _missing_text(name: str) -> str:
+    """CPython's complaint about a name that a module lacks, which depends on the version."""
+    try:
+        delattr(types.ModuleType("module"), name)
+    except AttributeError as e:
+        return str(e)
+    raise AssertionError(name)
+
+
 def setattr_(tx: Tracer, v: Value, name: str, value: Value | None) -> None:
     """`v.name = value`; None deletes."""
     if isinstance(v, ModuleValue):
-        tx.effects.set_global(v.obj.__dict__, name, value)
+        if value is None and _module_attr(tx, v, name) is None:
+            raise tx.throw(AttributeError, _missing_text(name))
+        set_name(tx, v.obj.__dict__, name, value)
         return
     hook = tx.lookup(v.cls, "__setattr__" if value is not None else "__delattr__")
     if type(hook) is types.FunctionType:

@@ -70,9 +70,20 @@ def _slice(tx: Tracer, v: SliceValue) -> Any:
 def _opaque(tx: Tracer, v: OpaqueValue) -> Any:
     if issubclass(v.cls, torch.Tensor):
         raise NotConstant(v.describe())  # what it holds, and what its class does with it, is for the program to see
+    if _is_writable_memory(v.obj):
+        raise NotConstant(v.describe())
     if v.source is not None and v.source.kind != "const":
         tx.guard(v.source, "is", v.obj)
     return v.obj
+
+
+def _is_writable_memory(obj: object) -> bool:
+    """bytearray, array, memoryview and their like: what such an object holds is another matter than which one it is."""
+    try:
+        with memoryview(obj) as seen:  # type: ignore[arg-type]  # refused where it is none
+            return not seen.readonly
+    except TypeError:
+        return False
 
 
 def _real(tx: Tracer, v: ClassValue | ModuleValue | BuiltinValue | PropertyValue) -> Any:

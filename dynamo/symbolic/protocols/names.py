@@ -11,6 +11,7 @@ from dynamo.guards.definitions import MISSING
 from dynamo.inspection import is_library
 from dynamo.source import const_source
 from dynamo.surroundings.pristine import builtin
+from dynamo.symbolic.protocols.tables import name_written
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import CellValue, Const, ExceptionValue, Value
 
@@ -38,11 +39,11 @@ def cell_set(tx: Tracer, cell: CellValue, v: Value | None) -> None:
 
 def load_global(tx: Tracer, globals_: dict[str, Any], name: str) -> Value:
     """LOAD_GLOBAL / LOAD_NAME, with guards on the name found; what libraries define is taken as unchanging."""
-    written = tx.effects.global_writes.get((id(globals_), name))
-    if written is not None:
-        if written[2] is None:
+    written = name_written(tx, globals_, name)
+    if written is not MISSING:
+        if written is None:
             raise name_error(tx, f"name '{name}' is not defined", name)
-        return written[2]
+        return written
     base = tx.globals.get(id(globals_))
     if base is None:
         base = tx.globals[id(globals_)] = const_source(globals_, "G")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo.guards.definitions import MISSING
 from dynamo.inspection import is_a
 from dynamo.source import const_source
 from dynamo.symbolic.values.keys import Own, items_of
@@ -61,6 +62,7 @@ def aligned(tx: Tracer, table: dict[Any, Value], other: dict[Any, Value]) -> dic
 
 def guard_keys(tx: Tracer, d: DictValue) -> None:
     """Rely on the keys (and their order) of a real dict."""
+    d = d.base or d
     if not d.keys_guarded:
         d.keys_guarded = True
         if d.source is not None:
@@ -71,6 +73,7 @@ def guard_keys(tx: Tracer, d: DictValue) -> None:
 
 def _guard_membership(tx: Tracer, d: DictValue, key: Value, entry: tuple[Value, Value | Lazy] | None) -> None:
     """Rely on a key being in a real dict, or not; what the trace itself has put there or removed needs no guard."""
+    d = d.base or d
     if d.cls is types.MappingProxyType:
         guard_keys(tx, d)
     if d.source is None or d.keys_guarded:
@@ -134,6 +137,7 @@ def dict_set(tx: Tracer, d: DictValue, key: Value, v: Value) -> None:
         # A parameter or buffer that the program itself replaces changes from call to call: it must be an input.
         raise tx.restart_as_input(old[1].source)
     d.table[k] = (old[0] if old is not None else key, v)
+    d.moves += old is None
     d.written.setdefault(k)
 
 
@@ -154,6 +158,7 @@ def dict_del(tx: Tracer, d: DictValue, key: Value) -> Value | None:
         _guard_key(tx, d, known[0], dict.__contains__(d.obj, known[0]))
     tx.touch(d)
     del d.table[k]
+    d.moves += 1
     d.written.pop(k, None)
     d.deleted.add(k)
     return v
@@ -175,3 +180,42 @@ def dict_items(tx: Tracer, d: DictValue) -> list[tuple[Value, Value]]:
 def dict_keys(tx: Tracer, d: DictValue) -> list[Value]:
     guard_keys(tx, d)
     return [key for key, _ in d.table.values()]
+
+
+# ---- names of modules, whose dict may be a value as well -----------------------------------------------------
+
+
+def name_written(tx: Tracer, members: dict[str, Any], name: str) -> Any:
+    """What the trace has put under a name of a module, None where it took it away, MISSING where it did neither."""
+    held = tx.identities.by_id.get(id(members))
+    if not isinstance(held, DictValue):
+        written = tx.effects.global_writes.get((id(members), name))
+        return MISSING if written is None else written[2]
+    if id(held) not in tx.effects.mutated:
+        return MISSING
+    entry = held.table.get(name)
+    if entry is None:
+        return None if name in members else MISSING
+    return MISSING if isinstance(entry[1], Lazy) else entry[1]
+
+
+def set_name(tx: Tracer, members: dict[str, Any], name: str, v: Value | None) -> None:
+    """Put a value under a name of a module; None takes it away."""
+    held = tx.identities.by_id.get(id(members))
+    if not isinstance(held, DictValue):
+        tx.effects.set_global(members, name, v)
+    elif v is None:
+        dict_del(tx, held, Const(name))
+    else:
+        dict_set(tx, held, Const(name), v)
+
+
+def take_names(tx: Tracer, d: DictValue) -> None:
+    """A module's dict that is met after names in it were set holds them from then on."""
+    for key, (members, name, v) in list(tx.effects.global_writes.items()):
+        if members is d.obj:
+            del tx.effects.global_writes[key]
+            if v is not None:
+                dict_set(tx, d, Const(name), v)
+            else:
+                dict_del(tx, d, Const(name))

@@ -6,6 +6,7 @@ import collections
 import copy
 import enum
 import functools
+import gc
 import inspect
 import operator
 import types
@@ -19,7 +20,7 @@ from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
 from dynamo.source import Source, const_source
 from dynamo.symbolic.protocols.changing import KINDS, Changing
 from dynamo.symbolic.protocols.constants import IMMUTABLE_MODULES, is_frozen
-from dynamo.symbolic.protocols.tables import dict_items
+from dynamo.symbolic.protocols.tables import dict_items, take_names
 from dynamo.symbolic.values.keys import items_of, object_key
 from dynamo.symbolic.values.kinds import (
     FALSE,
@@ -235,6 +236,8 @@ def _dict(tx: Tracer, obj: Any, source: Source | None) -> Value:
     _type_guard(tx, obj, source)
     v = DictValue(type(obj), obj, source)
     v.fill = lambda: fill_dict(tx, v, obj, source)
+    if tx.effects.global_writes:
+        take_names(tx, v)
     if isinstance(obj, collections.defaultdict) and obj.default_factory is not None:
         v.default_factory = tx.wrap(obj.default_factory, source.attr("default_factory") if source is not None else None)
     return v
@@ -242,12 +245,27 @@ def _dict(tx: Tracer, obj: Any, source: Source | None) -> Value:
 
 def _mapping_proxy(tx: Tracer, obj: Any, source: Source | None) -> Value:
     _identity_guard(tx, obj, source)
+    members = shown(obj)
     v = DictValue(types.MappingProxyType, obj, None)
+    if type(members) is dict and "__module__" not in members and "__doc__" not in members:
+        held = tx.wrap(members, source.step("call", shown) if source is not None else const_source(members, "mappingproxy"))
+        assert isinstance(held, DictValue)
+        v.base = held
+        return v
     v.keys_guarded = False
     base = const_source(obj, source.name if source is not None else "mappingproxy")
     for k, x in obj.items():
         v.table[object_key(k)] = (_key(tx, k) if type(k) not in SCALARS else tx.wrap(k, None), Lazy(x, base.step("call", _getitem(k))))
+    for (owner, name), value in tx.effects.class_writes.items():
+        if value is not None and members is shown(owner.__dict__):
+            v.table[name] = (Const(name), value)
+    tx.effects.class_views.append((members, v))
     return v
+
+
+def shown(proxy: Any) -> Any:
+    """The mapping that a mappingproxy shows, such as a class's own names."""
+    return gc.get_referents(proxy)[0]
 
 
 def _getitem(key: Any) -> Callable[[Any], Any]:
@@ -335,8 +353,8 @@ def _partial(tx: Tracer, obj: functools.partial[Any], source: Source | None) -> 
     kwargs = tx.wrap(obj.keywords, sub("keywords"))
     assert isinstance(args, TupleValue)
     assert isinstance(kwargs, DictValue)
-    kw = {tx.as_python(k): x for k, x in dict_items(tx, kwargs)}
-    return PartialValue(type(obj), fn, tx.items(args.items), kw, obj, source)
+    dict_items(tx, kwargs)
+    return PartialValue(type(obj), fn, tx.items(args.items), kwargs, obj, source)
 
 
 def _exception(tx: Tracer, obj: BaseException, source: Source | None) -> Value:

@@ -167,9 +167,19 @@ def _names(obj: object) -> tuple[str, ...]:
     return tuple(dir(obj))
 
 
+def _has_new_names(tx: Tracer, v: ClassValue | ModuleValue) -> bool:
+    if isinstance(v, ClassValue):
+        return any(cls in v.obj.__mro__ for cls, _ in tx.effects.class_writes)
+    members = v.obj.__dict__
+    held = tx.identities.by_id.get(id(members))
+    return any(key == id(members) for key, _ in tx.effects.global_writes) or (held is not None and id(held) in tx.effects.mutated)
+
+
 @on_function(dir, "object?")
 def _dir(tx: Tracer, v: Value | None) -> Value:
     if isinstance(v, ClassValue | ModuleValue):
+        if _has_new_names(tx, v):
+            raise tx.break_("DD005", f"dir() of {v.describe()}, which got or lost a name")
         tx.guard(const_source(v.obj, v.obj.__name__).step("call", _names), "eq", _names(v.obj))
     if isinstance(v, ClassValue | ModuleValue | Const):
         return tx.make_list([Const(n) for n in dir(tx.as_python(v))])

@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 import typing
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -365,36 +366,44 @@ def _object_inside(tx: Tracer, self: Value, args: list[Value]) -> Value:
     raise tx.break_("DD005", f"object protocol of {self.describe()}")
 
 
+@getset(types.CellType.cell_contents)
+def _cell_contents(tx: Tracer, self: CellValue) -> Value:
+    if self.contents is None:
+        raise tx.break_("DD014", "contents of an empty cell")
+    return cell_get(tx, self, "cell_contents", free=True)
+
+
 # ---- descriptors made by calls ----------------------------------------------------------------------------
 
 
-def _known_function(v: Value | None) -> Any:
-    return v.obj if isinstance(v, FunctionValue) else None
+def _real_parts(tx: Tracer, cls: type, parts: Sequence[Value | None]) -> list[Any]:
+    """What a descriptor is made of, as real objects; a function made while tracing is none yet."""
+    known = tx.try_python(*(NONE if v is None else v for v in parts))
+    if known is None:
+        raise tx.break_("DD019", f"{cls.__name__}() of a function made while tracing")
+    for v in parts:
+        if isinstance(v, FunctionValue) and v.source is not None and v.source.kind != "const":
+            tx.guard(v.source, "is", v.obj)
+    return known
 
 
 @on_class(property, "| fget? fset? fdel? doc?")
 def _property(tx: Tracer, cls: type, fget: Value | None, fset: Value | None, fdel: Value | None, doc: Value | None) -> Value:
     made: property = property.__new__(cls)
-    property.__init__(made, _known_function(fget), _known_function(fset), _known_function(fdel))
+    property.__init__(made, *_real_parts(tx, cls, (fget, fset, fdel, doc)))
     return PropertyValue(made)
 
 
 @on_method(property, "__init__", "| fget? fset? fdel? doc?", PropertyValue)
 def _property_init(tx: Tracer, self: PropertyValue, *given: Value | None) -> Value:
-    property.__init__(self.obj, *(_known_function(v) for v in given[:3]))
+    property.__init__(self.obj, *_real_parts(tx, property, given))
     return NONE
 
 
 @on_class(staticmethod, "function")
-def _staticmethod(tx: Tracer, cls: type, fn: Value) -> Value:
-    return fn
-
-
 @on_class(classmethod, "function")
-def _classmethod(tx: Tracer, cls: type, fn: Value) -> Value:
-    if _known_function(fn) is None:
-        raise tx.break_("DD019", "classmethod() of a function made while tracing")
-    return PropertyValue(cls(fn.obj))  # type: ignore[attr-defined]  # a function value
+def _method_descriptor(tx: Tracer, cls: type, fn: Value) -> Value:
+    return PropertyValue(cls(*_real_parts(tx, cls, [fn])))
 
 
 @on_class(types.MethodType, "function instance")

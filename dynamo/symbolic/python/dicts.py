@@ -83,7 +83,7 @@ def _make_proxy(tx: Tracer, cls: type, mapping: Value) -> Value:
     if not isinstance(mapping, DictValue):
         raise tx.break_("DD005", f"mappingproxy of {mapping.describe()}")
     v = DictValue(PROXY)
-    v.table = mapping.table
+    v.base = mapping.base or mapping
     return v
 
 
@@ -218,6 +218,7 @@ def _move_to_end(tx: Tracer, self: DictValue, key: Value, last: Value | None) ->
     guard_keys(tx, self)
     to_end = last is None or truth(tx, last)
     tx.touch(self)
+    self.moves += next(reversed(self.table) if to_end else iter(self.table)) != k
     entry = self.table.pop(k)
     rest = dict(self.table)
     self.table.clear()
@@ -230,6 +231,7 @@ def _clear(tx: Tracer, self: DictValue) -> Value:
     guard_keys(tx, self)
     tx.touch(self)
     self.table.clear()
+    self.moves += 1
     return NONE
 
 
@@ -341,24 +343,81 @@ def _same(tx: Tracer, a: DictValue, b: DictValue) -> bool:
 
 
 def dict_iter(tx: Tracer, d: DictValue, what: str, cls: type, backwards: bool = False) -> IterValue:
-    """An iterator over the keys, values or items; changing the size of the dict meanwhile is an error, as in CPython."""
+    """An iterator over the keys, values or items, which notices changes of the dict as CPython's do."""
     guard_keys(tx, d)
-    rest = list(d.table)
-    if not backwards:
-        rest.reverse()
-    size = len(rest)
-    done = [False]
+    d = d.base or d
+    walk = (_OrderedWalk if issubclass(d.cls, OrderedDict) else _Walk)(tx, d, backwards)
+    return IterValue(tx, cls, lambda: _entry(tx, d, walk.next(), what), lambda: ("values", [_entry(tx, d, k, what) for k in walk.rest()]))
 
-    def step() -> Value:
-        if len(d.table) != size and not done[0]:
-            kind = "OrderedDict" if issubclass(d.cls, OrderedDict) else "dictionary"
-            raise tx.throw(RuntimeError, f"{kind} changed size during iteration")
-        if not rest:
-            done[0] = True
+
+class _Walk:
+    """The place of an iterator in a dict's table, where a key that comes is last and one that goes leaves a gap."""
+
+    def __init__(self, tx: Tracer, d: DictValue, backwards: bool) -> None:
+        self.tx, self.d, self.backwards = tx, d, backwards
+        self.places: list[Any] = list(d.table)
+        self.moves, self.size = d.moves, len(self.places)
+        self.left = self.size  # keys that it may still give
+        self.at = self.size if backwards else 0
+        self.is_done = False
+
+    def next(self) -> Any:
+        if self.is_done:
             raise StopIteration
-        return _entry(tx, d, rest.pop(), what)
+        self.check()
+        found = self.found()
+        if found < 0:
+            self.is_done = True
+            raise StopIteration
+        if not self.left:
+            self.is_done = True
+            raise self.tx.throw(RuntimeError, "dictionary keys changed during iteration")
+        self.left -= not self.backwards
+        self.at = found + (not self.backwards)
+        return self.places[found]
 
-    return IterValue(tx, cls, step, lambda: ("values", [_entry(tx, d, k, what) for k in reversed(rest) if k in d.table]))
+    def found(self) -> int:
+        """Where the next key is, or -1."""
+        order = range(self.at - 1, -1, -1) if self.backwards else range(self.at, len(self.places))
+        return next((i for i in order if self.places[i] is not _GAP), -1)
+
+    def rest(self) -> list[Any]:
+        if self.is_done:
+            return []
+        found = self.places[: self.at][::-1] if self.backwards else self.places[self.at :]
+        return [k for k in found if k is not _GAP]
+
+    def check(self) -> None:
+        if len(self.d.table) != self.size:
+            self.size = -1
+            raise self.tx.throw(RuntimeError, "dictionary changed size during iteration")
+        if self.d.moves != self.moves:
+            self.moves = self.d.moves
+            self.places = _moved_places(self.places, list(self.d.table))
+
+
+class _OrderedWalk(_Walk):
+    def check(self) -> None:
+        if self.found() < 0:
+            return
+        if not self.d.table:
+            raise self.tx.throw(RuntimeError, "OrderedDict changed size during iteration")
+        if self.d.moves != self.moves:
+            self.is_done = True
+            raise self.tx.throw(RuntimeError, "OrderedDict mutated during iteration")
+
+
+_GAP = object()
+
+
+def _moved_places(places: list[Any], keys: list[Any]) -> list[Any]:
+    """The table after changes that left `keys`: the first of them are where they were, the others came."""
+    moved, at = [], 0
+    for k in places:
+        stays = at < len(keys) and keys[at] == k
+        moved.append(k if stays else _GAP)
+        at += stays
+    return moved + keys[at:]
 
 
 def _entry(tx: Tracer, d: DictValue, k: Any, what: str) -> Value:

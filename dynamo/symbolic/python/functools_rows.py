@@ -9,9 +9,8 @@ from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import getattr_, tx_call
 from dynamo.symbolic.protocols.registry import code_row, getset, nested_code
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function, on_method
-from dynamo.symbolic.protocols.tables import dict_set
 from dynamo.symbolic.python import polyfills
-from dynamo.symbolic.values.kinds import NONE, ClassValue, Const, DictValue, FunctionValue, MethodValue, PartialValue, Value
+from dynamo.symbolic.values.kinds import NONE, ClassValue, Const, FunctionValue, MethodValue, PartialValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -36,10 +35,7 @@ def _args(tx: Tracer, self: PartialValue) -> Value:
 
 @getset(functools.partial.keywords)
 def _keywords(tx: Tracer, self: PartialValue) -> Value:
-    d = DictValue()
-    for k, v in self.kwargs.items():
-        dict_set(tx, d, Const(k), v)
-    return d
+    return self.keywords
 
 
 @on_method(functools.partial, "__call__", "*args **", PartialValue)
@@ -144,8 +140,12 @@ def _dispatch(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str
 
 def _chosen(tx: Tracer, dispatch: Any, cls: type) -> Value:
     """What is registered for a class, as long as nothing else is registered."""
-    chosen, at = dispatch(cls), dispatch.__code__.co_freevars.index("registry")
+    at = dispatch.__code__.co_freevars.index("registry")
     registry = dispatch.__closure__[at].cell_contents
+    held = tx.identities.by_id.get(id(registry))
+    if held is not None and id(held) in tx.effects.mutated:
+        raise tx.break_("DD005", "a single-dispatch function that has just got another implementation")
+    chosen = dispatch(cls)
     source = const_source(dispatch, "dispatch").attr("__closure__").step("tuple_item", at).step("cell")
     tx.guard(source, "len", len(registry))
     for registered, function in registry.items():

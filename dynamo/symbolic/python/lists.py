@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.attributes import MISSING, lookup
@@ -65,7 +66,7 @@ def _make_deque(tx: Tracer, cls: type, iterable: Value | None, maxlen: Value | N
 
 @on_method(deque, "__init__", "| iterable? maxlen?", ListValue)
 def _deque_init(tx: Tracer, self: ListValue, iterable: Value | None, maxlen: Value | None) -> Value:
-    tx.touch(self)
+    _moved(tx, self)
     self.items = []
     _fill_deque(tx, self, iterable, maxlen)
     return NONE
@@ -95,6 +96,7 @@ def extend(tx: Tracer, v: ListValue, iterable: Value) -> None:
         if has_room:
             ask_for_room(tx, iterable)
         v.items.extend(list(iterable.items))
+        v.moves += len(iterable.items)
         _trim(v)
         return
     it = iter_(tx, iterable)
@@ -102,11 +104,18 @@ def extend(tx: Tracer, v: ListValue, iterable: Value) -> None:
         ask_for_room(tx, iterable)
     for x in steps(tx, it):
         v.items.append(x)
+        v.moves += 1
         _trim(v)
 
 
 def _own_iter(v: ListValue | TupleValue) -> bool:
     return lookup(v.cls, "__iter__") not in (list.__iter__, tuple.__iter__, deque.__iter__)
+
+
+def _moved(tx: Tracer, v: ListValue) -> None:
+    """Items come, go or change places, which ends the iterators of a deque."""
+    tx.touch(v)
+    v.moves += 1
 
 
 def _trim(v: ListValue) -> None:
@@ -116,7 +125,7 @@ def _trim(v: ListValue) -> None:
 
 @on_method(BOTH, "append", "object", ListValue)
 def _append(tx: Tracer, self: ListValue, x: Value) -> Value:
-    tx.touch(self)
+    _moved(tx, self)
     self.append_unread(x)
     if self.maxlen is not None:
         _trim(self)
@@ -125,7 +134,7 @@ def _append(tx: Tracer, self: ListValue, x: Value) -> Value:
 
 @on_method(deque, "appendleft", "object", ListValue)
 def _appendleft(tx: Tracer, self: ListValue, x: Value) -> Value:
-    tx.touch(self)
+    _moved(tx, self)
     self.items.insert(0, x)
     if self.maxlen is not None and len(self.items) > self.maxlen:
         self.items.pop()
@@ -158,7 +167,7 @@ def _insert(tx: Tracer, self: ListValue, index: Value, x: Value) -> Value:
     i = index_of(tx, index)
     if self.maxlen is not None and len(self.items) >= self.maxlen:
         raise tx.throw(IndexError, "deque already at its maximum size")
-    tx.touch(self)
+    _moved(tx, self)
     self.items.insert(i, x)
     return NONE
 
@@ -194,7 +203,7 @@ def _take(tx: Tracer, self: ListValue, i: int) -> Value:
     if not self.items:
         raise tx.throw(IndexError, "pop from an empty deque")
     v = tx.item(self.items, i)
-    tx.touch(self)
+    _moved(tx, self)
     del self.items[i]
     return v
 
@@ -204,14 +213,14 @@ def _remove(tx: Tracer, self: ListValue, value: Value) -> Value:
     i = find_index(tx, tx.items(self.items), value)
     if i is None:
         raise tx.throw(ValueError, "list.remove(x): x not in list" if issubclass(self.cls, list) else f"{repr_(tx, value)} is not in deque")
-    tx.touch(self)
+    _moved(tx, self)
     del self.items[i]
     return NONE
 
 
 @on_method(BOTH, "clear", "", ListValue)
 def _clear(tx: Tracer, self: ListValue) -> Value:
-    tx.touch(self)
+    _moved(tx, self)
     self.items.clear()
     return NONE
 
@@ -220,12 +229,12 @@ def _clear(tx: Tracer, self: ListValue) -> Value:
 def _delitem(tx: Tracer, self: ListValue, key: Value) -> Value:
     s = as_slice(tx, key) if issubclass(self.cls, list) else None
     if s is not None:
-        tx.touch(self)
+        _moved(tx, self)
         del self.items[s]
         return NONE
     what = "list assignment index" if issubclass(self.cls, list) else "deque index"
     i = _position(tx, self, key, what)
-    tx.touch(self)
+    _moved(tx, self)
     del self.items[i]
     return NONE
 
@@ -321,9 +330,22 @@ def _index(tx: Tracer, self: ListValue, value: Value, start: Value | None, stop:
 
 @on_method(BOTH, "__iter__", "", ListValue)
 def _iter(tx: Tracer, self: ListValue) -> Value:
-    return sequence_iter(tx, type(iter(_EMPTY[_name(self)])), lambda: self.items, self)
+    return sequence_iter(tx, type(iter(_EMPTY[_name(self)])), _items_of(tx, self), self)
 
 
+def _items_of(tx: Tracer, v: ListValue) -> Callable[[], list[Value | Lazy]]:
+    """What an iterator asks for the items at each step."""
+    before = v.moves
+
+    def items() -> list[Value | Lazy]:
+        if v.moves != before and issubclass(v.cls, deque):
+            raise tx.throw(RuntimeError, _MUTATED)
+        return v.items
+
+    return items
+
+
+_MUTATED = "deque mutated during iteration"
 _EMPTY: dict[str, Any] = {"list": [], "deque": deque()}
 
 
@@ -334,8 +356,12 @@ def _reversed(tx: Tracer, self: ListValue) -> Value:
 
 def reverse_iter(tx: Tracer, owner: ListValue | TupleValue, cls: type) -> IterValue:
     at = [len(owner.items) - 1]
+    moves = owner.moves if isinstance(owner, ListValue) else 0
 
     def step() -> Value:
+        if at[0] >= 0 and isinstance(owner, ListValue) and owner.moves != moves and issubclass(owner.cls, deque):
+            at[0] = -1
+            raise tx.throw(RuntimeError, _MUTATED)
         if not 0 <= at[0] < len(owner.items):
             at[0] = -1
             raise StopIteration
@@ -368,7 +394,7 @@ def _reverse(tx: Tracer, self: ListValue) -> Value:
 @on_method(deque, "rotate", "n?", ListValue)
 def _rotate(tx: Tracer, self: ListValue, n: Value | None) -> Value:
     by = index_of(tx, n) if n is not None else 1
-    tx.touch(self)
+    _moved(tx, self)
     turned: deque[Any] = deque(self.items)
     turned.rotate(by)
     self.items[:] = turned
@@ -434,7 +460,10 @@ def _imul(tx: Tracer, self: ListValue, value: Value) -> Value:
     if tx.lookup(value.cls, "__index__") is MISSING:
         return _no_repeat(tx, value)
     n = index_of(tx, value)
-    tx.touch(self)
+    if n == 1:
+        tx.touch(self)
+    else:
+        _moved(tx, self)
     self.items[:] = self.items * n
     _trim(self)
     return self

@@ -121,11 +121,12 @@ def _len(tx: Tracer, self: SetValue) -> Value:
 def _iter(tx: Tracer, self: SetValue) -> Value:
     rest = ordered(tx, self)
     rest.reverse()
-    size = len(rest)
+    size = [len(rest)]
     done = [False]
 
     def step() -> Value:
-        if len(self.table) != size and not done[0]:
+        if len(self.table) != size[0] and not done[0]:
+            size[0] = -1
             raise tx.throw(RuntimeError, "Set changed size during iteration")
         if not rest:
             done[0] = True

@@ -145,6 +145,7 @@ class ListValue(ObjectValue):
         self._items = items
         self.given = len(items)  # the real list may have grown since
         self.maxlen: int | None = None
+        self.moves = 0  # how often items of a deque came, went or changed places
         self.on_read: Callable[[], None] | None = None  # guards the length of a real list when its items are first looked at
 
     @property
@@ -195,10 +196,14 @@ class DictValue(ObjectValue):
         self.written: dict[Any, None] = {}  # hash keys of items that the trace has set, in the order that new keys would have
         self.deleted: set[Any] = set()  # hash keys that the trace has taken out, also where it put them back
         self.default_factory: Value | None = None
+        self.moves = 0  # how often keys came, went or changed places
+        self.base: DictValue | None = None  # what a mappingproxy shows
         self.owner: ObjectValue | None = None  # set when this is the instance dict of `owner`
 
     @property
     def table(self) -> dict[Any, tuple[Value, Value | Lazy]]:
+        if self.base is not None:
+            return self.base.table
         if self.fill is not None:
             fill, self.fill = self.fill, None
             fill()
@@ -350,15 +355,22 @@ class SuperValue(Value):
 
 
 class PartialValue(ObjectValue):
-    """functools.partial."""
+    """functools.partial. `keywords` is a dict that the program may have as well."""
 
     def __init__(
-        self, cls: type, fn: Value, args: list[Value], kwargs: dict[str, Value], obj: Any = None, source: Source | None = None
+        self, cls: type, fn: Value, args: list[Value], keywords: dict[str, Value] | DictValue, obj: Any = None, source: Source | None = None
     ) -> None:
         super().__init__(cls, obj, source)
         self.fn = fn
         self.args = args
-        self.kwargs = kwargs
+        if isinstance(keywords, dict):
+            given, keywords = keywords, DictValue()
+            keywords.table = {k: (Const(k), v) for k, v in given.items()}
+        self.keywords = keywords
+
+    @property
+    def kwargs(self) -> dict[str, Value]:
+        return {key.value: v for key, v in self.keywords.table.values() if isinstance(key, Const) and isinstance(v, Value)}
 
 
 class PropertyValue(RealValue):
