@@ -183,7 +183,6 @@ UNDO: dict[Any, Undo] = {
     aten.diagonal.default: _scatter(aten.diagonal_scatter.default),
     aten.as_strided.default: _scatter(aten.as_strided_scatter.default),
     aten.view.default: _reshape_back,
-    aten._unsafe_view.default: _reshape_back,
     aten._reshape_alias.default: _reshape_back,
     aten.squeeze.default: _squeeze_back,
     aten.squeeze.dim: _squeeze_back,
@@ -200,6 +199,13 @@ UNDO: dict[Any, Undo] = {
 }
 
 # in-place ops that only change metadata, and the view they amount to
+# What hides from autograd that it gives views, and the views: some of torch's own operators write to their `out` through one
+HIDDEN_VIEWS: dict[Any, Any] = {
+    aten._unsafe_view.default: aten.view.default,
+    aten.unsafe_split.Tensor: aten.split.Tensor,
+    aten.unsafe_split_with_sizes.default: aten.split_with_sizes.default,
+}
+
 VIEW_OF_IN_PLACE: dict[Any, Any] = {
     aten.t_.default: aten.t.default,
     aten.transpose_.default: aten.transpose.int,

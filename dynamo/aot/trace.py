@@ -20,6 +20,7 @@ from torch.fx import Graph, Node
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Step
 from dynamo.aot.functionalise import (
+    HIDDEN_VIEWS,
     UNDO,
     VIEW_OF_IN_PLACE,
     Cloned,
@@ -350,7 +351,7 @@ class Tracer(FakeMode):
             return self._reshape_in_place(func, args, kwargs)
         if facts.writes:
             return self._write_op(func, args, kwargs, facts.writes)
-        if facts.views:
+        if facts.views or func in HIDDEN_VIEWS:
             return self._view_op(func, args, kwargs)
         return self._plain_op(func, args, kwargs)
 
@@ -446,6 +447,7 @@ class Tracer(FakeMode):
             args = (base, *args[1:])
         parent = self.track_of(base)
         out = fake_mode.run(self, func, args, kwargs)
+        func = HIDDEN_VIEWS.get(func, func)
         if isinstance(out, FakeTensor):
             step = self._step(func, args, kwargs, parent)
             self.reaches_out |= func is aten.as_strided.default and not is_within(base, *args[1:])

@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from dynamo.fake.layout import wrap_dims
+from dynamo.fake.layout import broadcast, wrap_dims
 from dynamo.fake.number_checks import Check, filled, holds, number_check, places_of, promotion, require
+from dynamo.fake.out_checks import out_check
 from dynamo.ops.facts import aten_name, overload
 from dynamo.ops.rows import words
 
@@ -114,6 +115,19 @@ def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, **_: Any) -> 
     require(same and max(x.dim(), 1) == max(source.dim(), 1), "source tensor shape must match self tensor shape")
     count = source.shape[d] if source.dim() else 1
     require(index.numel() == count, "index_add_(): Number of indices should be equal to source.size(dim)")
+
+
+def _index_put(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, *_: Any, **__: Any) -> None:
+    """Of masks, only a kernel knows how many elements they choose."""
+    places = [i for i, index in enumerate(indices) if index is not None]
+    given = [index for index in indices if index is not None]
+    if not given or len(indices) > x.dim() or any(index.dtype in (torch.bool, torch.uint8) for index in given):
+        return
+    rest = [n for i, n in enumerate(x.shape) if i not in places]
+    before = places[0] if places[-1] - places[0] == len(places) - 1 else 0
+    shape = [*rest[:before], *broadcast([index.shape for index in given]), *rest[before:]]
+    fits = values.dim() <= len(shape) and all(n in (1, m) for n, m in zip(reversed(values.shape), reversed(shape), strict=False))
+    require(fits, f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape {shape}")
 
 
 def _channel_shuffle(x: Tensor, groups: int) -> None:
@@ -362,6 +376,7 @@ CHECKS: dict[Any, Check] = {
     aten.as_strided.default: _as_strided,
     **dict.fromkeys((aten.cumsum_.default, aten.cumprod_.default), _running_in_place),
     aten.index_select.default: _index_select,
+    **dict.fromkeys((aten.index_put.default, aten.index_put_.default), _index_put),
     aten.logsumexp.default: _logsumexp,
     aten.select_scatter.default: _scattered(aten.select.int),
     aten.slice_scatter.default: _scattered(aten.slice.Tensor),
@@ -440,6 +455,7 @@ def _check_of_one(op: Any) -> Check | None:
         _same_types(op),
         CHECKS.get(op),
         number_check(op),
+        out_check(op),
     )
     checks = [check for check in given if check is not None]
     if len(checks) < 2:

@@ -258,13 +258,26 @@ def _run_writing(
     check_overlap(func, targets, [*read, *(v for k, v in named.items() if k not in plan.writes)])
     out = plan.rule(device, *metas, **named) if plan.rule is not None else NotImplemented
     if out is NotImplemented:
-        shapes = [m.shape for m in targets if isinstance(m, torch.Tensor)]
-        out = call_meta(func, metas, named)
-        if plan.writes == ("out",) and isinstance(out, torch.Tensor) and [out.shape] != shapes:
-            _restride(out, func, metas, {k: v for k, v in named.items() if k != "out"}, device)
+        out = _run_meta_writing(plan, func, metas, named, targets, device)
     for fake in written.values():
         sync(fake)
     return _rewrap(out, device, written)
+
+
+def _run_meta_writing(plan: Plan, func: Any, metas: list[Any], named: dict[str, Any], targets: list[Any], device: torch.device) -> Any:
+    """Torch's kernels for tensors without data may lay an `out` out like a new result though it has the shape, and return that result."""
+    before = [(m, m.shape, m.stride(), m.storage_offset()) for m in targets if isinstance(m, torch.Tensor)]
+    out = call_meta(func, metas, named)
+    if not all(isinstance(where, str) for where in plan.writes):
+        return out
+    if plan.writes == ("out",) and isinstance(out, torch.Tensor) and any(out.shape != shape for _, shape, _, _ in before):
+        _restride(out, func, metas, {k: v for k, v in named.items() if k != "out"}, device)
+    for meta, shape, strides, offset in before:
+        if meta.shape == shape and meta.stride() != strides:
+            meta.as_strided_(shape, strides, offset)
+    if len(before) < len(plan.writes) or out is None:
+        return out
+    return before[0][0] if isinstance(out, torch.Tensor) else type(out)([meta for meta, *_ in before])
 
 
 def _restride(out: torch.Tensor, func: Any, metas: list[Any], named: dict[str, Any], device: torch.device) -> None:

@@ -291,14 +291,63 @@ def _truth_into(op: Any) -> Rule:
     return rule
 
 
+def _has_mkl(on: Device, dim: Sequence[int]) -> bool:
+    return on.type == "cpu" and bool(dim) and torch.backends.mkl.is_available()
+
+
 def _fft(on: Device, /, x: Tensor, dim: Sequence[int], *_: Any) -> Any:
-    """On processors results are dense, dims that are not transformed outside, both kinds in the order of their strides; torch's own rule
-    differs in 2.11."""
-    if on.type != "cpu" or not dim or not torch.backends.mkl.is_available():
+    return _transformed(x, _outer_first(x, dim), x.shape, x.dtype) if _has_mkl(on, dim) else NotImplemented
+
+
+def _fft_of_real(on: Device, /, x: Tensor, dim: Sequence[int], _: int, onesided: bool) -> Any:
+    if not _has_mkl(on, dim) or x.is_complex():
         return NotImplemented
-    order = sorted(range(x.dim()), key=lambda d: (d in dim, -int(x.stride()[d])))
-    strides = torch.empty([x.shape[d] for d in order], device="meta").stride()
-    return torch.empty_strided(x.shape, [strides[order.index(d)] for d in range(x.dim())], dtype=x.dtype, device="meta")
+    shape = list(x.shape)
+    if onesided:
+        shape[dim[-1]] = shape[dim[-1]] // 2 + 1
+    return _transformed(x, [*_outer_first(x, dim[:-1]), dim[-1]], shape, x.dtype.to_complex())
+
+
+def _fft_to_real(on: Device, /, x: Tensor, dim: Sequence[int], _: int, last: int) -> Any:
+    """Several dims: all but the last are transformed first."""
+    if not _has_mkl(on, dim) or not x.is_complex():
+        return NotImplemented
+    if len(dim) > 1:
+        x = _fft(on, x, dim[:-1])
+    shape = list(x.shape)
+    shape[dim[-1]] = last
+    return _transformed(x, [dim[-1]], shape, x.dtype.to_real())
+
+
+def _outer_first(x: Tensor, dim: Sequence[int]) -> list[int]:
+    return sorted(dim, key=lambda d: -int(x.stride()[d]))
+
+
+def _transformed(x: Tensor, dim: list[int], shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Dense, with the dims that are not transformed outside (mkl/SpectralOps.cpp, _exec_fft); torch's own rules differ."""
+    dim = [d % x.dim() for d in dim]
+    strides, step = [0] * x.dim(), 1
+    for d in reversed([*_outer_first(x, _apart(x.dim(), dim)), *dim]):
+        strides[d] = step
+        step *= shape[d]
+    return torch.empty_strided(shape, strides, dtype=dtype, device="meta")
+
+
+def _apart(n: int, dim: Sequence[int]) -> list[int]:
+    """The other dims, in the order that std::partition leaves them in."""
+    order, first, last = list(range(n)), 0, n
+    while True:
+        while first < last and order[first] not in dim:
+            first += 1
+        if first == last:
+            return order[:first]
+        last -= 1
+        while first < last and order[last] in dim:
+            last -= 1
+        if first == last:
+            return order[:first]
+        order[first], order[last] = order[last], order[first]
+        first += 1
 
 
 ROWS: dict[Any, Rule] = {
@@ -355,6 +404,8 @@ ROWS: dict[Any, Rule] = {
     aten.slice_scatter.default: _into_copy(aten.slice_scatter.default),
     aten.diagonal_scatter.default: _into_copy(aten.diagonal_scatter.default),
     aten._fft_c2c.default: _fft,
+    aten._fft_r2c.default: _fft_of_real,
+    aten._fft_c2r.default: _fft_to_real,
     aten.slice_backward.default: _scattered_back,
     aten.select_backward.default: _scattered_back,
 }

@@ -35,8 +35,6 @@ KNOWN = frozenset(
         ("pca_lowrank", "facts"),
         ("normal", "facts"),
         ("prod", "facts"),
-        ("fft.rfftn", "facts"),
-        ("fft.irfftn", "facts"),
         ("linalg.householder_product", "facts"),
     }
 )

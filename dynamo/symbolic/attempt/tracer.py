@@ -227,7 +227,7 @@ class Tracer:
         if not _has_tensor(out):
             if not _is_plain(out):
                 raise self.break_("DD010", f"{target_name(target)} gives a {type(out).__name__}")
-            if not _writes(op, target):
+            if "out" not in kwargs and not _writes(op, target):
                 self.note_asked(target_name(target))
                 return self.wrap(out, None)
         written = self._written(out, args, kwargs)

@@ -82,7 +82,7 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
         asked = overriding(tx, (*args, *kwargs.values()))
         if asked:
             return ask_all(tx, obj, asked, args, kwargs)
-        if name in _DATA_FROM_OUTSIDE:
+        if name in _DATA_FROM_OUTSIDE or (name in _LOSES_OUT and "out" in kwargs):
             raise tx.break_("DD005", f"torch.{name}")
         return _from_data(tx, obj, args, kwargs) if name in _FROM_DATA else tx.call_function(obj, args, kwargs)
     if args and is_c_enum(args[0].cls):
@@ -428,6 +428,8 @@ def _home_row(module: str) -> Verdict | None:
 # ---- builtins ---------------------------------------------------------------------------------------------
 
 _DATA_FROM_OUTSIDE = frozenset({"from_numpy", "frombuffer", "from_file", "from_dlpack"})
+# Compute anew without their `out` what is a tensor of a subclass, as those of a trace are.
+_LOSES_OUT = frozenset({"linalg_matrix_rank"})
 _FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
 _GETTER = re.compile(r"_{0,2}(cuda_|cpu_)?(is|are|get|has|can|len|dispatch_has|dispatch_get|supports|cuda_isIn|cuda_getDevice)(_|[A-Z])")
 
