@@ -240,6 +240,7 @@ def further(what: str, found: list[torch.Tensor], plain: list[torch.Tensor], exa
 
 def child(library: str, name: str, device: str, pipe: Any) -> None:
     torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False  # which convolutions would use it depends on the layout
     warnings.simplefilter("ignore")
     pipe.send(compared(library, name, device))
 
