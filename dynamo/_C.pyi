@@ -74,6 +74,7 @@ class GlobalState:
 #   "dict" d               facts are about d[name]
 #   "class" cls            ... about what is found under a name along the bases of cls
 #   "own" cls              ... about the class's own dict
+#   "bases" cls            ... about positions in cls.__mro__, which stand in the place of names; for classes made by class statements
 #   "function" fn          ... about fn.__code__, the only name there is
 #   facts: (name,) there is no such name; (name, obj) it is obj; (name, cls, attribute or None, obj) it is an instance of that very class,
 #   whose attribute is obj.

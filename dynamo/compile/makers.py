@@ -229,7 +229,23 @@ def _iterator(w: EntryWriter, v: IterValue) -> str:
     maker = ITERATORS.get(kind)
     if maker is None:
         raise CannotRebuild(f"a {v.cls.__name__} in use", v.born)
+    if kind == "values" and v.cls in _MADE_OF:
+        return w.assign("it", f"{w.names.const(_MADE_OF[v.cls])}([{w.sequence(values)}])", v)
     return w.assign("it", maker(w, values), v)
+
+
+# Iterators whose own `__next__` may be on the stack already: their type, and how one that gives certain values is made.
+_MADE_OF: dict[type, Callable[[list[Any]], Any]] = {
+    type(iter({})): lambda values: iter(dict.fromkeys(values)),
+    type(iter({}.values())): lambda values: iter(dict(enumerate(values)).values()),
+    type(iter({}.items())): lambda values: iter(dict(values).items()),
+    type(reversed({})): lambda values: reversed(dict.fromkeys(values[::-1])),
+    type(reversed({}.values())): lambda values: reversed(dict(enumerate(values[::-1])).values()),
+    type(reversed({}.items())): lambda values: reversed(dict(values[::-1]).items()),
+    type(iter(collections.OrderedDict())): lambda values: iter(collections.OrderedDict(enumerate(values)).values()),
+    type(reversed([])): lambda values: reversed(list(values[::-1])),
+    type(reversed(collections.deque())): lambda values: reversed(collections.deque(values[::-1])),
+}
 
 
 def _sequence_iterator(w: EntryWriter, values: list[Any]) -> str:

@@ -7,10 +7,10 @@
 #include "core.h"
 #include <structmember.h>
 
-typedef enum { IN_DICT, IN_CLASS, IN_OWN, IN_FUNCTION, HOLDER_KINDS } HolderKind;
-static const char *const kind_names[HOLDER_KINDS] = {"dict", "class", "own", "function"};
+typedef enum { IN_DICT, IN_CLASS, IN_OWN, IN_BASES, IN_FUNCTION, HOLDER_KINDS } HolderKind;
+static const char *const kind_names[HOLDER_KINDS] = {"dict", "class", "own", "bases", "function"};
 
-/* `key` is found to be `want`, or not found (NULL). With `of`, what is found is of that very class; and with `part`, `want` is that attribute of it. */
+/* `key`, among the bases of a class a position in its order of lookup, is found to be `want`, or not found (NULL). With `of`, what is found is of that very class; and with `part`, `want` is that attribute of it. */
 typedef struct {
     PyObject *key, *part;
     PyTypeObject *of;
@@ -86,7 +86,11 @@ static int holder_holds(const Holder *h)
         PyObject *found, *owned = NULL;
         if (h->kind == IN_FUNCTION)
             found = owned = PyObject_GetAttr(h->holder, fact->key);
-        else if (h->kind == IN_CLASS)
+        else if (h->kind == IN_BASES) {
+            PyObject *mro = ((PyTypeObject *)h->holder)->tp_mro;
+            Py_ssize_t at = PyLong_AsSsize_t(fact->key);
+            found = mro && at >= 0 && at < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, at) : NULL;
+        } else if (h->kind == IN_CLASS)
             found = _PyType_Lookup((PyTypeObject *)h->holder, fact->key);
         else
             found = PyDict_GetItemWithError(h->kind == IN_OWN ? ((PyTypeObject *)h->holder)->tp_dict : h->holder, fact->key);
@@ -112,7 +116,7 @@ static int look_up(Definitions *self, Py_ssize_t i)
     if (i < self->ndicts + self->nclasses) {
         ClassWord *word = &self->classes[i - self->ndicts];
         if (h->n) /* gives the class a tag if it has none */
-            _PyType_Lookup((PyTypeObject *)h->holder, h->facts[0].key);
+            _PyType_Lookup((PyTypeObject *)h->holder, h->kind == IN_BASES ? ((PyHeapTypeObject *)h->holder)->ht_name : h->facts[0].key);
         unsigned int now = *word->at;
         int ok = holder_holds(h);
         if (ok == 1)
@@ -151,7 +155,9 @@ int dd_defined_check(PyObject *definitions)
 static int read_fact(PyObject *spec, Fact *fact, HolderKind kind)
 {
     Py_ssize_t n = PyTuple_Check(spec) ? PyTuple_GET_SIZE(spec) : 0;
-    if ((n != 1 && n != 2 && n != 4) || !PyUnicode_CheckExact(PyTuple_GET_ITEM(spec, 0)) ||
+    bool is_place = kind == IN_BASES;
+    if ((n != 1 && n != 2 && (n != 4 || is_place)) ||
+        !(is_place ? PyLong_CheckExact(PyTuple_GET_ITEM(spec, 0)) : PyUnicode_CheckExact(PyTuple_GET_ITEM(spec, 0))) ||
         (kind == IN_FUNCTION && (n != 2 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(spec, 0), "__code__") != 0)) ||
         (n == 4 && (!PyType_Check(PyTuple_GET_ITEM(spec, 1)) ||
                     (PyTuple_GET_ITEM(spec, 2) != Py_None && !PyUnicode_Check(PyTuple_GET_ITEM(spec, 2)))))) {
@@ -288,6 +294,11 @@ static PyObject *Definitions_why(Definitions *self, PyObject *Py_UNUSED(ignored)
             else
                 owner = PyObject_GetAttrString(h->holder, "__qualname__");
             PyErr_Clear();
+            if (h->kind == IN_BASES) {
+                text = owner ? PyUnicode_FromFormat("%S.__mro__", owner) : PyUnicode_FromString("__mro__");
+                Py_XDECREF(owner);
+                return text;
+            }
             text = owner ? PyUnicode_FromFormat("%S.%S", owner, h->facts[k].key) : PyUnicode_FromFormat("%S", h->facts[k].key);
             Py_XDECREF(owner);
             return text;

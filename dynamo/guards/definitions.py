@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamo import _C
-from dynamo.inspection import IMMUTABLE, has_flag
+from dynamo.inspection import HEAP, IMMUTABLE, has_flag
 
 MISSING: Any = object()
 # Descriptors that only lead to functions: the function is what counts, and unlike them it can be referred to weakly.
@@ -33,9 +33,9 @@ class Definitions:
     """Facts by holder. The first one of a name counts: whatever was traced later was traced under the same definitions."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, int], tuple[str, Any, dict[str, Any]]] = {}
+        self._holders: dict[tuple[str, int], tuple[str, Any, dict[Any, Any]]] = {}
 
-    def _facts(self, kind: str, holder: Any) -> dict[str, Any]:
+    def _facts(self, kind: str, holder: Any) -> dict[Any, Any]:
         key = (kind, id(holder))
         row = self._holders.get(key)
         if row is None:
@@ -51,6 +51,13 @@ class Definitions:
         """`raw`, or MISSING, is in the class's own dict."""
         if not has_flag(cls, IMMUTABLE):
             self._facts("own", cls).setdefault(name, raw)
+
+    def of_bases(self, cls: type) -> None:
+        """The class has the bases that it has, in that order."""
+        if not has_flag(cls, IMMUTABLE) and has_flag(cls, HEAP):
+            facts = self._facts("bases", cls)
+            for place, base in enumerate((*cls.__mro__[1:], MISSING), 1):
+                facts.setdefault(place, base)
 
     def of_dict(self, holder: dict[str, Any], name: str, value: Any) -> None:
         """A module's globals, or builtins, have `value` under `name`, or (MISSING) no such name."""
@@ -76,7 +83,7 @@ class Definitions:
         return _C.Definitions(rows) if rows else None
 
 
-def _frozen(kind: str, name: str, found: Any, hold: Hold) -> list[tuple[Any, ...]]:
+def _frozen(kind: str, name: Any, found: Any, hold: Hold) -> list[tuple[Any, ...]]:
     if found is MISSING:
         return [(name,)]
     if kind not in ("class", "own"):

@@ -239,7 +239,7 @@ def _defined_text(holders: tuple[tuple[str, Any, tuple[tuple[Any, ...], ...]], .
     for kind, held, facts in holders:
         holder = given(held)
         name = holder.get("__name__", "globals") if kind == "dict" else getattr(holder, "__qualname__", "gone")
-        texts.append(f"{name}: {', '.join(dict.fromkeys(fact[0] for fact in facts))}")
+        texts.append(f"{name}: {', '.join(dict.fromkeys('__mro__' if kind == 'bases' else fact[0] for fact in facts))}")
     return "; ".join(texts)
 
 

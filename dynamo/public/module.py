@@ -69,6 +69,24 @@ class OptimizedModule(torch.nn.Module):
     def __getitem__(self, key: Any) -> Any:
         return self._orig_mod[key]  # type: ignore[index]  # same
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._orig_mod[key] = value  # type: ignore[operator]  # same
+
+    def __delitem__(self, key: Any) -> None:
+        del self._orig_mod[key]  # type: ignore[operator]  # same
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._orig_mod  # type: ignore[operator]  # same
+
+    def __reversed__(self) -> Any:
+        return reversed(self._orig_mod)  # type: ignore[call-overload]  # same
+
+    def __bool__(self) -> bool:
+        return bool(self._orig_mod)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
     def __copy__(self) -> OptimizedModule:
         return self._over(copy.copy(self._orig_mod))
 

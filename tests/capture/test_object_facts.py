@@ -145,7 +145,8 @@ READS = {
     bool(a) ;; a==b ;; a is b ;; A.__dict__.get("ak") ;; "ak" in A.__dict__ ;; A.__doc__ ;; A.__module__ ;; A.__qualname__
     a.__class__.__name__ ;; a.__doc__ ;; callable(a) ;; A.__annotations__ if hasattr(A,"__annotations__") else 0
     len(Base.__subclasses__()) ;; a.desc ;; A.desc ;; sorted(A.__dict__)[0] ;; hash(a)==hash(b) ;; a.__init__.__name__
-    inspect.isclass(A) ;; A.mro()[1].__name__ ;; object.__getattribute__(a,"i")
+    inspect.isclass(A) ;; A.mro()[1].__name__ ;; object.__getattribute__(a,"i") ;; repr(A) ;; str(A) ;; f"{A}" ;; "%s" % A
+    str([A]) ;; "{}".format(A) ;; "{!r}".format({1:A})
     """,
     "slots": """
     s.p ;; hasattr(s,"q") ;; getattr(s,"q",0) ;; S.__slots__
@@ -165,6 +166,7 @@ READS = {
     list(itertools.chain(l,l))
     """,
     "dicts": """
+    iter(d).__next__() ;; reversed(d).__next__() ;; iter(d.items()).__next__() ;; reversed(d.values()).__next__()
     d["a"] ;; d.get("a") ;; d.get("late",0) ;; d["b"]["c"] ;; len(d) ;; list(d) ;; list(d.values())[0] ;; list(d.items())[0]
     "late" in d ;; d=={"a":1,"b":{"c":1}} ;; {**d} ;; d|{"q":1} ;; next(iter(d)) ;; sorted(d) ;; bool(d) ;; str(d)
     d.keys()&{"a"} ;; dict(d) ;; d.copy() ;; max(d) ;; [k for k in d] ;; tuple(d.items()) ;; copy.deepcopy(d) ;; mpx["a"]
@@ -260,6 +262,7 @@ CHANGES = {
     Meta.__repr__=lambda c: "metametarepr" ;; A.__call__=lambda s: 1 ;; A.__getattr__=lambda s,n: 13
     A.__getattribute__=lambda s,n: object.__getattribute__(s,n) if n!="i" else 17 ;; Meta.__getattr__=lambda c,n: 19
     A.__init__=lambda s: None ;; A.__iter__=lambda s: iter([1]) ;; A.i=property(lambda s: 23)
+    A.__bases__=(Other,) ;; Meta.__str__=lambda c: "of the metaclass"
     A.__instancecheck__=lambda s,o: True ;; Meta.__instancecheck__=lambda c,o: True
     Meta.__subclasscheck__=lambda c,o: True ;; A.__setattr__=lambda s,n,v: None ;; A.__dir__=lambda s: ["x"]
     """,

@@ -100,3 +100,45 @@ def lazy_refuses(compile):
         except RuntimeError as e:
             out.append(str(e))
     return out, seen, type(m).__name__, len(m._forward_pre_hooks), hasattr(m, "_initialize_hook")
+
+
+@program("", "what a compiled module contains, its truth, its names, and items of it that are set and deleted")
+def special_methods_of_modules(compile):
+    layers = compile(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()))
+    named = compile(torch.nn.ModuleDict({"a": torch.nn.ReLU()}))
+    plain = compile(torch.nn.Linear(2, 2))
+
+    class Own(torch.nn.Module):
+        def __contains__(self, key):
+            return key == "k"
+
+        def __bool__(self):
+            return False
+
+        def __reversed__(self):
+            return "reversed"
+
+        def forward(self, x):
+            return x * 2
+
+    own = compile(Own())
+    found = [
+        "a" in named,
+        "b" in named,
+        "k" in own,
+        bool(own),
+        bool(plain),
+        bool(layers),
+        reversed(own),
+        not compile(torch.nn.Sequential()),
+    ]
+    layers[0] = torch.nn.Sigmoid()
+    del layers[1]
+    named["b"] = torch.nn.Tanh()
+    x = torch.randn(3)
+    found += [len(layers), layers(x), list(named), named["b"](x), "weight" in dir(plain), own(x)]
+    try:
+        found.append("a" in plain)
+    except TypeError:
+        found.append("no container")
+    return found

@@ -394,6 +394,7 @@ def _super_attr(tx: Tracer, v: SuperValue, name: str) -> Value | None:
     mro = cls.__mro__
     if name == "__class__":
         return tx.wrap(super, None)
+    tx.guards.definitions.of_bases(cls)
     for c in mro[mro.index(v.start) + 1 :]:
         written = tx.effects.class_writes.get((c, name))
         if written is not None:

@@ -86,6 +86,7 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
         raise tx.throw(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union")
     if v.cls is cls:
         return True
+    tx.guards.definitions.of_bases(v.cls)
     check = tx.lookup(type(cls), "__instancecheck__")
     if check is type.__instancecheck__:
         return issubclass(v.cls, cls) or issubclass(_said_class(tx, v), cls)
@@ -104,6 +105,7 @@ def _instance_of(tx: Tracer, v: Value, cls: Any) -> bool:
 def _is_subclass(tx: Tracer, cls: type, spec: Any) -> bool:
     if isinstance(spec, tuple):
         return any(_is_subclass(tx, cls, x) for x in spec)
+    tx.guards.definitions.of_bases(cls)
     found = issubclass(cls, spec)
     if not found and isinstance(spec, abc.ABCMeta):
         tx.guard(_ABSTRACT, "pred", NotSubclass(cls, spec))
@@ -123,6 +125,7 @@ def _class_of_compiled(tx: Tracer, v: Value) -> Value:
 
 def _protocol(tx: Tracer, v: Value, cls: Any) -> bool:
     """typing.runtime_checkable: nominal, or all members present."""
+    tx.guards.definitions.of_bases(v.cls)
     if cls in v.cls.__mro__:
         return True
     if tx.lookup(cls, "_is_runtime_protocol") is not True:
@@ -150,11 +153,14 @@ def _issubclass(tx: Tracer, cls: Value, spec: Value) -> Value:
 
 @on_method(type, "__instancecheck__", "instance", ClassValue)
 def _instancecheck(tx: Tracer, self: ClassValue, v: Value) -> Value:
+    tx.guards.definitions.of_bases(v.cls)
     return bool_(issubclass(v.cls, self.obj))
 
 
 @on_method(type, "__subclasscheck__", "subclass", ClassValue)
 def _subclasscheck(tx: Tracer, self: ClassValue, v: Value) -> Value:
+    if isinstance(v, ClassValue):
+        tx.guards.definitions.of_bases(v.obj)
     return bool_(isinstance(v, ClassValue) and self.obj in v.obj.__mro__)
 
 
@@ -199,7 +205,13 @@ def _type_setattr(tx: Tracer, self: ClassValue, name: Value, value: Value) -> Va
     return NONE
 
 
-pure(*(type.__dict__[n] for n in ("mro", "__repr__", "__dir__", "__or__", "__ror__") if n in type.__dict__))
+@on_method(type, "mro", "", ClassValue)
+def _mro(tx: Tracer, self: ClassValue) -> Value:
+    tx.guards.definitions.of_bases(self.obj)
+    return tx.make_list([tx.wrap(c, None) for c in type.mro(self.obj)])
+
+
+pure(*(type.__dict__[n] for n in ("__repr__", "__dir__", "__or__", "__ror__") if n in type.__dict__))
 
 
 @on_method(type, "__subclasses__", "", ClassValue)

@@ -11,6 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import HEAP, has_flag, is_library
 from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.calls import fold
@@ -149,8 +150,10 @@ def str_(tx: Tracer, v: Value) -> str:
         return v.value if type(v.value) is str else _folded(tx, str, v)
     if isinstance(v, TensorValue):
         raise tx.break_("DD003", f"text of {v.describe()}")
-    if isinstance(v, ClassValue | ModuleValue):
+    if isinstance(v, ModuleValue):
         return _folded(tx, str, v)
+    if isinstance(v, ClassValue):
+        return _class_text(tx, v, "__str__")
     raw = tx.lookup(v.cls, "__str__")
     if type(raw) is types.FunctionType:
         found = special(tx, v, "__str__")
@@ -163,6 +166,19 @@ def str_(tx: Tracer, v: Value) -> str:
     if raw is not MISSING:
         return _folded(tx, str, v)
     return repr_(tx, v)
+
+
+def _class_text(tx: Tracer, v: ClassValue, name: str) -> str:
+    """A metaclass of the program may have a say, and its classes may get other names."""
+    raw = tx.lookup(type(v.obj), name)
+    if raw is object.__str__:
+        return _class_text(tx, v, "__repr__")
+    if type(raw) is types.FunctionType and not is_library(str(raw.__module__)):
+        return _text_from(tx, tx_call(tx, tx.wrap(raw, None), [v]), f"{name} returned non-string (type {{}})")
+    text = _folded(tx, repr, v)
+    if has_flag(v.obj, HEAP) and not is_library(v.obj.__module__):
+        tx.guard(const_source(v.obj, v.obj.__name__).step("call", type.__repr__), "eq", type.__repr__(v.obj))
+    return text
 
 
 def exception_text(tx: Tracer, v: ExceptionValue) -> str:
@@ -181,8 +197,10 @@ def exception_text(tx: Tracer, v: ExceptionValue) -> str:
 
 def repr_(tx: Tracer, v: Value) -> str:
     """repr(v)."""
-    if isinstance(v, Const | ClassValue | ModuleValue):
+    if isinstance(v, Const | ModuleValue):
         return _folded(tx, repr, v)
+    if isinstance(v, ClassValue):
+        return _class_text(tx, v, "__repr__")
     if isinstance(v, TensorValue):
         raise tx.break_("DD003", f"text of {v.describe()}")
     raw = tx.lookup(v.cls, "__repr__")
