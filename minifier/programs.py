@@ -6,15 +6,19 @@ Runs of the whole program hand both words on. What looks at its text, or runs a 
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
+import io
 import os
 import re
 import runpy
 import stat
 import subprocess
 import sys
+import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import IO
 
@@ -71,7 +75,18 @@ def run_as_main(words: Sequence[str]) -> None:
     else:
         sys.argv[:] = words
         sys.path[0] = os.path.dirname(os.path.abspath(script))
-        runpy.run_path(script, run_name="__main__")
+        run_file(script, os.path.abspath(script))
+
+
+def run_file(file: str, shown: str) -> None:
+    """Run a file as `__main__`, which is found under the path `shown`: as under Python, whatever folder the program changes to."""
+    with io.open_code(file) as f:
+        code = compile(f.read(), shown, "exec", dont_inherit=True)
+    main = types.ModuleType("__main__")
+    own = {"__file__": shown, "__builtins__": builtins, "__loader__": SourceFileLoader("__main__", shown), "__cached__": None}
+    vars(main).update(own)
+    sys.modules["__main__"] = main
+    exec(code, vars(main))
 
 
 def absolute(text: str, package: str) -> str:

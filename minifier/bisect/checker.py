@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dynamo import config
 from dynamo.backends import registry
 from dynamo.decisions import current_compile
 from dynamo.graph.lazy import forward_of
+from dynamo.skipped import user_place
 from minifier import children
 from minifier.bisect.bisecting import bisect_graph
 from minifier.bisect.elsewhere import moved
@@ -33,14 +35,15 @@ class Checker:
 
             def call(*args: Any) -> Any:
                 if waiting:
-                    self.check(waiting.pop(), gm, args, name, backend)
+                    self.check(waiting.pop(), gm, args, name, backend, user_place())
                 return run(*args)
 
             return call
 
         return captured
 
-    def check(self, graph: str, gm: Any, values: Sequence[Any], name: str, backend: Callable[..., Any]) -> None:
+    def check(self, graph: str, gm: Any, values: Sequence[Any], name: str, backend: Callable[..., Any], caller: tuple[str, int]) -> None:
+        """Of a finding in code of a library alone, the place is that of its caller."""
         self.tell({"started": graph})
         try:
             if self.device:
@@ -50,6 +53,8 @@ class Checker:
         except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AttributeError) as e:
             self.tell({"graph": graph, "problem": f"{type(e).__name__}: {e}".splitlines()[0][:300]})
         else:
+            if report.node and not report.file:
+                report = replace(report, file=caller[0], line=caller[1])
             self.tell({"graph": graph, "report": report.to_json()})
 
 

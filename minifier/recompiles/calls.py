@@ -34,7 +34,7 @@ class Passed:
 def passed(cluster: Cluster, sources: Sources) -> Iterator[Passed]:
     """The argument at the calls that met a change, the likeliest call first."""
     for module, call in called(cluster, sources):
-        value = _value(call, cluster, sources)
+        value = given(call, cluster.name_of_root, cluster, sources)
         if value is not None:
             yield Passed(module, call, value)
 
@@ -91,11 +91,11 @@ def _read(node: Store) -> Iterator[ast.AST]:
     return ast.walk(source) if source is not None else iter(())
 
 
-def _value(call: ast.Call, cluster: Cluster, sources: Sources) -> ast.expr | None:
-    """What a call gives the parameter at which the place begins."""
+def given(call: ast.Call, name: str, cluster: Cluster, sources: Sources) -> ast.expr | None:
+    """What a call gives a parameter of the function."""
     for keyword in call.keywords:
-        if keyword.arg == cluster.name_of_root:
+        if keyword.arg == name:
             return keyword.value
     parameters = sources.parameters(cluster.file, cluster.line)
-    index = parameters.index(cluster.name_of_root) if cluster.name_of_root in parameters else -1
+    index = parameters.index(name) if name in parameters else -1
     return call.args[index] if 0 <= index < len(call.args) and not any(isinstance(a, ast.Starred) for a in call.args[: index + 1]) else None

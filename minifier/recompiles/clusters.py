@@ -19,7 +19,8 @@ Place = tuple[str, int]
 class Cluster:
     """One cause. `frame` is the function (`name`, `file`, `line` of its definition), `at` the value as a user writes it.
 
-    `seconds` is what the compiles took; `alone` how many recompiles had no other cause besides, `besides` how many had which.
+    `seconds` is what the compiles took; `alone` how many recompiles had no other cause besides, `besides` how many had which,
+    and `others` are the facts that differed then.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Cluster:
     seconds: float = 0.0
     alone: int = 0
     besides: Counter[str] = field(default_factory=Counter)
+    others: list[Change] = field(default_factory=list)
 
     @property
     def count(self) -> int:
@@ -90,6 +92,7 @@ def clusters(run: Run, sources: Sources) -> list[Cluster]:
         others = sorted(facts - {_fact(change)}) if change.kind != "gone" else ()
         cluster.alone += not others
         cluster.besides.update(f"{name}: {place}" for name, place in others)
+        cluster.others += [x for x in changes if _fact(x) in others]
     return sorted(found.values(), key=lambda c: (-c.count, -c.seconds))
 
 

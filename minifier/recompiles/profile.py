@@ -168,7 +168,7 @@ def _described(cluster: Cluster, run: Run, sources: Sources, fix: Fix | None) ->
         changed_line=wrote[1],
         count=cluster.count,
         seconds=round(cluster.seconds, 4),
-        saved=cluster.alone if fix is not None else 0,
+        saved=0 if fix is None else cluster.count if fix.takes_all else cluster.alone,
         fix=fix.words if fix is not None else advice,
         edit=_diff(fix.edits, sources) if fix is not None else "",
         compiles_before=compile_count(run),

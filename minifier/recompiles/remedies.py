@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from minifier.recompiles.calls import Passed, called, passed
+from dynamo.trace.events import Change
+from minifier.recompiles.calls import Passed, called, given, passed
 from minifier.recompiles.causes import plain_number
 from minifier.recompiles.clusters import Cluster
 from minifier.recompiles.edits import Edit, Module, Sources
@@ -17,10 +18,11 @@ Find = Callable[[Cluster, Sources], Iterator["Fix"]]
 
 @dataclass(frozen=True)
 class Fix:
-    """One edit of the program, in words and as changes of its text."""
+    """One edit of the program, in words and as changes of its text. `takes_all`: also of what changed besides."""
 
     words: str
     edits: tuple[Edit, ...]
+    takes_all: bool = False
 
 
 # ---- calls of the compiled function ---------------------------------------------------------------------------
@@ -72,25 +74,86 @@ def _only_keys(p: Passed, cluster: Cluster) -> str | None:
     return f"{{key: {p.operand}[key] for key in {wanted!r}}}" if set(wanted) <= set(seen) else None
 
 
+@dataclass(frozen=True)
+class _Padding:
+    """An argument that is filled with zeros up to the largest size seen."""
+
+    passed: Passed
+    parameter: str
+    dim: int
+    most: int
+    name: str
+
+    @property
+    def given(self) -> str:
+        """What the argument is called where it is used again."""
+        return self.passed.text if isinstance(self.passed.value, ast.Name) else self.name
+
+    @property
+    def size(self) -> str:
+        return f"{self.given}.shape[{self.dim}]"
+
+    def edit(self) -> Edit:
+        value = self.given if isinstance(self.passed.value, ast.Name) else f"({self.name} := {self.passed.text})"
+        pads = f"(0, 0) * ({self.given}.dim() - {self.dim + 1}) + (0, {self.most} - {self.size})"
+        return self.passed.module.replace(self.passed.value, f"torch.nn.functional.pad({value}, {pads})")
+
+    def __str__(self) -> str:
+        named = "" if self.passed.text == self.parameter else f" (`{self.parameter}` there)"
+        return f"dim {self.dim} of `{self.passed.text}`{named} to {self.most}"
+
+
 def _padded(cluster: Cluster, sources: Sources) -> Iterator[Fix]:
-    """Fill a dim with zeros up to the largest size seen, and take the result's part: right for functions that keep rows apart."""
-    sizes = [int(text) for text in cluster.values if text.isdigit()]
-    dims = {c.dim for c in cluster.changes}
-    if not sizes or len(dims) != 1 or cluster.at != cluster.name_of_root:
+    """Fill a dim with zeros, of all arguments whose sizes changed at once: right for functions that keep rows apart."""
+    if cluster.at != cluster.name_of_root:
         return
-    dim, most = dims.pop(), max(sizes)
-    for p in passed(cluster, sources):
-        if _torch(p):
-            pads = f"(0, 0) * ({p.text if isinstance(p.value, ast.Name) else '_given'}.dim() - {dim + 1})"
-            given = p.text if isinstance(p.value, ast.Name) else "_given"
-            value = given if isinstance(p.value, ast.Name) else f"(_given := {p.text})"
-            padded = f"torch.nn.functional.pad({value}, {pads} + (0, {most} - {given}.shape[{dim}]))"
-            whole = p.module.replace(p.value, padded)
-            end = p.module.span(p.call)[1]
-            yield Fix(
-                f"line {p.call.lineno}: pad dim {dim} of `{p.text}` to {most} and take the first rows of the result",
-                (whole, Edit(p.module.file, end, end, f".narrow({dim}, 0, {given}.shape[{dim}])")),
-            )
+    for p in (p for p in passed(cluster, sources) if _torch(p)):
+        own = _padding(p, cluster.at, cluster.changes, "_given")
+        if own is None:
+            continue
+        paddings = [own, *_paddings_besides(p, cluster, sources)]
+        takes_all = len(paddings) > len({(c.at, c.kind, c.aspect) for c in cluster.others}) > 0
+        what = " and ".join(str(padding) for padding in paddings)
+        for words, around in _taken(p, own):
+            edits = (*(padding.edit() for padding in paddings), *around)
+            yield Fix(f"line {p.call.lineno}: pad {what}{words}", edits, takes_all)
+
+
+def _padding(p: Passed, parameter: str, changes: list[Change], name: str) -> _Padding | None:
+    """None where sizes of more than one dim changed."""
+    dims = {c.dim for c in changes}
+    sizes = [int(n) for c in changes for n in (c.expected.removeprefix("== "), c.seen) if n.isdigit()]
+    return _Padding(p, parameter, dims.pop(), max(sizes), name) if len(dims) == 1 and sizes else None
+
+
+def _paddings_besides(p: Passed, cluster: Cluster, sources: Sources) -> Iterator[_Padding]:
+    """Of other arguments of the call."""
+    names = dict.fromkeys(c.at for c in cluster.others if c.aspect == "size" and c.root == "argument" and c.at.isidentifier())
+    for number, name in enumerate(names, 1):
+        value = given(p.call, name, cluster, sources)
+        changes = [c for c in cluster.others if c.at == name and c.aspect == "size"]
+        found = _padding(Passed(p.module, p.call, value), name, changes, f"_given_{number}") if value is not None else None
+        if found is not None:
+            yield found
+
+
+def _taken(p: Passed, own: _Padding) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """How the rows that are meant are taken out of the result, the likeliest way first: of a tensor, of each of several, not at all."""
+    start, end = p.module.span(p.call)
+    parent = p.module.parents.get(p.call)
+    narrow = f"narrow({own.dim}, 0, {own.size})"
+    one = " and take the first rows of the result", (Edit(p.module.file, end, end, f".{narrow}"),)
+    each = (
+        " and take the first rows of each result",
+        (
+            Edit(p.module.file, start, start, f"tuple(map(lambda _rows: _rows.{narrow}, "),
+            Edit(p.module.file, end, end, "))"),
+        ),
+    )
+    whole = " with zeros, which add nothing to sums", ()
+    is_unpacked = isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Tuple | ast.List)
+    is_number = isinstance(parent, ast.Attribute) and parent.attr in ("item", "backward")
+    yield from (each, one) if is_unpacked else (whole, one) if is_number else (one, whole)
 
 
 # ---- numbers that the program keeps ---------------------------------------------------------------------------

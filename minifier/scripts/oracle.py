@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from minifier import children, stands
 from minifier.engine import Kind, Outcome, Signature, Verdict
 from minifier.isolation.child import failure, renew_random, renew_threads, stage
+from minifier.programs import run_file
 from minifier.scripts.setting import ScriptSetting
 
 STAGE = "run"
@@ -74,7 +74,8 @@ def run(path: Path, setting: ScriptSetting) -> None:
     """Run a script as Python would, under its own name."""
     sys.argv[:] = [setting.name, *setting.args]
     sys.path.insert(0, setting.folder)
-    runpy.run_path(str(path), run_name="__main__")
+    reads_beside = b"__file__" in path.read_bytes()  # else other processes of the script find the candidate under its own path
+    run_file(str(path), os.path.join(setting.folder, os.path.basename(setting.name)) if reads_beside else str(path))
 
 
 def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:
