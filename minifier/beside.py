@@ -1,13 +1,16 @@
-"""Modules that lie in the folder of a program and that a part of it imports: a repro has copies of them beside it."""
+"""Modules in the folder of a program that a part of it imports, and data that it reads: a repro has copies of them beside it."""
 
 from __future__ import annotations
 
 import ast
+import os
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 # Of these every repro has its own: they are installed, even where a program lies among their sources.
+MOST_BYTES, MOST_FILES = 64 << 20, 1000  # of data that go with a script
+_LONGEST = 4096  # characters of a name of a file
 _INSTALLED = frozenset({"dynamo", "inductor", "minifier", "torch", "tui"})
 
 
@@ -32,6 +35,39 @@ def copy_beside(text: str, folder: Path, target: Path) -> None:
     for file in modules_beside(text, folder):
         (target / file).parent.mkdir(parents=True, exist_ok=True)
         (target / file).unlink(missing_ok=True)
+        shutil.copyfile(folder / file, target / file)
+
+
+def naming(text: str, args: Sequence[str]) -> str:
+    """A text in which what the arguments of a script name is named too."""
+    return f"{text}\n{list(args)!r}\n"
+
+
+def data_beside(text: str, folder: Path) -> list[str]:
+    """Files in `folder` that a script or its arguments name, those of a folder that they name included: relative names, in order. None
+    where that is much."""
+    try:
+        nodes = [n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    except (SyntaxError, ValueError):
+        return []
+    parts = {part for value in nodes if len(value) < _LONGEST for part in PurePosixPath(value).parts}
+    found, size = list[str](), 0
+    for entry in sorted(folder / name for name in parts.intersection(os.listdir(folder)) if not name.startswith(".")):
+        files = sorted(p for p in entry.rglob("*") if p.is_file()) if entry.is_dir() else [entry] if entry.is_file() else []
+        for file in files:
+            size += file.stat().st_size
+            if size > MOST_BYTES or len(found) == MOST_FILES:
+                return []
+            found.append(file.relative_to(folder).as_posix())
+    return found
+
+
+def copy_data(text: str, folders: Sequence[Path], target: Path) -> None:
+    """Copy the files of `data_beside` of each folder to the same places below another one. Those of the first folder count first.
+    Raises OSError."""
+    homes = {file: folder for folder in reversed(folders) for file in data_beside(text, folder)}
+    for file, folder in homes.items():
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / file, target / file)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minifier.beside import modules_beside
-from minifier.bundle import MANIFEST, Manifest, pack
+from minifier.beside import data_beside, modules_beside
+from minifier.bundle import MANIFEST, Manifest, fits, pack
 from minifier.engine import Kind, Signature
 from minifier.issue import issue_text
 from minifier.state import versions
@@ -38,7 +38,7 @@ def test_{word}():
 @dataclass(frozen=True)
 class Draft:
     """A repro that is not certified yet. `write` puts it into a folder, with a remark for its docstring. `culprit` is asked for the part at
-    fault once the repro is certified, `warmed` runs it beside new interpreters."""
+    fault once the repro is certified, `warmed` runs it beside new interpreters, `data` has what it may read."""
 
     write: Write
     signature: Signature
@@ -50,6 +50,7 @@ class Draft:
     measure: Measure | None = None
     culprit: Callable[[], str] = str
     warmed: Warmed | None = None
+    data: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
     inputs = sorted(f"inputs/{p.name}" for p in (folder / "inputs").glob("*.safetensors") if p.name in text)
     backend, is_own, _ = str((draft.setting or {}).get("backend", "")).partition(":")
     modules = modules_beside(f"{text}\nimport {backend}\n" if is_own else text, folder)
-    files = (REPRO, ISSUE, *([TEST] if wants_test else []), *modules, *inputs)
+    own = (REPRO, ISSUE, *([TEST] if wants_test else []), *modules, *inputs)
+    data = [] if draft.data is None else [f for f in data_beside(text, draft.data) if f not in own and fits(f)]
+    files = (*own, *data)
     (folder / MANIFEST).write_text(replace(manifest, files=files).text())
     pack(folder, folder / BUNDLE)
     return Delivered(rate, str(folder / REPRO), str(folder / BUNDLE))

@@ -13,6 +13,7 @@ from typing import Any
 
 from dynamo.trace.model import plural
 from minifier import ahead, culprits
+from minifier.beside import copy_data, naming
 from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
 from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Transport, Verdict
@@ -218,11 +219,16 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
 
 def _setting(wish: Wish, backend: str) -> ScriptSetting:
     found = wish.program
-    return ScriptSetting(str(found.path), str(found.folder), found.args, wish.engine, backend)
+    data = (wish.folder / "source" / "data").absolute()
+    data.mkdir(parents=True, exist_ok=True)
+    return ScriptSetting(str(found.path), str(found.folder), found.args, wish.engine, backend, data=str(data))
 
 
 def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
-    """What asks of scripts: of the whole one, of those of the reduction, of the part at fault."""
+    """What asks of scripts: of the whole one, of those of the reduction, of the part at fault. Copies of data are there first."""
+    if not any(Path(setting.data).iterdir()):
+        places = list(dict.fromkeys((Path.cwd(), Path(setting.folder))))
+        copy_data(naming(wish.program.text(), wish.program.args), places, Path(setting.data))
     return LocalTransport(spec_for(setting), wish.folder / "source", wish.plan.jobs, wish.plan.limits)
 
 
@@ -410,7 +416,7 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
         pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="culprit"))
         named = pool.submit(culprits.of_script, result.state.text, setting, transport) if wish.engine == "torch" else None
         culprit = str if named is None else named.result
-        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed, needs=needs)
+        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed, needs=needs, data=Path(setting.data))
 
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
@@ -471,14 +477,15 @@ def _handed_over(
     culprit: Callable[[], str] = str,
     warmed: Warmed | None = None,
     needs: float = 0.0,
+    data: Path | None = None,
 ) -> Report:
-    """Certify the repro, and say what was seen. `culprit`, `warmed`: see `Draft`; `needs`: see `Plan`."""
+    """Certify the repro, and say what was seen. `culprit`, `warmed`, `data`: see `Draft`; `needs`: see `Plan`."""
     signature = result.signature or Signature(Kind.PREDICATE)
     limits = wish.plan.limits or Limits()
     watched = min(limits.timeout, max(STARTING + 10 * needs, WATCHED) if needs else HANGING)
     bounds = bounds_for(signature, limits.memory, watched if signature.kind is Kind.HANG else None)
     seen = result.hits / result.runs if result.runs else 1.0
-    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed)
+    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed, data)
     done = deliver(draft, wish.folder, wish.pytest)
     rate = round(done.rate.value, 4)
     report = replace(report, reproduction_rate=rate, repro=done.repro, bundle=done.bundle, culprit=culprit())

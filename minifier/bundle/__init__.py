@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minifier.bundle.format import Bundle, BundleError, pack, read, unpack
+from minifier.bundle.format import Bundle, BundleError, fits, pack, read, unpack
 from minifier.bundle.manifest import MANIFEST, Manifest, of_folder
 
-__all__ = ["MANIFEST", "Bundle", "BundleError", "Manifest", "of_folder", "pack", "read", "unpack"]
+__all__ = ["MANIFEST", "Bundle", "BundleError", "Manifest", "fits", "of_folder", "pack", "read", "unpack"]

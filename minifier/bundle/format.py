@@ -37,6 +37,11 @@ class Bundle:
     sizes: dict[str, int]
 
 
+def fits(name: str) -> bool:
+    """Whether a file of that name can be in a bundle."""
+    return _NAME.fullmatch(name) is not None
+
+
 def pack(folder: Path, path: Path) -> None:
     """Write the repro in a folder as one file, which appears complete or not at all. Raises BundleError, OSError."""
     manifest = Manifest.from_text((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))

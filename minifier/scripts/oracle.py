@@ -74,8 +74,10 @@ def run(path: Path, setting: ScriptSetting) -> None:
     """Run a script as Python would, under its own name."""
     sys.argv[:] = [setting.name, *setting.args]
     sys.path.insert(0, setting.folder)
-    reads_beside = b"__file__" in path.read_bytes()  # else other processes of the script find the candidate under its own path
-    run_file(str(path), os.path.join(setting.folder, os.path.basename(setting.name)) if reads_beside else str(path))
+    for entry in os.listdir(setting.data) if setting.data else ():
+        if not os.path.lexists(entry):
+            os.symlink(os.path.join(setting.data, entry), entry)
+    run_file(str(path), str(path))
 
 
 def _works_in_eager(path: Path, setting: ScriptSetting) -> bool:

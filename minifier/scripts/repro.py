@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minifier.beside import copy_beside
+from minifier.beside import copy_beside, copy_data, naming
 from minifier.engine import Kind, Signature
 from minifier.graph.repro import SHOWS, doc_of
 from minifier.scripts.setting import ScriptSetting
@@ -83,6 +83,8 @@ def write_script(
     """Write the script, which appears complete or not at all, and the modules of its folder that it imports."""
     folder.mkdir(parents=True, exist_ok=True)
     copy_beside(program, Path(setting.folder), folder)
+    if setting.data:
+        copy_data(naming(program, setting.args), [Path(setting.data)], folder)
     partial = folder / f".{name}.partial"
     partial.write_text(script_text(program, setting, signature, name, remark))
     partial.rename(folder / name)

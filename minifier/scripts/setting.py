@@ -14,7 +14,7 @@ class ScriptSetting:
     """The script's own name and arguments, the folder it imports from, and whose compiler with which backend it runs under.
 
     `backend` '' is what the script asks for. A script that fails with `backend` `eager` fails while it is captured. `is_fresh`: torch's
-    compiler uses nothing again that it compiled for an earlier call.
+    compiler uses nothing again that it compiled for an earlier call. `data` is a folder with copies of the files that the script names.
     """
 
     name: str
@@ -23,6 +23,7 @@ class ScriptSetting:
     engine: str = "dynamo"
     backend: str = "eager"
     is_fresh: bool = False
+    data: str = ""
 
     def environment(self) -> dict[str, str]:
         """What a child reads this setting from."""

@@ -356,3 +356,33 @@ def test_modules_that_are_not_there_have_one_line(tmp_path: Path) -> None:
 
         assert done.returncode == 2
         assert "error[CL001]: -m nowhere.at_all: no such module" in done.stderr
+
+
+READING = """
+import sys
+from pathlib import Path
+import torch
+
+limit = int(open("limits/rows.txt").read())
+scale = int((Path(__file__).parent / sys.argv[1]).read_text())
+f = torch.compile(lambda x: x.tolist() if limit + scale == 7 else x, fullgraph=True)
+f(torch.ones(2))
+"""
+
+
+def test_a_script_that_reads_files_is_reduced_with_copies_of_them(tmp_path: Path) -> None:
+    (tmp_path / "limits").mkdir()
+    (tmp_path / "limits" / "rows.txt").write_text("3")
+    (tmp_path / "scale.txt").write_text("4")
+
+    done = run("minify", "--json", write(tmp_path, READING), "scale.txt", cwd=tmp_path, timeout=300)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["status"], found["stage"]) == (1, "reproduced", "capture"), done.stderr
+    shown = run("run", "--show", "--json", str(tmp_path / "minified" / "repro.ddbg"), cwd=tmp_path)
+    assert "limits/rows.txt" in shown.stdout or "limits" not in (tmp_path / found["repro"]).read_text()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (tmp_path / "minified" / "repro.ddbg").rename(moved / "repro.ddbg")
+    shutil.rmtree(tmp_path / "limits")
+    assert run("run", "repro.ddbg", cwd=moved, timeout=200).returncode == 1

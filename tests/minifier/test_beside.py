@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dynamo.peer.located import NoSuchModule
-from minifier.beside import copy_beside, modules_beside
+from minifier.beside import MOST_FILES, copy_beside, copy_data, data_beside, modules_beside, naming
 from minifier.programs import absolute, program
 from tests.cli.command import write
 
@@ -75,3 +75,28 @@ def test_modules_are_found_and_not_imported(tmp_path: Path, monkeypatch: pytest.
 def test_script_is_taken_as_it_is(tmp_path: Path) -> None:
     found = program(str(tmp_path / write(tmp_path, "from . import a\n")), ("--x",))
     assert (found.text(), found.folder, found.args) == ("from . import a\n", tmp_path, ("--x",))
+
+
+def test_data_that_a_script_names_goes_with_it(tmp_path: Path) -> None:
+    here, there, out = tmp_path / "here", tmp_path / "there", tmp_path / "out"
+    for file in ("rows.csv", "parts/a.bin", "parts/b/c.bin", "other.csv", ".hidden", "args.json"):
+        for folder in (here, there):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(f"{folder.name} {file}")
+    (there / "only.txt").write_text("there")
+    script = "open('./rows.csv'); f'parts/{n}.bin'; open('.hidden'); x = 'only.txt'; '../..'; '/'; '\\0'; '" + "n" * 5000 + "'"
+
+    copy_data(naming(script, ("--config", "args.json")), [here, there], out)
+
+    found = {p.relative_to(out).as_posix(): p.read_text() for p in out.rglob("*") if p.is_file()}
+    expected = {name: f"here {name}" for name in ("rows.csv", "parts/a.bin", "parts/b/c.bin", "args.json")}
+    assert found == {**expected, "only.txt": "there"}
+
+
+def test_much_data_stays_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "rows").mkdir()
+    for n in range(MOST_FILES + 1):
+        (tmp_path / "rows" / str(n)).touch()
+
+    assert data_beside("open('rows/1')", tmp_path) == []
+    assert data_beside("no Python", tmp_path) == []
