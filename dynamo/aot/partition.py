@@ -100,16 +100,16 @@ def partition(joint: Joint, strategy: str) -> Parts:
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     saved_primals = [n for n in saved if n in primal_of and n not in changed]
     values = [n for n in saved if not (n in primal_of and n not in changed)]
-    again = needed(ends, stop=set(saved))
+    again = needed(ends, stop=chosen)
     return Parts(
         _forward(joint, values),
         _backward(joint, ends, saved_primals + values, again),
         [primal_of[n] for n in saved_primals],
         len(values),
-        sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in saved for n in again),
-        readers(joint, ends, saved_primals + values, saved),
+        sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in chosen for n in again),
+        readers(joint, ends, saved_primals + values, chosen),
         seen_outside(joint, saved_primals + values),
-        readers(joint, ends, [p.node for p in joint.primals], ()),
+        readers(joint, ends, [p.node for p in joint.primals], frozenset()),
     )
 
 

@@ -5,7 +5,7 @@ Bits of a mask are differentiable results, in the order of the tangents.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Set as AbstractSet
 
 from torch.fx import Node
 
@@ -45,7 +45,7 @@ def absent(joint: Joint) -> tuple[int, ...]:
     return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=False))
 
 
-def readers(joint: Joint, ends: list[Node], read: list[Node], saved: Container[Node]) -> tuple[int, ...]:
+def readers(joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet[Node]) -> tuple[int, ...]:
     """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`."""
     bits = _bits(joint)
     found = dict.fromkeys(ends, (1 << len(joint.tangents)) - 1)
