@@ -156,6 +156,9 @@ class EntryWriter:
         self._keep.append(v)
         return text
 
+    def is_made(self, v: Value) -> bool:
+        return id(v) in self._made
+
     def _const(self, v: Const) -> str:
         if v.source is not None and not v.guarded:
             return self.load(v.source)

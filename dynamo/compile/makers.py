@@ -142,6 +142,9 @@ def _exception(w: EntryWriter, v: ExceptionValue) -> str:
     else:
         name = w.assign("e", f"{cls}.__new__({cls}{', ' + args if args else ''})", v)
     w.body.append(f"{name}.args = ({args}{',' if args else ''})")
+    if issubclass(v.cls, StopIteration | SystemExit | SyntaxError):  # keep some arguments as attributes
+        init = next(raw for c in v.cls.__mro__ if isinstance(raw := c.__dict__.get("__init__"), types.WrapperDescriptorType))
+        w.body.append(f"{w.names.const(init)}({name}{', ' + args if args else ''})")
     for slot in ("__cause__", "__context__"):
         if v.slots.get(slot) is not None:
             w.body.append(f"{name}.{slot} = {w.value(v.slots[slot])}")  # type: ignore[arg-type]  # not None here
@@ -172,17 +175,26 @@ def _partial(w: EntryWriter, v: PartialValue) -> str:
 
 def _cell(w: EntryWriter, v: CellValue) -> str:
     name = w.assign("c", "Cell()", v)
-    if v.contents is not None:
-        w.body.append(f"{name}.cell_contents = {w.value(v.contents)}")
+    _fill_cell(w, v)
     return name
 
 
+def _fill_cell(w: EntryWriter, v: CellValue) -> None:
+    if v.contents is not None:
+        w.body.append(f"{w.value(v)}.cell_contents = {w.value(v.contents)}")
+
+
 def _function(w: EntryWriter, v: FunctionValue) -> str:
+    new = [c for c in v.closure or () if c.source is None and c.obj is None and not w.is_made(c)]
+    for c in new:  # filled once there is the function, which one of them may hold
+        w.assign("c", "Cell()", c)
     cells = ", ".join(w.value(c) for c in v.closure or ())
     closure = f"({cells},)" if cells else "None"
     code, globals_ = w.names.const(v.code), w.names.const(v.globals)
     defaults = w.value(v.defaults) if v.defaults is not None else "None"
     name = w.assign("f", f"Function({code}, {globals_}, {v.name!r}, {defaults}, {closure})", v)
+    for c in new:
+        _fill_cell(w, c)
     w.body.append(f"{name}.__qualname__ = {v.qualname!r}")
     if v.kwdefaults is not None and not isinstance(v.kwdefaults, Const):
         w.body.append(f"{name}.__kwdefaults__ = {w.value(v.kwdefaults)}")
@@ -269,6 +281,13 @@ def _iterator_at(owner: Any, index: int) -> Any:
     return it
 
 
+def _advanced(it: Any, steps: int) -> Any:
+    """The iterator, after some steps."""
+    for _ in range(steps):
+        next(it, None)
+    return it
+
+
 # iterator kind (IterValue.rebuild) -> expression; rows of other kinds are added beside the iterators that use them
 ITERATORS: dict[str, Callable[[EntryWriter, list[Any]], str]] = {
     "sequence": _sequence_iterator,
@@ -278,6 +297,7 @@ ITERATORS: dict[str, Callable[[EntryWriter, list[Any]], str]] = {
     "map": lambda w, values: f"map({w.sequence(values)})",
     "filter": lambda w, values: f"filter({w.sequence(values)})",
     "call": lambda w, values: f"{w.value(values[0])}({w.sequence(values[1:])})",
+    "advanced": lambda w, values: f"{w.names.const(_advanced)}({w.value(values[1])}({w.sequence(values[2:])}), {w.value(values[0])})",
 }
 
 

@@ -270,7 +270,7 @@ def _is_one(a: Value, b: Value) -> bool:
         if a.cls is not b.cls:
             return False
         if a.cls in (int, str, float, bytes, complex, range):
-            return bool(a.value == b.value)
+            return a.value is b.value or bool(a.value == b.value)  # a NaN may be the same one
         return a.value is b.value
     if isinstance(a, ClassValue) and isinstance(b, ClassValue):
         return a.obj is b.obj

@@ -30,6 +30,7 @@ def _init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) 
         raise tx.break_("DD005", f"exception constructor on {self.describe()}")
     if kwargs and not (set(kwargs) <= _KEYWORDS and issubclass(self.cls, ImportError | AttributeError | NameError)):
         raise tx.throw(TypeError, f"{self.cls.__name__}() takes no keyword arguments")
+    _break_at_own_fields(tx, self.cls, args)
     tx.touch(self)
     self.set_args(list(args))
     for name, v in kwargs.items():
@@ -37,7 +38,14 @@ def _init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) 
     return NONE
 
 
+def _break_at_own_fields(tx: Tracer, cls: type, args: list[Value]) -> None:
+    """Errors of the system choose their class by the number and keep names apart; those of codecs check and keep five arguments."""
+    if (issubclass(cls, OSError) and len(args) > 1) or issubclass(cls, UnicodeDecodeError | UnicodeEncodeError | UnicodeTranslateError):
+        raise tx.break_("DD005", f"{cls.__name__}() with {len(args)} arguments")
+
+
 def _new(tx: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    _break_at_own_fields(tx, cls, args)
     return ExceptionValue(cls, list(args))
 
 
@@ -88,6 +96,8 @@ def _argument(raw: Any, index: int) -> None:
 
     @getset(raw)
     def _row(tx: Tracer, self: ExceptionValue) -> Value:
+        if self.obj is not None and self.source is not None:
+            return tx.wrap(raw.__get__(self.obj), self.source.attr(raw.__name__))
         return self.args[index] if index < len(self.args) else NONE
 
 

@@ -12,7 +12,8 @@ from dynamo.symbolic.protocols.iteration import iter_, next_, unpack_iterable
 from dynamo.symbolic.protocols.operators import binary, equal, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS
 from dynamo.symbolic.protocols.rows import on_class, on_function
-from dynamo.symbolic.python.iterators import Steps, live, predicate, stateful, value_of
+from dynamo.symbolic.python import polyfills
+from dynamo.symbolic.python.iterators import Steps, live, predicate, stateful
 from dynamo.symbolic.values.kinds import NONE, Const, IterValue, TupleValue, Value
 
 if TYPE_CHECKING:
@@ -227,8 +228,8 @@ def _dropwhile(tx: Tracer, cls: type, fn: Value, iterable: Value) -> Value:
         return not passing[0]
 
     real = itertools.dropwhile(test, Steps(tx, it))
-    iterate = tx.wrap(iter, None)
-    return live(tx, cls, real, lambda: ("call", [iterate, it] if passing[0] else [tx.wrap(cls, None), fn, it]))
+    drops_none = tx.wrap(polyfills.drops_none, None)
+    return live(tx, cls, real, lambda: ("call", [tx.wrap(cls, None), drops_none if passing[0] else fn, it]))
 
 
 @on_class(itertools.accumulate, "| iterable func? * initial?")
@@ -298,7 +299,7 @@ def _tee(tx: Tracer, iterable: Value, n: Value | None) -> Value:
 
 
 def _selection(tx: Tracer, cls: Any, pools: list[list[Value]], *args: Any, **kwargs: Any) -> IterValue:
-    """product and its kin: the pools are taken at once; rebuilding lists what is left."""
+    """product and its kin: the pools are taken at once; rebuilding takes the same steps again."""
     taken = [0]
 
     def steps() -> Iterator[Any]:
@@ -307,7 +308,8 @@ def _selection(tx: Tracer, cls: Any, pools: list[list[Value]], *args: Any, **kwa
             yield x
 
     def rebuild() -> tuple[str, list[Any]]:
-        return "values", [value_of(tx, x) for x in itertools.islice(cls(*pools, *args, **kwargs), taken[0], None)]
+        given = [tx.make_tuple(pool) for pool in pools * kwargs.get("repeat", 1)]
+        return "advanced", [Const(taken[0]), tx.wrap(cls, None), *given, *(Const(a) for a in args)]
 
     return live(tx, cls, steps(), rebuild)
 

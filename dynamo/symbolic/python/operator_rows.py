@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.containers import bool_, index_of
 from dynamo.symbolic.protocols.operators import binary, compare, contains, delitem, getitem, is_, len_, setitem, truth, unary
-from dynamo.symbolic.protocols.registry import CONSTRUCTORS, FUNCTIONS, METHODS
+from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
 from dynamo.symbolic.protocols.tables import dict_set
 from dynamo.symbolic.python import polyfills
-from dynamo.symbolic.values.kinds import NONE, BuiltinValue, Const, DictValue, FunctionValue, PartialValue, Value
+from dynamo.symbolic.values.kinds import NONE, BuiltinValue, Const, DictValue, FunctionValue, ObjectValue, PartialValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -160,37 +160,64 @@ def _partial(twin: Any, args: list[Value]) -> PartialValue:
     return PartialValue(functools.partial, FunctionValue(twin), args, {})
 
 
+def _items(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> PartialValue:
+    return _partial(polyfills.get_items, [tx.make_tuple(args)])
+
+
+def _attributes(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> PartialValue:
+    return _partial(polyfills.get_attributes, [tx.make_tuple(args)])
+
+
+def _method(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> PartialValue:
+    d = DictValue()
+    for k, v in kwargs.items():
+        dict_set(tx, d, Const(k), v)
+    return _partial(polyfills.call_method, [args[0], tx.make_tuple(args[1:]), d])
+
+
+_TWINS: dict[Any, Callable[..., PartialValue]] = {
+    operator.itemgetter: _items,
+    operator.attrgetter: _attributes,
+    operator.methodcaller: _method,
+}
+
+
+def _made(tx: Tracer, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The real one, where it is made of what is known."""
+    known = tx.try_python(*args, *kwargs.values())
+    if known is None or any(isinstance(v, ObjectValue) for v in (*args, *kwargs.values())):
+        return _TWINS[cls](tx, args, kwargs)
+    return BuiltinValue(cls(*known[: len(args)], **dict(zip(kwargs, known[len(args) :], strict=True))))
+
+
 @on_class(operator.itemgetter, "item *items")
 def _itemgetter(tx: Tracer, cls: type, item: Value, items: list[Value]) -> Value:
-    return _partial(polyfills.get_items, [tx.make_tuple([item, *items])])
+    return _made(tx, cls, [item, *items], {})
 
 
 @on_class(operator.attrgetter, "name *names")
 def _attrgetter(tx: Tracer, cls: type, name: Value, names: list[Value]) -> Value:
     if not all(issubclass(n.cls, str) for n in (name, *names)):
         raise tx.throw(TypeError, "attribute name must be a string")
-    return _partial(polyfills.get_attributes, [tx.make_tuple([name, *names])])
+    return _made(tx, cls, [name, *names], {})
 
 
 @on_class(operator.methodcaller, "name *args **")
 def _methodcaller(tx: Tracer, cls: type, name: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    d = DictValue()
-    for k, v in kwargs.items():
-        dict_set(tx, d, Const(k), v)
-    return _partial(polyfills.call_method, [name, tx.make_tuple(args), d])
+    if not issubclass(name.cls, str):
+        raise tx.throw(TypeError, "method name must be a string")
+    return _made(tx, cls, [name, *args], kwargs)
 
 
 def _real_call(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """Calling one that existed before: made again from what it was made with."""
+    """Calling a real one: made again from what it was made with."""
     assert isinstance(self, BuiltinValue)
     made: tuple[Any, tuple[Any, ...]] = self.obj.__reduce__()
     maker, made_with = made
     keywords: dict[str, Any] = {}
     if isinstance(maker, functools.partial):  # a methodcaller with keywords
         keywords, made_with, maker = maker.keywords, (*maker.args, *made_with), maker.func
-    again = CONSTRUCTORS.get(maker)
-    assert again is not None
-    twin = again(tx, maker, [tx.wrap(x, None) for x in made_with], {k: tx.wrap(x, None) for k, x in keywords.items()})
+    twin = _TWINS[maker](tx, [tx.wrap(x, None) for x in made_with], {k: tx.wrap(x, None) for k, x in keywords.items()})
     return tx_call(tx, twin, args, kwargs)
 
 

@@ -42,6 +42,11 @@ def call_method(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], obj: A
     return getattr(obj, name)(*args, **kwargs)
 
 
+def drops_none(item: Any) -> bool:
+    """The predicate of a dropwhile that has begun to give items."""
+    return False
+
+
 def get_items(keys: tuple[Any, ...], obj: Any) -> Any:
     """operator.itemgetter(*keys)(obj)."""
     return obj[keys[0]] if len(keys) == 1 else tuple([obj[k] for k in keys])
