@@ -7,6 +7,7 @@ from pathlib import Path
 from minifier import doors
 from minifier.graph import warming
 from minifier.isolation import Limits, LocalTransport
+from minifier.isolation.leftover import end_with_this_process
 from minifier.programs import Program
 
 UNKNOWN = ""  # where only a run of the script can tell what its graphs will be compiled with
@@ -27,6 +28,7 @@ def started(
 ) -> LocalTransport | None:
     """Processes that are being made ready; None where they may not be needed, or where it is not known for which backend. What they do
     depends on a Wish; see there."""
+    end_with_this_process()
     likely = backend or (UNKNOWN if b"backend" in program.path.read_bytes() else "inductor")
     if after == "capture" or not likely:
         return None

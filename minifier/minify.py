@@ -22,6 +22,7 @@ from minifier.graph.oracle import Setting
 from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import first_lines, write_repro
 from minifier.isolation import Limits, LocalTransport
+from minifier.isolation.leftover import end_with_this_process
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.ladder.rungs import LAST
 from minifier.programs import program
@@ -143,6 +144,7 @@ def minify(wish: Wish, tell: Tell, listener: Listener, ready: LocalTransport | N
     SourceError, IsolationError, JournalError.
     """
     close()
+    end_with_this_process()
     if wish.oracle:
         return _under_command(wish, tell, listener)
     level = ahead.level(wish.after)

@@ -9,6 +9,7 @@ from typing import Any
 
 from minifier.bisect.capture import bisect_capture, run_script
 from minifier.bisect.report import Report, from_json
+from minifier.isolation.leftover import end_with_this_process
 
 
 class ScriptFailed(RuntimeError):
@@ -51,6 +52,7 @@ class Found:
 
 def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
     """Run the script, check its graphs, follow the first wrong one to its cause; failing that, look at capture. Raises ScriptFailed."""
+    end_with_this_process()
     found, started = Found(), [""]
 
     def take(data: dict[str, Any]) -> None:

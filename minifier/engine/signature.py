@@ -119,11 +119,13 @@ def _refusal(before: str, error: str) -> str:
 
 
 _GENERATED = re.compile(r"(?<=>)\.\d+$")
+_BY_CONTENT = re.compile(r"c[a-z2-7]{51}\.py")  # what torch's compiler calls files that it writes
 
 
 def frame_name(file: str, function: str) -> str:
-    """The name of a frame. torch.fx counts its generated files (`<eval_with_key>.3`); the count differs from one process to the next."""
-    return f"{_GENERATED.sub('', file)}:{function}"
+    """The name of a frame. torch.fx counts its generated files (`<eval_with_key>.3`); the count differs from one process to the next. Those
+    of its compiler have names made of what is in them."""
+    return f"{'<compiled>' if _BY_CONTENT.fullmatch(file) else _GENERATED.sub('', file)}:{function}"
 
 
 def exception_names(chain: Sequence[BaseException]) -> tuple[str, ...]:

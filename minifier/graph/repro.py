@@ -103,13 +103,13 @@ if __name__ == "__main__":
 '''
 
 SHOWS = r'''    names, text, at = [], str(error), getattr(getattr(error, "inner_exception", error), "__traceback__", None)
-    frame = ([""] + [re.sub(r">\.\d+:", ">:", f"{Path(f.filename).name}:{f.name}") for f in traceback.extract_tb(at)])[-1]
+    frame = ([""] + [f"{Path(f.filename).name}:{f.name}" for f in traceback.extract_tb(at)])[-1]
+    frame = re.sub(r"^c[a-z2-7]{51}\.py:", "<compiled>:", re.sub(r">\.\d+:", ">:", frame))
     while error is not None:
         home, name = type(error).__module__, type(error).__qualname__
         names.append(getattr(type(error), "own_name", "") or (name if home == "builtins" else f"{home}.{name}"))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    words = [w for w in re.findall("[A-Za-z]{3,}", MESSAGE) if w != "ADDRESS"]
-    return names == EXCEPTIONS and (frame == FRAME != "" or all(w in text for w in words))'''
+    return names == EXCEPTIONS and (frame == FRAME != "" or all(w in text for w in re.findall("[A-Za-z]{3,}", MESSAGE) if w != "ADDRESS"))'''
 
 _DIFFERENCE = '''def difference(found, expected):
     if len(found) != len(expected):

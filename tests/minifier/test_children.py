@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dynamo.peer.children import PLACE
+from minifier.isolation.leftover import marked
 from minifier.ladder import recorded_run, run_compiled, run_in_eager
-from tests.cli.command import run, write
+from tests.cli.command import COMMAND, environment, run, write
 
 SPAWNED = """
 import multiprocessing
@@ -129,3 +135,65 @@ def test_a_run_inside_of_another_follows_its_own_processes(tmp_path: Path, monke
     ended, graphs = recorded_run(tmp_path / "out", script_of(tmp_path, SPAWNED), (), "dynamo", "dynamo", "", 300.0)
 
     assert (ended.code, len(graphs)) == (0, 2), ended.said
+
+
+SLEEPING = """
+import multiprocessing, os, subprocess, sys, time
+
+def child():
+    import torch
+    os.setsid()
+    time.sleep(600)
+
+if __name__ == "__main__":
+    multiprocessing.get_context("spawn").Process(target=child).start()
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    if not os.fork():
+        os.setsid()
+    open("begun", "w").close()
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("command", ["minify", "bisect"])
+def test_nothing_is_left_of_a_tool_that_is_killed(tmp_path: Path, command: str) -> None:
+    script = write(tmp_path, SLEEPING)
+    tool = subprocess.Popen([*COMMAND, command, script], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
+    try:
+        _until(lambda: (tmp_path / "begun").exists())
+        own = [pid for pid in _of(tool.pid) if pid != tool.pid]
+        assert len(own) >= 4
+    finally:
+        tool.kill()
+        tool.wait()
+
+    _until(lambda: not _of(tool.pid))
+
+
+def _of(tool: int) -> list[int]:
+    """Processes that a tool has started, directly or not."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if f"DYNAMO_DEBUG_RUN={tool}-" in _environment(pid)]
+
+
+def _environment(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path("/proc", str(pid), "environ").read_text(errors="replace")
+    return ""
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_tool_that_ends_has_its_leftovers_ended(tmp_path: Path) -> None:
+    leaving = "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True).pid)\nimport torch"
+
+    done = run("bisect", write(tmp_path, leaving), cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    pid = int(done.stderr.split()[0])
+    _until(lambda: not _environment(pid))
+    assert marked("no such run") == []

@@ -116,3 +116,4 @@ def test_part_of_a_script_is_asked_of_the_same_process(tmp_path: Path) -> None:
 def test_generated_files_are_not_counted() -> None:
     assert frame_name("<eval_with_key>.13", "forward") == "<eval_with_key>:forward"
     assert frame_name("module.3.py", "f") == "module.3.py:f"
+    assert frame_name("cpx2prale4sntpzenkj5yfh5rps5mysys2cfo65sqxnwukipq624.py", "call") == "<compiled>:call"
