@@ -109,7 +109,7 @@ SHOWS = r'''    names, text, at = [], str(error), getattr(getattr(error, "inner_
         home, name = type(error).__module__, type(error).__qualname__
         names.append(getattr(type(error), "own_name", "") or (name if home == "builtins" else f"{home}.{name}"))
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return names == EXCEPTIONS and (frame == FRAME != "" or all(w in text for w in re.findall("[A-Za-z]{3,}", MESSAGE) if w != "ADDRESS"))'''
+    return names == EXCEPTIONS and (frame == FRAME != "" or all(w in text for w in {*re.findall("[A-Za-z]{3,}", MESSAGE)} - {"ADDRESS"}))'''
 
 _DIFFERENCE = '''def difference(found, expected):
     if len(found) != len(expected):
