@@ -244,7 +244,7 @@ def in_loop_of_vectors(op: Any, result: torch.Tensor, args: Any, kwargs: Any) ->
         return torch.cat([flat, flat[:1].expand(VECTORS)])
 
     with_dims = [a for a in args if isinstance(a, torch.Tensor) and a.dim()]
-    if not result.numel() or any(torch.broadcast_shapes(a.shape, result.shape) != result.shape for a in with_dims):
+    if not result.dim() or not result.numel() or any(torch.broadcast_shapes(a.shape, result.shape) != result.shape for a in with_dims):
         return result
     again = op(*(lengthened(a) if isinstance(a, torch.Tensor) and a.dim() else a for a in args), **kwargs)
     return again[: result.numel()].reshape(result.shape)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from minifier.fuzz.draw.tensor_programs import Program
-from tests.inductor.program_check import TWO_LOOPS, Noise, check_program, observe, rounded_means, with_gaps
+from tests.inductor.program_check import LOOPS, TWO_LOOPS, Noise, check_program, observe, rounded_means, with_gaps
 
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
@@ -130,3 +130,10 @@ def test_a_sum_without_rounding_is_the_same_in_any_order() -> None:
             found = [given.sum(), given.sum(1), given.sum((0, 2), keepdim=True), given.nansum(0), given.mean(0)]
         expected = [given.sum(), given.sum(1), given.sum((0, 2), keepdim=True), given.nansum(0), given.mean(0)]
         assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (7,), (5, 13)])
+def test_every_loop_gives_the_same_for_plain_numbers(shape: tuple[int, ...]) -> None:
+    given = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) + 1
+    for op, args in ((torch.ops.aten.mul.Tensor, (given, given)), (torch.ops.aten.mul.Tensor, (given, torch.tensor(2.0)))):
+        assert all(torch.equal(loop(op, op(*args), args, {}), op(*args)) for loop in LOOPS)
