@@ -158,6 +158,12 @@ def _arange(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
     require(dtype is not torch.bool, "not implemented for torch.bool")
 
 
+def _linspace(start: Any, end: Any, *_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
+    require(dtype is not torch.bool, "not implemented for torch.bool")
+    complex_ends = any(t.is_complex() if isinstance(t, Tensor) else isinstance(t, complex) for t in (start, end))
+    require(not complex_ends or dtype is None or dtype.is_complex, f"linspace(): complex ends can't be safely cast to {dtype}")
+
+
 def _empty_strided(size: Sequence[int], stride: Sequence[int], **_: Any) -> None:
     require(min(stride, default=0) >= 0, f"Storage size calculation overflowed with sizes={size} and strides={stride}")
 
@@ -200,6 +206,24 @@ def _fits(op: Any, is_floating: bool = False) -> Check:
         require(torch.can_cast(kind, x.dtype), f"result type {kind} can't be cast to the desired output type {x.dtype}")
 
     return check
+
+
+def _rounded_division(op: Any) -> Check:
+    promoted = promotion(op)
+
+    def check(x: Tensor, y: Any, *, rounding_mode: str | None, **_: Any) -> None:
+        known = rounding_mode in (None, "trunc", "floor")
+        require(known, f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+        dtype = promoted(x, (x, y), {})
+        require(rounding_mode is None or not dtype.is_complex, f"not implemented for {dtype}")
+
+    return check
+
+
+def _convolution(x: Tensor, weight: Tensor, *args: Any, **_: Any) -> None:
+    """`args`: bias, stride, padding, dilation, transposed."""
+    is_plain = not args[4] and all(n == 1 for n in args[3])
+    require(is_plain or x.dtype.itemsize == 8 or _kind(x.dtype) not in "ui", f"not implemented for {x.dtype}")
 
 
 def _addcdiv(x: Tensor, dividend: Tensor, divisor: Tensor, **_: Any) -> None:
@@ -371,6 +395,9 @@ CHECKS: dict[Any, Check] = {
     aten.index_add.default: _index_add,
     aten.index_add_.default: _index_add,
     **dict.fromkeys((aten.mvlgamma.default, aten.mvlgamma_.default), _mvlgamma),
+    **{getattr(aten.linspace, name): _linspace for name in ("default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")},
+    **{op: _rounded_division(op) for op in (aten.div.Tensor_mode, aten.div.Scalar_mode, aten.div_.Tensor_mode, aten.div_.Scalar_mode)},
+    aten.convolution.default: _convolution,
     **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _arange),
     aten.empty_strided.default: _empty_strided,
     aten.as_strided.default: _as_strided,

@@ -91,3 +91,31 @@ def beyond_the_memory(compile):
         lambda x: (x + 1)[1:].as_strided((3,), (3,)),
     ]
     return _tried(compile, calls, KINDS[2:])
+
+
+@program("", "rounded division of complex numbers, steps of truth values, dilated and transposed convolutions of small integers, unread")
+def kernels_of_few_types(compile):
+    def tried(call):
+        try:
+            call()
+        except (RuntimeError, NotImplementedError) as e:
+            return type(e).__name__
+        return "done"
+
+    @compile
+    def f(z, image, weight):
+        return z.real + 1, [
+            tried(lambda: torch.div(z, z, rounding_mode="floor")),
+            tried(lambda: torch.div(z.real, 2j, rounding_mode="trunc")),
+            tried(lambda: z.clone().div_(2, rounding_mode="floor")),
+            tried(lambda: torch.div(z.real, 2, rounding_mode="nearest")),
+            tried(lambda: torch.linspace(0, 1, 3, dtype=torch.bool)),
+            tried(lambda: torch.linspace(0, 1j, 3, dtype=torch.float32)),
+            tried(lambda: torch.linspace(0, 1j, 3)),
+            tried(lambda: torch.conv2d(image, weight)),
+            tried(lambda: torch.conv2d(image, weight, dilation=2)),
+            tried(lambda: torch.conv_transpose2d(image, weight)),
+        ]
+
+    z, image, weight = torch.ones(2, dtype=torch.complex64), torch.ones(1, 1, 5, 5), torch.ones(1, 1, 2, 2)
+    return [f(z, image.to(d), weight.to(d)) for d in (torch.uint8, torch.int8, torch.int32, torch.int64, torch.float32)]

@@ -24,7 +24,7 @@ LISTS = (*foreach_unary_op_db, *foreach_binary_op_db, *foreach_pointwise_op_db)
 DTYPES = (torch.bool, torch.int64, torch.complex64)
 # Computed for integers (docs/differences.md); numbers that the other operand's type decides; kept for torch's own decompositions.
 KNOWN = frozenset(
-    """nn.functional.max_pool1d linspace div torch.ops.aten._unsafe_masked_index
+    """nn.functional.max_pool1d torch.ops.aten._unsafe_masked_index
     torch.ops.aten._unsafe_masked_index_put_accumulate""".split()
 )
 
