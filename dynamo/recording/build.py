@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as unpack
 
 from dynamo.recording.format import FIELD, Recording, RecordingError
-from dynamo.recording.known import MAKERS
+from dynamo.recording.known import MAKERS, Missing
 
 _LAYOUTS = {"dtype": torch.dtype, "layout": torch.layout, "memory_format": torch.memory_format, "qscheme": torch.qscheme}
 _WRAPPERS: dict[str, Callable[..., Any]] = {
@@ -92,6 +92,8 @@ class Builder:
             raise
         except NotRecorded as e:
             made = Placeholder(f"{row['kind']} that needs {e.kind}")
+        except Missing as e:
+            made = Placeholder(str(e))
         except RecursionError as e:
             raise RecordingError(f"{self.path}: values are nested too deep") from e
         except (TypeError, ValueError, LookupError, AttributeError, RuntimeError, ImportError, OverflowError) as e:

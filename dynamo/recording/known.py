@@ -35,6 +35,10 @@ class Known(NamedTuple):
     make: Callable[..., Any]
 
 
+class Missing(LookupError):
+    """Nobody has what is to be found by its name; the text says what."""
+
+
 class _Died:
     """What a weak reference without an object referred to."""
 
@@ -67,8 +71,11 @@ def _stream(cls: type) -> Callable[[Any, int], Any]:
 
 def _operator(name: str) -> Any:
     found: Any = torch.ops
-    for part in name.split("."):
-        found = getattr(found, part)
+    try:
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        raise Missing(f"torch operator {name}, which the program defines,") from None
     return found
 
 

@@ -33,11 +33,13 @@ _BUILT = (types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDe
 # Of a class what Python makes again, or what is about the class statement only.
 _OF_CLASSES = frozenset(
     {"__dict__", "__weakref__", "__module__", "__qualname__", "__doc__", "__annotations__", "__dataclass_fields__", "__dataclass_params__",
-     "__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__", "__firstlineno__", "__static_attributes__", "__match_args__"}
+     "__abstractmethods__", "_abc_impl", "__parameters__", "__orig_bases__", "__firstlineno__", "__static_attributes__", "__match_args__",
+     "_backward_cls"}
 )  # fmt: skip
 
 _OF_ENUMERATIONS = (types.FunctionType, property, staticmethod, classmethod)  # what is no member
 _CONTAINERS = (collections.OrderedDict, dict, list, set)
+_OF_FUNCTIONS = type(torch.autograd.Function)  # makes a class for the backward of each
 RANDOM = "random state"
 _OF_MACHINES = ("get_num_threads",)
 
@@ -312,7 +314,7 @@ def _class(saver: Saver, obj: type) -> Value:
     found = _reference(obj)
     if found is not None:
         return found
-    if type(obj) not in (type, abc.ABCMeta):
+    if type(obj) not in (type, abc.ABCMeta, _OF_FUNCTIONS):
         return placeholder(obj)
     own = {name: x for name, x in vars(obj).items() if name not in _OF_CLASSES and type(x) is not types.MemberDescriptorType}
     bases = [saver.value(base) for base in obj.__bases__]

@@ -73,7 +73,10 @@ def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
     elif code and not any(r.is_finding for r in found.reports):
         tell("no graph is wrong, and the script fails: looking at capture")
         report = bisect_capture(wish.script, wish.args)
-        if report is None:
+        if report is None and not found.reports:
             raise ScriptFailed(f"the script ended with {code}")
-        found.reports.append(report)
+        if report is None:
+            tell(f"the script ends with {code} for reasons of its own")
+        else:
+            found.reports.append(report)
     return found

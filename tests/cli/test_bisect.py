@@ -56,3 +56,38 @@ def test_script_that_fails_by_itself(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "ValueError: mine" in done.stderr
     assert "CL018" in done.stderr
+
+
+def test_a_script_that_ends_with_a_code_of_its_own_is_bisected(tmp_path: Path) -> None:
+    text = "import sys, torch\ntorch.compile(lambda x: x.sin())(torch.ones(3))\nsys.exit('done')\n"
+
+    done = run("bisect", write(tmp_path, text), cwd=tmp_path)
+
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "graph 0/0: within rounding (confidence 1)"), done.stderr
+    assert "the script ends with 1 for reasons of its own" in done.stderr
+
+
+LIBRARY = """
+import torch
+
+def doubles(gm, inputs):
+    for node in [n for n in gm.graph.nodes if "linear" in str(n.target)]:
+        with gm.graph.inserting_after(node):
+            double = gm.graph.call_function(torch.add, (node, node))
+        node.replace_all_uses_with(double, lambda user: user is not double)
+    gm.recompile()
+    return gm.forward
+
+net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+compiled = torch.compile(net, backend=doubles)
+with torch.no_grad():
+    compiled(torch.ones(2, 3))
+"""
+
+
+def test_code_of_a_library_is_at_the_line_that_calls_it(tmp_path: Path) -> None:
+    done = run("bisect", "--json", write(tmp_path, LIBRARY), cwd=tmp_path)
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["verdict"]) == (1, "worse than eager"), done.stderr
+    assert (found["node"], Path(found["file"]).name, found["line"]) == ("linear", "script.py", 15)

@@ -20,6 +20,7 @@ import operator
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import threading
 import types
@@ -36,7 +37,7 @@ import dynamo
 from dynamo.recording.build import Builder, NotRecorded, Placeholder
 from dynamo.recording.format import RecordingError, read, write
 from dynamo.recording.save import save
-from tests.cli.command import run
+from tests.cli.command import environment, run
 from tests.cli.command import write as script_of
 from tests.schemas import validate
 from tui.commands.replay import replay
@@ -374,6 +375,48 @@ def test_frames_run_where_they_do_not_use_what_is_not_recorded(tmp_path: Path) -
     fn, (holder, x) = back(tmp_path, reads, Holder(), 4)
 
     assert fn(holder, x) == 10
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**3 * SCALE
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return gradient * x
+
+
+def test_functions_with_gradients_of_their_own_come_back(tmp_path: Path) -> None:
+    fn, (x,) = back(tmp_path, lambda x: Cube.apply(x).sum(), torch.tensor([2.0], requires_grad=True))
+
+    result = fn(x)
+    result.backward()
+
+    assert (result.item(), x.grad.item()) == (24.0, 2.0)
+
+
+def test_operators_that_a_program_defines_are_named(tmp_path: Path) -> None:
+    library = torch.library.Library("recorded_here", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+    path = tmp_path / "frame.rec"
+    write(path, *save(lambda op, x: op(x) if x else x, (torch.ops.recorded_here.twice.default, 0), "", False))
+    script = f"""
+from pathlib import Path
+from dynamo.recording.build import Builder
+from dynamo.recording.format import read
+frame = read(Path({str(path)!r}))
+builder = Builder(frame)
+fn, op, x = (builder.whole(n) for n in (frame.frame["function"], *frame.frame["inputs"]))
+print(fn(op, x), op)
+"""
+    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, timeout=120)
+
+    said = "<not recorded: torch operator recorded_here.twice.default, which the program defines,>"
+    assert done.stdout == f"0 {said}\n", done.stderr
 
 
 def failing(x: torch.Tensor) -> torch.Tensor:
