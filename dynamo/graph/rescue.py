@@ -144,7 +144,8 @@ class Old:
     def put_back(self) -> None:
         """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
         if self.owner.grad_fn is not self.grad_fn:  # that of a view is made anew after any write, also one that autograd did not see
-            self.owner.detach_()
+            if not self.owner.retains_grad:  # the hook that keeps a gradient moves with each write, and needs a history to move from
+                self.owner.detach_()
             if self.history is not None:
                 with torch.enable_grad():
                     self.owner.copy_(self.history)
