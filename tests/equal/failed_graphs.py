@@ -234,3 +234,58 @@ def frames_are_counted(compile: Compile) -> Any:
         return f(torch.ones(2, 2), s)
 
     return [caller(s) for s in (torch.zeros(2, 2), torch.eye(2), torch.zeros(2, 2))]
+
+
+@program("", "a tensor that keeps its gradient is written before an error, whole, and a part of it")
+def written_with_a_kept_gradient_before_an_error(compile: Compile) -> Any:
+    @compile
+    def f(y: torch.Tensor, singular: torch.Tensor, part: bool) -> Any:
+        try:
+            if part:
+                y[0].mul_(3)
+            else:
+                y[:] = y.flip(0) * 2
+            z = y * 5 + torch.linalg.cholesky(singular)
+        except RuntimeError as e:
+            return y * 7, type(e).__name__
+        return z, ""
+
+    seen: list[Any] = []
+    for singular in (-torch.eye(2), torch.eye(2)):
+        for part in (False, True):
+            x = torch.arange(4.0).view(2, 2).requires_grad_()
+            y = x + 1
+            y.retain_grad()
+            z, name = f(y, singular, part)
+            (z * z).sum().backward()
+            seen += [name, y.detach(), z.detach(), x.grad, y.grad]
+    return seen
+
+
+@program("", "the gradient that is kept is that of what was written last, also on a later call")
+def kept_gradients_of_written_arguments(compile: Compile) -> Any:
+    @compile
+    def f(y: torch.Tensor) -> torch.Tensor:
+        y.mul_(3)
+        return y * 2
+
+    @compile
+    def through_a_view(y: torch.Tensor) -> torch.Tensor:
+        y.t()[0].add_(y[1].sin())
+        return y.cos()
+
+    @compile
+    def by_item(y: torch.Tensor) -> torch.Tensor:
+        y[1] = y[0] * 2
+        return y.exp()
+
+    seen: list[Any] = []
+    for fn in (f, through_a_view, by_item):
+        for keeps in (False, True, False):
+            x = torch.arange(4.0).view(2, 2).requires_grad_()
+            y = x + 1
+            if keeps:
+                y.retain_grad()
+            (fn(y) ** 2).sum().backward()
+            seen += [x.grad, y.detach(), y.grad if keeps else None]
+    return seen

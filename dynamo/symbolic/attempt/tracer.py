@@ -231,6 +231,8 @@ class Tracer:
                 self.note_asked(target_name(target))
                 return self.wrap(out, None)
         written = self._written(out, args, kwargs)
+        if written is not None or (args and _writes(op, target)):
+            self._guard_kept_gradient(written or args[0])
         if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
             raise self.break_("DD008", f"{target_name(target)} gives a tensor of layout {out.layout}")
         if written is None and _is_new_leaf(out):
@@ -269,6 +271,17 @@ class Tracer:
         for _, given in self.builder.placeholders:
             if given.source is not None and given.fake.untyped_storage()._cdata == storage:
                 self.guard(given.source.step("call", torch._C.TensorBase.storage_offset), "eq", given.obj.storage_offset())
+
+    def _guard_kept_gradient(self, v: Value) -> None:
+        """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it."""
+        if not isinstance(v, TensorValue) or not v.fake.requires_grad or v.fake.is_leaf:
+            return
+        storage = v.fake.untyped_storage()._cdata
+        for _, given in self.builder.placeholders:
+            if given.source is not None and given.fake.untyped_storage()._cdata == storage and given.obj.requires_grad:
+                self.guard(given.source.attr("retains_grad"), "eq", given.obj.retains_grad)
+                if given.obj.retains_grad:
+                    raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
 
     def _written(self, out: Any, args: list[Value], kwargs: dict[str, Value]) -> TensorValue | None:
         """The argument that an op gave back: in-place methods, `out=`, conversions that had nothing to do."""
