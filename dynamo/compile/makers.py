@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -148,8 +149,25 @@ def _exception(w: EntryWriter, v: ExceptionValue) -> str:
     for slot in ("__cause__", "__context__"):
         if v.slots.get(slot) is not None:
             w.body.append(f"{name}.{slot} = {w.value(v.slots[slot])}")  # type: ignore[arg-type]  # not None here
+    if v.traceback is not None and "__traceback__" not in v.slots:
+        w.body.append(f"{name}.__traceback__ = {w.names.const(_traceback_of)}({w.names.const(tuple(v.traceback.passed))})")
     _attributes(w, v, name, skip=("__cause__", "__context__", "__traceback__", "__suppress_context__", "args"))
     return name
+
+
+def _frame() -> types.FrameType:
+    return sys._getframe()
+
+
+def _traceback_of(passed: tuple[tuple[types.CodeType, int], ...]) -> types.TracebackType | None:
+    """A traceback through frames of these names, innermost first. The frames hold nothing: theirs have never been."""
+    made = None
+    for code, line in passed:
+        named = _frame.__code__.replace(
+            co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename, co_firstlineno=code.co_firstlineno
+        )
+        made = types.TracebackType(made, types.FunctionType(named, {"sys": sys})(), -1, line)
+    return made
 
 
 def _object(w: EntryWriter, v: ObjectValue) -> str:

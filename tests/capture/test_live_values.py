@@ -81,6 +81,13 @@ def mutual():
     def odd(n): return False if n == 0 else even(n - 1)
     fs.update(odd=odd, even=even)
     return fs
+def kept_error():
+    try:
+        try: 1 / 0
+        except ZeroDivisionError as e: raise KeyError("k") from e
+    except KeyError as e:
+        e.add_note("n")
+        return e
 def circle():
     a = A()
     a.me, a.l, a.f, a.p_ = a, [a], lambda: a, functools.partial(lambda q: q, a)
@@ -156,6 +163,7 @@ Fl.M|Fl.N ;; v.name,int(v)
 ValueError("a",1) ;; v.args
 ExceptionGroup("g",[ValueError(1)]) ;; v.message,[type(q).__name__ for q in v.exceptions]
 StopIteration(5) ;; v.value
+kept_error() ;; v.args,repr(v.__cause__),v.__notes__,v.__traceback__.tb_frame.f_code.co_name,v.__suppress_context__
 ImportError("m",name="n") ;; v.name
 OSError(2,"x","f") ;; v.errno,v.filename,type(v).__name__
 UnicodeDecodeError("u",b"ab",0,1,"r") ;; v.start,v.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import traceback
 import types
 from typing import Any
 
@@ -233,3 +234,60 @@ def methods_as_arguments(compile):
 
     x = torch.ones(2)
     return [f(m, x) for m in (x.add, Adds().add, x.mul, x.__add__, [x].count, torch.ones(2).add, torch.add)[:4]]
+
+
+@program("", "tracebacks of errors that are caught and kept: functions, lines, causes, raised again, taken away, read after a break")
+def tracebacks_of_kept_errors(compile: Compile) -> Any:
+    def inner(x, n):
+        if n:
+            raise ValueError(n)
+        return x
+
+    def middle(x, n):
+        return inner(x, n) + 1
+
+    kept = []
+
+    @compile
+    def f(x, n, pause):
+        try:
+            middle(x, n)
+        except ValueError as e:
+            kept.append(e)
+        try:
+            try:
+                inner(x, n)
+            except ValueError as e:
+                raise KeyError("k") from e
+        except KeyError as e:
+            kept.append(e)
+        try:
+            try:
+                inner(x, n)
+            finally:
+                x = x + 1
+        except ValueError as e:
+            kept.append(e)
+        for again in (True, False):
+            try:
+                try:
+                    inner(x, n)
+                except ValueError as e:
+                    if again:
+                        raise
+                    raise e
+            except ValueError as e:
+                kept.append(e)
+        try:
+            raise TypeError("t")
+        except TypeError as e:
+            kept.append(e.with_traceback(None))
+        if pause:
+            print("pause")
+        return x * 2, [e.__traceback__ is not None for e in kept]
+
+    def shown(e):
+        return [(s.name, s.lineno, s.line) for s in traceback.extract_tb(e.__traceback__)] if e is not None else None
+
+    results = [f(torch.ones(1), 3, False), f(torch.ones(1), 4, True)]
+    return results, [(type(e).__name__, shown(e), shown(e.__cause__), shown(e.__context__)) for e in kept]

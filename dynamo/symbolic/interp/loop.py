@@ -91,6 +91,10 @@ def unwind(tx: Tracer, f: Frame, e: Raised, root: bool) -> None:
     """Go to the handler of an exception, or let it leave the frame."""
     if isinstance(e.value, ExceptionValue) and e.value.traceback is None:
         e.value.traceback = TracebackValue(tx.root_step)
+    ins = f.program.normal[f.current]
+    raised_again = ins.op == "RERAISE" or (ins.op == "RAISE_VARARGS" and ins.arg == 0)  # with the traceback that there is
+    if isinstance(e.value, ExceptionValue) and e.value.traceback is not None and not raised_again:
+        e.value.traceback.passed.append((f.code, f.line))
     if f.handled and isinstance(e.value, ExceptionValue) and "__context__" not in e.value.slots and e.value is not f.handled[-1]:
         e.value.slots["__context__"] = f.handled[-1]
     for r in f.program.normal_ranges:

@@ -114,6 +114,8 @@ _argument(OSError.__dict__["filename"], 2)
 
 @on_method(BaseException, "with_traceback", "tb", ExceptionValue)
 def _with_traceback(tx: Tracer, self: ExceptionValue, tb: Value) -> Value:
+    if tb is NONE or (isinstance(tb, Const) and tb.value is None):
+        self.traceback = None
     return self
 
 

@@ -253,6 +253,7 @@ class TracebackValue(Value):
 
     def __init__(self, born: int) -> None:
         self.born = born
+        self.passed: list[tuple[types.CodeType, int]] = []  # frames that the exception has passed, innermost first, with their lines
 
 
 class ExceptionGroupValue(ExceptionValue):
