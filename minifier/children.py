@@ -75,7 +75,7 @@ def begun(request: dict[str, Any]) -> None:
     def end() -> None:
         if os.getpid() == own:
             error: Any = getattr(sys, "last_value", None)
-            said = "" if error is None else traceback.format_exception_only(error)[-1].strip()
+            said = "" if error is None else traceback.format_exception_only(error)[-1].strip().splitlines()[0]
             _tell(told, Child(_words(), os.getcwd(), said, is_part, internal()))
 
     atexit.register(end)

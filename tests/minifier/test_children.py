@@ -107,6 +107,20 @@ def test_a_program_that_fails_is_named_with_the_command_that_looks_at_it(tmp_pat
     assert f"`dynamo-debug minify {tmp_path}/worker.py --rank 0` in {tmp_path} looks at it alone" in done.stderr
 
 
+def test_the_error_of_a_program_is_one_line(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        WORKER.replace("torch.compile(", "torch.compile(fullgraph=True, model=").replace("torch.cos(y) + rank", "y.tolist()"),
+        "worker.py",
+    )
+    write(tmp_path, LAUNCHING)
+
+    done = run("minify", "script.py", cwd=tmp_path, timeout=300)
+
+    (said,) = [line for line in done.stderr.splitlines() if "a program that the script starts fails" in line]
+    assert done.returncode == 4 and said.endswith("looks at it alone") and "Unsupported: graph break under fullgraph=True" in said, said
+
+
 def test_a_program_that_fails_without_a_compiler_too_says_nothing(tmp_path: Path) -> None:
     write(tmp_path, "import torch\nraise KeyError('no data')\n", "worker.py")
     write(tmp_path, LAUNCHING.replace("check=True", "check=False"))
