@@ -274,7 +274,7 @@ class Tracer:
 
     def _guard_kept_gradient(self, v: Value) -> None:
         """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it."""
-        if not isinstance(v, TensorValue) or not v.fake.requires_grad or v.fake.is_leaf:
+        if not isinstance(v, TensorValue) or not v.fake.requires_grad:
             return
         storage = v.fake.untyped_storage()._cdata
         for _, given in self.builder.placeholders:
