@@ -96,5 +96,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         parts.seen_outside,
         parts.depending,
         absent(joint),
+        tuple(joint.apart),
     )
     return facts, held

@@ -97,6 +97,7 @@ class Facts:
     seen_outside: tuple[bool, ...] = ()  # per saved tensor: somebody else may have it
     depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
     absent: tuple[int, ...] = ()  # per gradient: the tangents that alone leave zeros without memory, see `reach.absent`
+    apart: tuple[int, ...] = ()  # primals with a history that no result was computed from
 
 
 def attribute(module: Any, path: str) -> Any:

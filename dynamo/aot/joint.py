@@ -81,6 +81,7 @@ class Joint:
     differentiable: list[bool] = field(default_factory=list)
     tangents: list[Node] = field(default_factory=list)
     wanted: list[int] = field(default_factory=list)
+    apart: list[int] = field(default_factory=list)  # primals that need a gradient, and that no result was computed from
     grads: list[Node | None] = field(default_factory=list)
     freed: tuple[int, ...] = ()  # see `histories.freed`
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
@@ -509,9 +510,20 @@ class Builder:
             grads = (None,) * len(wanted)
             if any(works):
                 grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
+        apart = _apart(ends, leaves, grads)
+        if apart and len(apart) < len(wanted):
+            joint.apart = [i for k, i in enumerate(wanted) if k in apart]
+            kept = [k for k in range(len(wanted)) if k not in apart]
+            joint.wanted, leaves, grads = [wanted[k] for k in kept], [leaves[k] for k in kept], tuple(grads[k] for k in kept)
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
         if tracer.has_zeros:
             joint.arriving = arriving(ends, leaves)
+
+
+def _apart(ends: Sequence[Tensor], leaves: Sequence[Tensor], grads: Sequence[Tensor | None]) -> set[int]:
+    """Leaves that no result was computed from: a backward pass does not get to them."""
+    without = [k for k, g in enumerate(grads) if g is None]
+    return {k for k, ends_there in zip(without, arriving(ends, [leaves[k] for k in without]), strict=True) if not ends_there}
 
 
 def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:

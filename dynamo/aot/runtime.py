@@ -213,6 +213,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
     CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
+    if facts.apart:
+        call = _without_history(call, facts.apart)
     if facts.relaid:
         call = _apart(call, [index for index, *_ in facts.relaid if index < len(facts.primals)])
     return with_history(call) if facts.enables_grad else call
@@ -243,6 +245,18 @@ def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
         for i in relaid:
             torch.autograd.graph.increment_version(flat[i])
             given[i] = flat[i].clone() if flat[i].requires_grad else flat[i].detach()
+        return run(given)
+
+    return call
+
+
+def _without_history(run: Compiled, apart: Sequence[int]) -> Compiled:
+    """A backward pass that gets to what a tensor was computed from asks for what was saved there, also where no gradient arrives."""
+
+    def call(flat: list[Any]) -> Any:
+        given = list(flat)
+        for i in apart:
+            given[i] = flat[i].detach()
         return run(given)
 
     return call

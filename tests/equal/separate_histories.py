@@ -526,3 +526,34 @@ def freed_by_a_pass(compile):
     x.detach().mul_(-1)
     results[0].sum().backward()
     return gone() is None, x.grad
+
+
+@program("", "an argument that no result was computed from: what was saved behind it is not asked for")
+def arguments_that_no_result_needs(compile):
+    @compile
+    def f(y, z):
+        print((z * 2).sum() > 1e9)
+        y.mul_(2)
+        return y * 3
+
+    @compile
+    def shown(y, z):
+        torch.func.grad(lambda s: (s * z).sum())(y)
+        y[0].add_(1)
+        return y
+
+    seen = []
+    for fn in (f, shown):
+        for power in (1, 2):
+            x = torch.arange(4.0).view(2, 2).requires_grad_()
+            y = x + 1
+            z = (y**power).sin()
+            r = fn(y, z)
+            r.sum().backward(retain_graph=True)
+            seen += [r.detach(), x.grad.clone()]
+            try:
+                z.sum().backward()
+            except RuntimeError as e:
+                seen.append(str(e)[:60])
+            seen.append(x.grad)
+    return seen
