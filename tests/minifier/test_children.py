@@ -75,7 +75,7 @@ def script_of(folder: Path, text: str) -> str:
     return str(folder / write(folder, text))
 
 
-@pytest.mark.parametrize("engine", ["dynamo", "torch"])
+@pytest.mark.parametrize("engine", ["dynamo", pytest.param("torch", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("text, names", CASES, ids=["spawn", "loader", "launcher"])
 def test_graphs_of_children_are_recorded_under_names_of_their_own(tmp_path: Path, text: str, names: list[str], engine: str) -> None:
     ended, graphs = recorded_run(tmp_path / "out", script_of(tmp_path, text), (), engine, "dynamo", "", 300.0)
@@ -121,6 +121,7 @@ def test_the_error_of_a_program_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 4 and said.endswith("looks at it alone") and "Unsupported: graph break under fullgraph=True" in said, said
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_without_a_compiler_too_says_nothing(tmp_path: Path) -> None:
     write(tmp_path, "import torch\nraise KeyError('no data')\n", "worker.py")
     write(tmp_path, LAUNCHING.replace("check=True", "check=False"))
