@@ -291,3 +291,34 @@ def tracebacks_of_kept_errors(compile: Compile) -> Any:
 
     results = [f(torch.ones(1), 3, False), f(torch.ones(1), 4, True)]
     return results, [(type(e).__name__, shown(e), shown(e.__cause__), shown(e.__context__)) for e in kept]
+
+
+@program("", "texts of errors that are given or were kept over a break: of the system, of codecs, of syntax")
+def texts_of_given_errors(compile: Compile) -> Any:
+    @compile
+    def read(x: torch.Tensor, error: BaseException) -> Any:
+        return x + 1, str(error), f"{error}"
+
+    @compile
+    def changed(x: torch.Tensor, error: OSError) -> Any:
+        error.strerror = "moved"
+        return x + 1, str(error)
+
+    @compile
+    def kept(x: torch.Tensor, *args: Any) -> Any:
+        try:
+            raise OSError(*args)
+        except OSError as error:
+            return x * 2, str(error), error.errno
+
+    forms: list[tuple[Any, ...]] = [(2, "gone", "name"), (2, "gone"), ("gone",), (), (2, "gone", "a", None, "b"), (13, "no", None)]
+    seen: list[Any] = []
+    for args in forms:
+        seen += [read(torch.ones(1), OSError(*args)), changed(torch.ones(1), OSError(*args)), kept(torch.ones(1), *args)]
+    others = [
+        UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "bad"),
+        SyntaxError("bad", ("f.py", 3, 1, "x y")),
+        KeyError("k"),
+        ImportError("no", name="m"),
+    ]
+    return seen + [read(torch.ones(1), error) for error in others]

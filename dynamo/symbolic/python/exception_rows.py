@@ -104,9 +104,8 @@ def _argument(raw: Any, index: int) -> None:
 _argument(StopIteration.__dict__["value"], 0)
 _argument(SystemExit.__dict__["code"], 0)
 _argument(ImportError.__dict__["msg"], 0)
-_argument(OSError.__dict__["errno"], 0)
-_argument(OSError.__dict__["strerror"], 1)
-_argument(OSError.__dict__["filename"], 2)
+for _name in ("errno", "strerror", "filename", "filename2"):  # of one argument none is told
+    _default(OSError.__dict__[_name], NONE)
 
 
 # ---- methods ----------------------------------------------------------------------------------------------

@@ -188,11 +188,28 @@ def exception_text(tx: Tracer, v: ExceptionValue) -> str:
         return f"{str_(tx, v.message)} ({n} sub-exception{'s' if n > 1 else ''})"
     if tx.lookup(v.cls, "__str__") is KeyError.__str__ and len(v.args) == 1:
         return repr_(tx, v.args[0])
+    if v.obj is not None and tx.lookup(v.cls, "__str__") is OSError.__str__:
+        return _system_error_text(tx, v)
     if tx.lookup(v.cls, "__str__") not in (BaseException.__str__, KeyError.__str__, ImportError.__str__, MISSING) and len(v.args) > 1:
+        if v.obj is not None:
+            raise tx.break_("DD005", f"text of {v.describe()}")
         return _folded(tx, lambda *args: str(v.cls(*args)), *v.args)
     if len(v.args) == 1:
         return str_(tx, v.args[0])
     return repr_(tx, TupleValue(list(v.args))) if v.args else ""
+
+
+def _is_none(v: Value) -> bool:
+    return isinstance(v, Const) and v.value is None
+
+
+def _system_error_text(tx: Tracer, v: ExceptionValue) -> str:
+    """As `OSError_str` of CPython: of the fields, which the arguments need not tell, or which have been assigned since."""
+    number, text, *names = (getattr_(tx, v, name) for name in ("errno", "strerror", "filename", "filename2"))
+    given = [repr_(tx, name) for name in names if not _is_none(name)]
+    if given or not (_is_none(number) or _is_none(text)):
+        return f"[Errno {str_(tx, number)}] {str_(tx, text)}{': ' if given else ''}{' -> '.join(given)}"
+    return str_(tx, v.args[0]) if len(v.args) == 1 else repr_(tx, TupleValue(list(v.args))) if v.args else ""
 
 
 def repr_(tx: Tracer, v: Value) -> str:
