@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from tests.models import torchvision_ops
-from tests.models.training import distance
+from tests.models.training import distance, in_double
 from tests.models.zoo import awake
 
 FLOOR = {"outputs": 2e-5, "gradients": 2e-3}  # a kink next to zero moves a whole gradient
@@ -147,22 +148,6 @@ def transformer_inputs(model: Any, config: Any) -> dict[str, Any]:
     return {name: have[name]() for name in main if name in wanted}
 
 
-def in_double(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.double() if value.is_floating_point() else value
-    if isinstance(value, (list, tuple)):
-        return type(value)(in_double(v) for v in value)
-    return {k: in_double(v) for k, v in value.items()}
-
-
-def on(device: str, value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, (list, tuple)):
-        return type(value)(on(device, v) for v in value)
-    return {k: on(device, v) for k, v in value.items()}
-
-
 def tensors(value: Any) -> Iterator[torch.Tensor]:
     """The tensors of a result in order; caches, which have a form for each architecture, are left out."""
     if isinstance(value, torch.Tensor):
@@ -203,12 +188,12 @@ def compared(library: str, name: str, device: str) -> Outcome:
     try:
         module, inputs = made(library, name)
         module = awake(module).eval().float().to(device)
-        inputs = on(device, inputs)
+        inputs = tree_map_only(torch.Tensor, lambda t: t.to(device), inputs)
         eager = copy.deepcopy(module)
         plain = forward(eager, inputs)
         reference, steps = plain, (step(eager, eager, inputs),) * 2
         with contextlib.suppress(RuntimeError):  # some operators have no float64
-            exact, twice = copy.deepcopy(module).double(), in_double(inputs)
+            exact, twice = in_double((copy.deepcopy(module), inputs))
             reference, steps = forward(exact, twice), (step(exact, exact, twice), steps[1])
     except Exception as e:  # noqa: BLE001  # whatever keeps the model from running without us
         return Outcome("unmade", f"{type(e).__name__}: {e}".splitlines()[0][:120])
