@@ -31,6 +31,15 @@ def _fused(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
     return (a.double() * b.double() + c.double()).to(c.dtype)
 
 
+def _larger(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The second of equal ones, which two zeros are too, and NaN where either is."""
+    return torch.where((a > b) | a.isnan(), a, b)
+
+
+def _smaller(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.where((a < b) | a.isnan(), a, b)
+
+
 OPS: dict[str, Op] = {
     op.name: op
     for op in (
@@ -41,8 +50,8 @@ OPS: dict[str, Op] = {
         Op("div", 2, torch.div, 4),
         Op("neg", 1, torch.neg),
         Op("abs", 1, torch.abs),
-        Op("max", 2, torch.maximum),
-        Op("min", 2, torch.minimum),
+        Op("max", 2, _larger),
+        Op("min", 2, _smaller),
         Op("eq", 2, torch.eq, result="bool"),
         Op("ne", 2, torch.ne, result="bool"),
         Op("lt", 2, torch.lt, result="bool"),

@@ -14,6 +14,7 @@ from inductor.ir.affine import ZERO, Axis, Index, const, of_atom
 from inductor.ir.expr import call, kept, load, moved, reduce, rewrite, walk
 from inductor.ir.expr import const as value
 from inductor.ir.nest import Buffer, Nest, Program, Store, View
+from inductor.ir.ops import OPS
 from inductor.ir.overwrites import put_writes_last
 from inductor.ir.text import print_program
 from inductor.ir.verify import VerifyError, verify
@@ -269,3 +270,12 @@ def test_reads_are_put_before_the_overwriting():
     program = write_back(first, Nest("m", (A,), (Store("b0", of_atom(A), X),)))
     put_writes_last(program)
     assert [s.name for s in program.steps] == ["m", "n"]
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_of_two_zeros_the_second_is_the_extreme(name):
+    zeros = torch.tensor([0.0, -0.0] * 20)
+    assert OPS[name].torch(zeros, -zeros).signbit().tolist() == (-zeros).signbit().tolist()
+    nan = torch.full_like(zeros, torch.nan)
+    assert OPS[name].torch(zeros, nan).isnan().all()
+    assert OPS[name].torch(nan, zeros).isnan().all()
