@@ -18,12 +18,19 @@ class Step:
     """One view op, everything but its first argument fixed.
 
     `among`: the program made the view as one of several (`unbind`, `split`), and autograd refuses writes to those.
+    `hidden`: the operator hides from autograd that it gives a view (`_unsafe_view`).
     """
 
     op: Any
     args: tuple[Any, ...] = ()
     kwargs: tuple[tuple[str, Any], ...] = ()
     among: bool = False
+    hidden: bool = False
+
+    @property
+    def is_apart(self) -> bool:
+        """Does autograd not know the result as a view? Then a write to either is not in the other's history."""
+        return self.hidden or self.op is torch.ops.aten.detach.default
 
     def __call__(self, x: Any) -> Any:
         if not self.among:

@@ -24,6 +24,7 @@ from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.fake.convert import modes_off
+from dynamo.fake.layout import is_dense
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.graph import transforms
 from dynamo.ops.facts import ONE_HOT, facts_of
@@ -364,8 +365,8 @@ class Builder:
         near = self._nearest_primal(value)
         if near is not None:
             index, steps = near
-            if value.requires_grad and any(step.op is aten.detach.default for step in steps):
-                raise AotError("a detached input is written, and has a history of its own")
+            if value.requires_grad and any(step.is_apart for step in steps):
+                raise AotError("a result shares memory with an input, and has a history of its own")
             return Output("input", index, None, tuple(steps), *self._history(value))
         track = self.tracer.track_of(value)
         root = track.root
@@ -408,12 +409,15 @@ class Builder:
         for member in members:
             if member.requires_grad and not root.is_shadow:
                 at: Track = member.track
-                while at.parent is not None and not at.parent.is_shadow and at.step is not None and at.step.op is not aten.detach.default:
+                while at.parent is not None and not at.parent.is_shadow and at.step is not None and not at.step.is_apart:
                     at = at.parent
                 tops[id(at)] = at
         top = next(iter(tops.values()), root)
-        if len(tops) > 1 or (len(members) > 1 and any(not facts_of(step.op).same for step in top.steps())):
+        is_same = all(facts_of(step.op).same for step in top.steps())
+        if len(tops) > 1 or not (is_same or all(m.track.is_below(top) for m in members)):
             raise AotError("results that share memory have histories that don't")
+        if top.step is not None and top.step.hidden and not is_dense(top.fake):
+            raise AotError("a result shows a part of what autograd does not know it as a view of")
         return top
 
     def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node:

@@ -12,6 +12,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -72,7 +73,13 @@ class Track:
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
         is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
-        self.grad_mode: bool = parent is None or _starts_anew(step) or (parent.grad_mode and is_on)
+        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
+
+    def is_below(self, top: Track) -> bool:
+        at: Track | None = self
+        while at is not None and at is not top:
+            at = at.parent
+        return at is top
 
     def steps(self, top: Track | None = None) -> list[Step]:
         """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""
@@ -447,9 +454,10 @@ class Tracer(FakeMode):
             args = (base, *args[1:])
         parent = self.track_of(base)
         out = fake_mode.run(self, func, args, kwargs)
+        hidden = func in HIDDEN_VIEWS
         func = HIDDEN_VIEWS.get(func, func)
         if isinstance(out, FakeTensor):
-            step = self._step(func, args, kwargs, parent)
+            step = replace(self._step(func, args, kwargs, parent), hidden=hidden)
             self.reaches_out |= func is aten.as_strided.default and not is_within(base, *args[1:])
             if facts_of(func).same:
                 self.track(out, self._current(parent), parent, step)
@@ -461,7 +469,7 @@ class Tracer(FakeMode):
             raise AotError(f"{func} returns several views of its input")
         nodes = self.record(func, (self._current(parent), *args[1:]), kwargs, out)
         for node, one, step in zip(nodes, out, part_steps(func, args, list(out)), strict=True):
-            self.track(one, node, parent, step)
+            self.track(one, node, parent, replace(step, hidden=hidden, among=step.among and not hidden))
         return out
 
     def _step(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: Track) -> Step:
@@ -596,11 +604,6 @@ def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], writes: Wri
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
-
-
-def _starts_anew(step: Step | None) -> bool:
-    """Does autograd not know the result as a view?"""
-    return step is None or step.op is aten.detach.default
 
 
 def _value(value: Any) -> Any:

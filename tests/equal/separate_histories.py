@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -557,3 +558,45 @@ def arguments_that_no_result_needs(compile):
                 seen.append(str(e)[:60])
             seen.append(x.grad)
     return seen
+
+
+REBUILT: dict[str, Callable[[torch.Tensor], Any]] = {
+    "reshaped": lambda x: x.reshape(-1),
+    "flattened": lambda x: x.flatten(),
+    "a linear layer": lambda x: F.linear(x[None], torch.eye(4)),
+    "a product of matrices": lambda x: torch.matmul(x.expand(2, 3, 4), torch.eye(4)),
+    "split": lambda x: torch.unsafe_split(x * 1, 2)[0],
+    "chunked": lambda x: torch.unsafe_chunk(x * 1, 2)[1],
+    "seen otherwise": lambda x: torch.ops.aten._unsafe_view(x.contiguous() * 2, [4, 3]),
+}
+WRITES: dict[str, Callable[[torch.Tensor], Any]] = {
+    "itself": lambda t: t.mul_(2),
+    "through a view": lambda t: t.unsqueeze(0).mul_(2),
+    "a part": lambda t: t[:1].mul_(3),
+    "not at all": lambda t: None,
+}
+RESULTS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "itself": lambda t: (t,),
+    "with its views": lambda t: (t, t[:1], t[..., None]),
+    "a view": lambda t: (t[..., None],),
+}
+
+
+@program("", "what copies, or hides from autograd that it gives views, is written and returned")
+def hidden_views(compile):
+    found = []
+    for name, rebuild in REBUILT.items():
+        for how, write in WRITES.items():
+            for what, select in RESULTS.items():
+
+                def f(x, rebuild=rebuild, write=write, select=select):
+                    t = rebuild(x)
+                    write(t)
+                    return select(t)
+
+                f.__code__ = f.__code__.replace(co_name=f"{name} {how} {what}")
+                x = torch.arange(12.0).reshape(4, 3).t().requires_grad_()
+                results = compile(f)(x * 1)
+                sum((r * k).sum() for k, r in enumerate(results, 2)).backward()
+                found.append((name, how, what, x.grad, [(r, r._is_view()) for r in results]))
+    return found
