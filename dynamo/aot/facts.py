@@ -48,7 +48,8 @@ class Output:
 
     `steps` make a view of that; `tracked` tells whether the view has history, `grad_mode` whether autograd was on when it was made. A
     `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no
-    gradient) that its history is not what it would be after the write.
+    gradient) that its history is not what it would be after the write. `is_closed`: a view from under `no_grad` that nothing else of
+    the program shares memory with; the graph gives it as a tensor of its own, and autograd is to refuse to write gradients into it.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Output:
     tracked: bool = True
     grad_mode: bool = True
     stale: bool = False
+    is_closed: bool = False
 
 
 Place = tuple[str, int]  # ("argument", position), ("held", number of the tensor), ("base", position of a view of it)

@@ -374,8 +374,9 @@ class Builder:
         top = self._with_history(members, root)
         steps = track.steps(top)
         is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), joint.results)
-        if torch.is_grad_enabled() and not track.grad_mode:
-            is_alone = False  # autograd refuses to write gradients into a view from under `no_grad`
+        if any(step.among for step in steps) or (torch.is_grad_enabled() and not track.grad_mode):
+            is_alone = False  # autograd refuses to write gradients into one of several views, and into a view from under `no_grad`
+        is_closed = is_alone and bool(steps) and not (track.grad_mode or value.is_inference())
         direct = not steps or root.is_shadow or is_alone
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
@@ -386,7 +387,7 @@ class Builder:
             joint.results.append(self.result_node(held, joint.results, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
-        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value))
+        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value), is_closed)
 
     def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
         """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""

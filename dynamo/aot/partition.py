@@ -145,11 +145,12 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     source, sink = 2 * len(nodes), 2 * len(nodes) + 1
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
-    returned = set(joint.results)
+    shown = {alias_source(n) for n in reads}
+    returned = shown.intersection(joint.results)  # also those that it reads views of, which the caller may have, too
     unkept, itself = _unkept(joint, reads), _compared(joint, reads) | _read_alone(joint, reads)
     for node, i in number.items():
-        alive = (node.op == "placeholder" and node not in changed) or (node in returned and node in reads and not is_view(node))
-        cost = INFINITE if node in unkept else _cost_of_keeping(node, reads) if alive else _saving_cost(node)
+        alive = (node.op == "placeholder" and node not in changed) or (node in returned and not is_view(node))
+        cost = INFINITE if node in unkept else _cost_of_keeping(node, shown if node in returned else reads) if alive else _saving_cost(node)
         network.connect(2 * i, 2 * i + 1, cost)
         if node in itself or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)

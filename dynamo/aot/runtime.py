@@ -27,6 +27,8 @@ Compiled = Callable[[list[Any]], Sequence[Any]]
 Builder = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 
 _Key = torch._C.DispatchKey
+_WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
+_AS_VIEW = (torch.ops.aten.alias.default,)
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
     _BELOW = _BELOW | torch._C.DispatchKeySet(getattr(_Key, _key))
@@ -362,6 +364,8 @@ def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
         value = output.value
         return lambda args, results: value
     if output.kind == "graph":
+        if output.is_closed:
+            return lambda args, results: _view(results[index], _AS_VIEW, False)
         if not steps:
             return lambda args, results: results[index]
         return lambda args, results: _view(results[index], steps, grad_mode, output.stale)
@@ -382,9 +386,13 @@ def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool =
     """`written`: the base counts as written since."""
     view = base
     is_apart = grad_mode and torch.is_inference_mode_enabled()  # views made in that mode have no history, whatever their base has
-    with torch.inference_mode(False) if is_apart else torch.set_grad_enabled(grad_mode):
+    if not is_apart and torch.is_grad_enabled() is grad_mode:
         for step in steps:
             view = step(view)
+    else:
+        with torch.inference_mode(False) if is_apart else torch.set_grad_enabled(grad_mode):
+            for step in steps:
+                view = step(view)
     if written:
         torch.autograd.graph.increment_version(base)
     return view
@@ -448,13 +456,18 @@ def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bo
 
 
 def _asking_autograd(run: Callable[[list[Any]], Any], returned: Sequence[int]) -> Callable[[list[Any]], Any]:
-    """Autograd refuses writes to a view of a leaf. Theirs are made when the graph is done: what it refuses then, it refuses before."""
+    """Autograd refuses to write gradients into a view of a leaf, and into views made under `no_grad` or several at once. The graph writes
+    when it is done: what is refused then, is refused before."""
 
     def call(flat: list[Any]) -> Any:
         for i in returned:
             base = flat[i]._base
-            if base is not None and base.is_leaf and base.requires_grad:
+            if base is None:
+                continue
+            if base.is_leaf and base.requires_grad:
                 raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            if torch._C._autograd._get_creation_meta(flat[i]) != _WRITABLE:
+                raise RuntimeError("a view made under no_grad, or one of several made at once, is being used in an in-place operation.")
         return run(flat)
 
     return call
@@ -484,7 +497,7 @@ def _calling(
         run = _asking_autograd(run, facts.returned)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
-    direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
+    direct = plain and all(o.kind == "graph" and not o.steps and not o.is_closed and o.index == i for i, o in enumerate(outputs))
     if direct and after is None and leaving is None and linking is None:
         if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))

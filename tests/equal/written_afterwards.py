@@ -172,3 +172,94 @@ def gradients_into_views_without_history(compile):
         except RuntimeError as error:
             found.append(str(error)[:60])
     return found
+
+
+def _one(views: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    return views[1]
+
+
+# several views at once, in the last rows by a transform; the others are refused if they were made under `no_grad`
+VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "unbind": lambda t: _one(t.unbind(0)),
+    "split": lambda t: _one(t.split([1, 2], -1)),
+    "chunk": lambda t: _one(t.chunk(3)),
+    "hsplit": lambda t: _one(t.hsplit(3)).t(),
+    "a row": lambda t: t[1],
+    "turned": lambda t: t.t(),
+    "jacfwd": lambda t: torch.func.jacfwd(torch.sin)(t[0]),
+    "a row of jacfwd": lambda t: torch.func.jacfwd(torch.sin)(t)[0, 1],
+    "a row of hessian": lambda t: torch.func.hessian(lambda s: (s**3).sum())(t[0])[1],
+    "jacrev": lambda t: torch.func.jacrev(torch.sin)(t[0]),
+}
+
+
+@program("", "autograd refuses gradients in one of several views and in views from under no_grad, also in those that were returned")
+def gradients_into_several_views(compile):
+    def made(t, make):
+        return make(t * 2)
+
+    def written(t, view, x, counted):
+        counted.mul_(2)
+        y = x * 1.0
+        try:
+            view.mul_(y.sum())
+        except RuntimeError as error:
+            return str(error)[:90], counted + 1
+        return view, counted + 1
+
+    def in_parts(t, view, x, counted, make):
+        view = make(t * 2)
+        print("made")
+        return written(t, view, x, counted)
+
+    found = []
+    f, g, h = compile(made), compile(written), compile(in_parts)
+    for name, make in VIEWS.items():
+        for first in (True, False):
+            for _ in range(2):
+                x, t, counted = torch.ones(3, requires_grad=True), torch.linspace(-1, 1, 9).view(3, 3), torch.ones(2)
+                with torch.set_grad_enabled(first):
+                    view = f(t, make)
+                found.append((name, first, g(t, view, x, counted), counted, counted._version))
+                with torch.set_grad_enabled(first):
+                    view = make(t * 2)
+                found.append((name, first, g(t, view, x, counted), counted, counted._version))
+                with torch.set_grad_enabled(first):
+                    found.append((name, first, h(t, None, x, counted, make), counted, counted._version))
+    return found
+
+
+# results that show others, or memory of the graph's own: a later result's derivative reads them
+SHOWN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "itself": torch.sin,
+    "turned": lambda t: t.sin().t(),
+    "a row": lambda t: t.sin()[1],
+    "a diagonal": lambda t: t.exp().diagonal(),
+    "every other": lambda t: t.sin()[::2, 1:],
+    "twice": lambda t: t.sin().expand(2, 4, 4),
+    "of two axes": lambda t: t.cos().view(2, 8).unsqueeze(1),
+}
+
+
+@program("", "a returned view that a later result's derivative reads is written")
+def views_that_are_read(compile):
+    found = {}
+    for name, shown in SHOWN.items():
+        for later in (torch.square, torch.cos, torch.exp):
+            for read in (0, 1):
+
+                def fn(x, shown=shown, later=later):
+                    y = shown(x)
+                    return y, later(y)
+
+                x = torch.linspace(0.1, 1, 16).view(4, 4).requires_grad_()
+                results = compile(fn)(x)
+                with torch.no_grad():
+                    results[0][0:1].mul_(2)
+                try:
+                    results[read].sum().backward()
+                except RuntimeError as error:
+                    found[name, later.__name__, read] = str(error)[:60]
+                else:
+                    found[name, later.__name__, read] = x.grad
+    return found
