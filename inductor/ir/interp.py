@@ -220,7 +220,7 @@ class NestRun:
             result = (torch.cumsum if node.attr[0] == "sum" else torch.cumprod)(args[0].expand(self.shape), at).to(dtype)
         else:
             given = [torch.stack([a, a], -1)[..., 0] for a in args] if node.op in _ONE_BY_ONE else args
-            result = OPS[node.op].torch(*given).to(dtype)
+            result = OPS[node.op].interpret(*given).to(dtype)
         self.check_nan(node, args, result)
         return result
 

@@ -275,7 +275,7 @@ def test_reads_are_put_before_the_overwriting():
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_of_two_zeros_the_second_is_the_extreme(name):
     zeros = torch.tensor([0.0, -0.0] * 20)
-    assert OPS[name].torch(zeros, -zeros).signbit().tolist() == (-zeros).signbit().tolist()
+    assert OPS[name].interpret(zeros, -zeros).signbit().tolist() == (-zeros).signbit().tolist()
     nan = torch.full_like(zeros, torch.nan)
-    assert OPS[name].torch(zeros, nan).isnan().all()
-    assert OPS[name].torch(nan, zeros).isnan().all()
+    assert OPS[name].interpret(zeros, nan).isnan().all()
+    assert OPS[name].interpret(nan, zeros).isnan().all()
