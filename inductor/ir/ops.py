@@ -18,7 +18,10 @@ from inductor.ir.philox import philox
 
 @dataclass(frozen=True)
 class Op:
-    """`result` is "same" (type of the last operand), "bool", or a type name. `exact` is for the interpreter, where torch leaves something open."""
+    """`result` is "same" (type of the last operand), "bool", or a type name.
+
+    `exact` is what the interpreter computes where torch's function leaves something open.
+    """
 
     name: str
     arity: int
