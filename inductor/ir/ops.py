@@ -30,7 +30,7 @@ class Op:
     result: str = "same"
     exact: Callable[..., Any] | None = None
 
-    def interpret(self, *operands: torch.Tensor) -> Any:
+    def interpret(self, *operands: Any) -> Any:
         return (self.exact or self.torch)(*operands)
 
 
