@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import torch
+from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 
@@ -25,6 +27,39 @@ def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tu
     with torch.inference_mode(False):  # a graph may end in that mode, and there leaves have no edges
         edges = [torch.autograd.graph.get_gradient_edge(leaf) for leaf in leaves]
     return tuple(sum(1 << i for i, nodes in enumerate(behind) if edge.node in nodes) for edge in edges)
+
+
+def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) -> dict[Node, int]:
+    """Per call of a backward pass the results from which autograd gets to the node that it was made for, a bit for each."""
+    behind = [_behind(end.grad_fn) for end in ends]
+    return {call: sum(1 << i for i, nodes in enumerate(behind) if maker in nodes) for call, maker in makers}
+
+
+def saved(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
+    """Roots of what autograd has saved, as tracks of the trace, with the results behind which that is, a bit for each.
+
+    Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same. Their own results are left out.
+    """
+    behind = [_behind(end.grad_fn) for end in ends]
+    found: dict[Any, int] = {}
+    with _disable_current_modes(), _Unpacking():
+        for node in set().union(*behind) - {None}:
+            mask = sum(1 << i for i, nodes in enumerate(behind) if node in nodes)
+            for t in _saved_of(node):
+                if (track := getattr(t, "track", None)) is not None:
+                    found[track.root] = found.get(track.root, 0) | mask
+    return found
+
+
+def _saved_of(node: Any) -> Iterator[Any]:
+    kind: Any = type(node)
+    if hasattr(node, "_raw_saved_tensors"):  # of an `autograd.Function`
+        with suppress(RuntimeError):  # it was written to since
+            yield from node.saved_tensors
+        return
+    for name in _saved_names(kind):
+        with suppress(RuntimeError):
+            yield getattr(node, name)
 
 
 def _behind(start: Any) -> set[Any]:

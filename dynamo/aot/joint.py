@@ -16,7 +16,7 @@ from dynamo.aot.again import version_of
 from dynamo.aot.branches import Called, conditional
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
-from dynamo.aot.histories import arriving, freed
+from dynamo.aot.histories import arriving, freed, meeting, saved
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -86,6 +86,8 @@ class Joint:
     grads: list[Node | None] = field(default_factory=list)
     freed: tuple[int, ...] = ()  # see `histories.freed`
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
+    meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
+    saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
@@ -503,7 +505,7 @@ class Builder:
             joint.tangents[-1].meta["phase"] = "tangent"
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None
-        joint.wanted, joint.freed = wanted, freed(ends)
+        joint.wanted, joint.freed, joint.saved = wanted, freed(ends), _saved(joint, ends)
         leaves = [self.primals[i].leaf for i in wanted]
         try:
             grads = _gradients(ends, leaves, tangents)
@@ -523,6 +525,13 @@ class Builder:
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
         if tracer.has_zeros:
             joint.arriving = arriving(ends, leaves)
+        joint.meeting = meeting(ends, tracer.makers) if len(ends) > 1 else {}
+        tracer.makers.clear()
+
+
+def _saved(joint: Joint, ends: Sequence[Tensor]) -> dict[Node, int]:
+    own = {p.node for p in joint.primals if not p.track.writes} | {r for r in joint.results if alias_source(r) is r}
+    return {root.node: mask for root, mask in saved(ends).items() if root.node in own}
 
 
 def _apart(ends: Sequence[Tensor], leaves: Sequence[Tensor], grads: Sequence[Tensor | None]) -> set[int]:

@@ -93,6 +93,7 @@ def partition(joint: Joint, strategy: str) -> Parts:
     ends = [*(g for g in joint.grads if g is not None), *acting(joint.graph, "backward")]
     behind = needed(ends)
     reads = _read_by_backward(behind, ends)
+    reads |= joint.saved.keys() - {alias_source(n) for n in reads}
     chosen = CUTS[strategy](joint, reads)
     order = {n: i for i, n in enumerate(joint.graph.nodes)}
     saved = sorted(chosen, key=order.__getitem__)
@@ -167,12 +168,13 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
 
 
 def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
-    """Arguments that no formula reads, and no checkpoint, but for parameters: eager keeps what was computed of them."""
+    """Arguments and results that no formula reads, and no checkpoint, but for parameters: eager keeps what was computed of them."""
     sources = {alias_source(n) for n in reads}
     given = {alias_source(n) for node in joint.graph.nodes if "region" in node.meta for n in node.all_input_nodes}
     unread = [p for p in joint.primals if p.node not in sources]
     may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
-    return {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
+    arguments = {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
+    return arguments if given else arguments | {r for r in joint.results if r.op == "call_function" and r not in sources}
 
 
 def _read_alone(joint: Joint, reads: set[Node]) -> set[Node]:

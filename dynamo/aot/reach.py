@@ -46,15 +46,19 @@ def absent(joint: Joint) -> tuple[int, ...]:
 
 
 def readers(joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet[Node]) -> tuple[int, ...]:
-    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`."""
-    bits = _bits(joint)
+    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`.
+
+    What is computed from no tangent, as tangents that `jvp` lacks lead to, is read where autograd gets to the operation.
+    """
+    bits = {n: mask or joint.meeting.get(n, 0) for n, mask in _bits(joint).items()}
     found = dict.fromkeys(ends, (1 << len(joint.tangents)) - 1)
     for node in reversed(joint.graph.nodes):
         if node in found and node not in saved:
             for argument in node.all_input_nodes:
                 found[argument] = found.get(argument, 0) | (bits[node] or found[node])
     results = [i for i, d in enumerate(joint.differentiable) if d]
-    return tuple(sum(1 << i for bit, i in enumerate(results) if found.get(n, 0) >> bit & 1) for n in read)
+    masks = [found.get(n, 0) | joint.saved.get(n, 0) for n in read]
+    return tuple(sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1) for mask in masks)
 
 
 def seen_outside(joint: Joint, nodes: list[Node]) -> tuple[bool, ...]:

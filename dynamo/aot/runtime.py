@@ -108,7 +108,8 @@ class _Backward:
             self.run, self.lays_out = guarded(program), not getattr(program, "lays_out_inputs", False)
         inputs = [] if self.has_parts and ctx.is_bare else [*saved_of(ctx, grads)]
         missing = self._add(inputs, ctx, grads)
-        if releases and self._leaves_zeros(grads, missing) and not self.again.obstacle(ctx):
+        may_run = releases and self._leaves_zeros(grads, missing) and not self.again.obstacle(ctx)
+        if may_run and not self.again.is_written_since(ctx, grads):
             found = self.again.gradients(ctx, grads)  # which are zeros without memory too where eager's are
             self._release(ctx, missing)
             return found

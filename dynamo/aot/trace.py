@@ -107,6 +107,7 @@ class Tracer(FakeMode):
         self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
         self.has_zeros = False  # without memory
         self.reaches_out = False  # to elements of memory that only `as_strided` shows
+        self.makers: list[tuple[Node, Any]] = []  # in a backward pass, the node of autograd that a call is made for
         self._starts: list[int] = []
         self._sources: list[Source] = []
         self._names: dict[str, int] = {}
@@ -199,10 +200,11 @@ class Tracer(FakeMode):
 
     def new_node(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
         node = self.graph.create_node("call_function", op, args, kwargs)
-        node.meta["source"] = self.source_now(args)
-        node.meta["phase"] = self.phase
+        node.meta |= {"source": self.source_now(args), "phase": self.phase}
         if self.region is not None:
             node.meta["region"] = self.region
+        if self.phase == "backward" and (maker := torch._C._current_autograd_node()) is not None:
+            self.makers.append((node, maker))
         return node
 
     def _unpack(self, node: Node, out: Any) -> Any:

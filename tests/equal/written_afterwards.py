@@ -263,3 +263,88 @@ def views_that_are_read(compile):
                 else:
                     found[name, later.__name__, read] = x.grad
     return found
+
+
+def _pulled(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    return lambda x, w: torch.func.vjp(function, w)[1](x)[0]
+
+
+# what is saved for a gradient that nobody needs
+FOR_NOBODY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "softmax": _pulled(lambda t: torch.softmax(t, -1)),
+    "log_softmax": _pulled(lambda t: torch.log_softmax(t, -1)),
+    "tanh": _pulled(torch.tanh),
+    "gelu": _pulled(torch.nn.functional.gelu),
+    "elu": _pulled(torch.nn.functional.elu),
+    "relu": _pulled(torch.relu),
+    "layer_norm": _pulled(lambda t: torch.nn.functional.layer_norm(t, (3,))),
+    "of a view": lambda x, w: _pulled(torch.tanh)(x.t(), w),
+    "of a value": lambda x, w: _pulled(torch.tanh)(x * 1.0, w),
+    "tangents": lambda x, w: torch.func.jvp(torch.sigmoid, (w,), (x,))[1],
+    "tangents, written inside": lambda x, w: torch.func.jvp(lambda t: torch.sigmoid(t).clone().mul_(2), (w,), (x,))[1],
+    "convolution": lambda x, w: torch.nn.functional.conv2d(x[None, None], w[None, None, :2, :2]),
+    "product": lambda x, w: x @ w,
+    "multiplied": lambda x, w: x * w,
+    "cubes": lambda x, w: torch.func.vjp(lambda t: t**3, w)[1](x)[0].square(),
+}
+
+
+@program("", "arguments and results that autograd saves for a gradient that nobody needs are written")
+def saved_for_nobody(compile):
+    def before(x, w, fn):
+        return fn(x, w)
+
+    def behind(x, w, fn):
+        y = x.exp()
+        return y, fn(y, w), y.sum()
+
+    found = {}
+    f, g = compile(before), compile(behind)
+    for name, fn in FOR_NOBODY.items():
+        for written in ("x", "w", "y"):
+            for read in (0, 1, 2):
+                x, w = torch.linspace(0.1, 1, 9).view(3, 3).requires_grad_(), torch.linspace(1, -1, 9).view(3, 3)
+                results = [f(x, w, fn)] if written != "y" else g(x, w, fn)
+                with torch.no_grad():
+                    {"x": x, "w": w, "y": results[0]}[written].mul_(2)
+                try:
+                    results[read % len(results)].sum().backward()
+                except RuntimeError as error:
+                    found[name, written, read] = str(error)[:60]
+                else:
+                    found[name, written, read] = x.grad
+    return found
+
+
+@program("", "what is computed from no tangent, and a result that is kept for no formula, are read by no other result's pass")
+def written_beside_zeros(compile):
+    bodies = {
+        "hessian": lambda x, y: torch.func.hessian(lambda s: torch.where(s**2 > 0, s**2, s).sum())(y)[1, 0],
+        "hessian of deviations": lambda x, y: torch.func.hessian(lambda s: ((s - x.mean()) ** 2).sum())(x)[1, 0],
+        "tangents": lambda x, y: torch.func.jvp(lambda s: torch.where(s > 0, s, y).sin(), (x @ y,), (x,))[1],
+        "jacfwd": lambda x, y: torch.func.jacfwd(lambda s: s**2 * y)(x)[0, 1],
+        "twice": lambda x, y: torch.where(x > 0.3, x, y).sin() + (y + 1).cos(),
+    }
+    found = {}
+    for name, body in bodies.items():
+        for dtype in (None, torch.bfloat16):
+            for written in (0, 1, 2):
+
+                @compile
+                def f(x, body=body):
+                    y = x * 1.0
+                    return y, body(x, y)
+
+                x = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_()
+                with torch.autocast("cpu", torch.bfloat16, enabled=dtype is not None):
+                    results = f(x)
+                for read in (0, 1):
+                    with torch.no_grad():
+                        (*results, x)[written].mul_(2)
+                    try:
+                        results[read].sum().backward(retain_graph=True)
+                    except RuntimeError as error:
+                        found[name, dtype, written, read] = str(error)[:60]
+                    else:
+                        found[name, dtype, written, read] = x.grad.clone()
+    return found
