@@ -57,6 +57,8 @@ class Watched:
             self.task, self.pieces, self.direct = task, None, []
             if any(self.hooks) or any(t is not None and t.retains_grad for t in self._alive()) or self._asked(graph):
                 if reason := again.obstacle(graph):
+                    if not again.reason:
+                        _ = graph.saved_tensors  # raises what autograd says about what was freed
                     raise RuntimeError(UNSEEN_GRADIENT.format(reason))
                 self.pieces = again.in_pieces(graph, plan)
         return self.pieces

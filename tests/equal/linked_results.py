@@ -303,3 +303,33 @@ def of_a_written_view(compile):
     chosen, view = f(x)
     (first,) = torch.autograd.grad((chosen * 2).sum(), x, retain_graph=True)
     return chosen.detach(), view.detach(), first, torch.autograd.grad((view * 2).sum(), x), x.detach()
+
+
+@program("", "a later pass through what an earlier one has freed, where somebody looks at the gradient in between: the error is autograd's")
+def second_passes_that_are_watched(compile):
+    def squares(x):
+        y = x * 1.0
+        return y, (y - x[0:1]) ** 2
+
+    def sines(x):
+        y = x.exp()
+        return y, y.sin() * 2
+
+    def looks(y):
+        y.retain_grad()
+
+    found = {}
+    for fn in (squares, sines):
+        for look in (looks, lambda y: y.register_hook(lambda g: None)):
+            for order in ((0, 1), (1, 0), (1, 1), (0, 1, 1)):
+                x = torch.linspace(0.1, 1, 6).view(2, 3).requires_grad_()
+                results = compile(fn)(x)
+                look(results[0])
+                for which in order:
+                    try:
+                        results[which].sum().backward()
+                    except RuntimeError as error:
+                        found[fn.__name__, look.__name__, order, which] = str(error)[:60]
+                    else:
+                        found[fn.__name__, look.__name__, order, which] = x.grad.clone()
+    return found
