@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -59,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
 
 
+def pytest_collection_finish() -> None:
+    """All tests live on to the end, and a full collection would walk them, and torch, each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     counts = _not_run.setdefault("here", Counter())
     for item in items:
@@ -66,6 +73,7 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    gc.unfreeze()
     output = getattr(session.config, "workeroutput", None)  # set in the workers of pytest-xdist only
     if output is not None:
         output["not_run"] = dict(_not_run.get("here", {}))

@@ -1,6 +1,7 @@
 """Samples of torch's operator database, without what torch's own test classes need of them.
 
-`OpInfo.sample_inputs` looks for its `unittest.TestCase` in every frame of the stack, which takes longer than all else about a sample.
+`OpInfo.sample_inputs` and `error_inputs` look for a `unittest.TestCase` in every frame of the stack, which takes longer than all else
+about a sample.
 """
 
 from __future__ import annotations
@@ -28,3 +29,9 @@ def draw(op: Any, dtype: torch.dtype, count: int, *, device: str = "cpu", requir
             break
         drawn.append(sample)
     return drawn
+
+
+def draw_errors(op: Any, *, device: str = "cpu") -> list[Any]:
+    """What `op.error_inputs` gives."""
+    seed(SEED)
+    return list(op.error_inputs_func(op, device))

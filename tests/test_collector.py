@@ -16,12 +16,22 @@ from torch import nn
 from triton._C import libtriton
 
 import dynamo
+from dynamo.surroundings import collector
 from dynamo.surroundings.collector import paused
 
 
 class Knot:
     def __init__(self) -> None:
         self.self = self
+
+
+@pytest.fixture(autouse=True)
+def _nothing_frozen(monkeypatch):
+    """As in a program: what the tests of a run consist of is frozen."""
+    monkeypatch.setattr(collector, "_has_frozen", [])
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from torch.testing._internal.common_methods_invocations import op_db
 
 import dynamo
+from tests.samples import draw_errors
 
 # Operator -> why compiled code accepts what eager refuses. Results are right: only the refusal is missing.
 ACCEPTED = {
@@ -35,7 +36,7 @@ def kind_of_outcome(fn: Any) -> str:
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 @pytest.mark.parametrize("op", [pytest.param(op, id=f"{op.name}{op.variant_test_name and '.'}{op.variant_test_name}") for op in OPS])
 def test_refused(op: Any, backend: str) -> None:
-    for error_input in op.error_inputs("cpu"):
+    for error_input in draw_errors(op):
         sample = error_input.sample_input
 
         def call(x: Any, args: Any, kwargs: Any) -> Any:
