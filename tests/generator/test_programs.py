@@ -15,7 +15,7 @@ from minifier.fuzz.draw.python_programs import PRELUDE, programs
 from tests.capture.language import observe
 from tests.generator.running import run_new_programs, run_programs
 
-PROGRAMS, PARTS = 2000, 8
+PROGRAMS, PARTS = 1000, 4
 WATCHED = 4  # one out of so many compiles with a record, as under `explain`; users have none
 INPUTS = (
     "t(3), t(3), 2, True, [t(3), t(3)], {'a': 1, 'b': 4}, Box(t(3), 1)",

@@ -13,7 +13,7 @@ from minifier.fuzz.draw.tensor_programs import Program, programs
 from tests.generator.running import run_new_programs, run_programs
 from tests.inductor.program_check import check_program
 
-PROGRAMS, PARTS = 1000, 20
+PROGRAMS, PARTS = 500, 10
 
 
 def check(program: Program) -> None:
