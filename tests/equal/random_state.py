@@ -629,3 +629,34 @@ def drawn_in_the_order_of_memory(compile):
     first, second = trained(x)
     (first.sum() + second.sum()).backward()
     return found, first.detach(), x.grad, torch.rand(2)
+
+
+@program("", "a checkpoint that does not preserve the random state draws again in its backward")
+def checkpoints_without_state(compile):
+    def dropped(x):
+        return F.dropout(x.exp(), 0.5)
+
+    def noisy(x):
+        return x * torch.rand_like(x)
+
+    def plain(x):
+        return x.exp()
+
+    found = []
+    for body in (dropped, noisy, plain):
+        for options in ({"use_reentrant": False}, {"use_reentrant": True}):
+            for preserves in (True, False):
+
+                @compile
+                def f(x, body=body, options=options, preserves=preserves):
+                    y = torch.utils.checkpoint.checkpoint(body, x * 2, preserve_rng_state=preserves, **options)
+                    return y, torch.rand(2)
+
+                x = torch.ones(40, requires_grad=True)
+                torch.manual_seed(3)
+                y, drawn = f(x)
+                y.sum().backward()
+                found.append((y, drawn, x.grad, torch.rand(2)))
+                with torch.no_grad():
+                    found.append((f(x), torch.rand(2)))
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +95,7 @@ def pure_region(tx: Tracer, what: str, part: str, refused: Callable[..., BreakEr
     try:
         with region(tx) as scope, without_effects(tx, what):
             yield scope
-        if any(torch.Tag.nondeterministic_seeded in op.tags for op in tx.builder.mode.ran):
+        if _draws(tx.builder.mode.ran):
             raise refused("of random numbers")
     except Raised as e:
         raise refused(f"whose {part} raises", e) from e
@@ -104,6 +104,10 @@ def pure_region(tx: Tracer, what: str, part: str, refused: Callable[..., BreakEr
         tx.builder.mode.ran = ran
     if torch.is_grad_enabled() != was_grad:
         raise refused(f"whose {part} leaves a mode changed")
+
+
+def _draws(ran: Iterable[Any]) -> bool:
+    return any(torch.Tag.nondeterministic_seeded in op.tags for op in ran)
 
 
 def flat(tx: Tracer, v: Value) -> Iterator[Value]:
@@ -405,6 +409,7 @@ def _checkpoint(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     inner_kwargs = {k: v for k, v in kwargs.items() if k not in _OPTIONS}
     if inner_kwargs and options["use_reentrant"]:
         raise tx.throw(ValueError, "Unexpected keyword arguments: " + ",".join(inner_kwargs))
+    before = Counter(tx.builder.mode.ran)
     with region(tx) as scope:
         given = len({tx.builder.node_here(v.node) for v in rest if isinstance(v, TensorValue)})
         with without_effects(tx, f"{fn.describe()} under checkpoint"):
@@ -413,6 +418,8 @@ def _checkpoint(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         scope.graph.output(tuple(v.node for v in results))
     if not results:
         return result
+    if options.get("preserve_rng_state") is False and _draws(tx.builder.mode.ran - before):
+        raise tx.break_("DD022", "a checkpoint with preserve_rng_state=False draws other random numbers in its backward")
     body = GraphModule(torch.nn.Module(), scope.graph, "CheckpointBody")
     outer = [tx.builder.node_here(n) for n in scope.order]
     _emit(tx, body, options, given, outer, results)
