@@ -104,8 +104,9 @@ def set_aside(graph: Any) -> None:
     """Before autograd frees what a call has saved, in a pass that met it without a gradient for it: in eager it isn't met at all."""
     if graph.aside is None:
         try:
-            # a result would hold its own node of autograd; what is detached counts the same writes
-            graph.aside = [(t.detach() if t.grad_fn is graph else t, version) for t, version in kept_of(graph)]
+            with _disable_current_modes():
+                # a result would hold its own node of autograd; what is detached counts the same writes
+                graph.aside = [(t.detach() if t.grad_fn is graph else t, version) for t, version in kept_of(graph)]
         except RuntimeError as error:  # changed, or freed before: the next gradient is told
             graph.aside = error.with_traceback(None)
 
@@ -204,6 +205,10 @@ class Again:
         return Pieces(self.facts, primals, self._ends(before), {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts})
 
     def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
+        with _disable_current_modes():  # the program's are not to see this
+            return self._on_their_own(saved)
+
+    def _on_their_own(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
         primals = {p: self._unwritten(p) for p in self.written} | saved
         primals |= {p: primals[p].clone() for p in self.overwritten} | {p: primals[p].detach() for p in self.relaid}
         is_last = not torch.is_grad_enabled() and torch._C._functorch.maybe_current_level() is None  # transforms make no leaves

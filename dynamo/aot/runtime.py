@@ -94,7 +94,9 @@ class _Backward:
             return tuple(self._computed(ctx, grads, releases=True))
         reason = self.again.obstacle(ctx)
         if not reason:
-            return tuple(self.again.gradients(ctx, grads))
+            found = self.again.gradients(ctx, grads)
+            self._release(ctx, sum(1 << bit for bit, (i, *_) in enumerate(self.tangents) if grads[i] is None))
+            return tuple(found)
         with torch.no_grad():
             out = list(self._computed(ctx, grads, releases=False))
         if not torch.is_grad_enabled():

@@ -308,3 +308,27 @@ def mode_by_hand(compile):
         return y, torch.sin(x)
 
     return f(torch.ones(2)), torch._C._len_torch_function_stack()
+
+
+@program("", "a mode sees the backward passes of results one after the other, and nothing that eager doesn't do")
+def passes_one_after_the_other(compile):
+    bodies = {
+        "apart": lambda x, w: ((x * 2).relu().sum(), ((x @ w).exp() * x).sum()),
+        "one of another": lambda x, w: ((x * w).exp().sum(), (x * w).exp().sum() * 2),
+        "one": lambda x, w: ((x @ w).sin().sum(),),
+    }
+    found = {}
+    for name, body in bodies.items():
+        for options in ({}, {"create_graph": True}, {"retain_graph": True}):
+            f = compile(body)
+            x, w = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_(), torch.ones(3, 3, requires_grad=True)
+            for result in f(x, w):
+                with Logged() as logged, Calls() as calls:
+                    result.backward(**options)
+                found[name, str(options), len(found)] = logged.ops, calls.names
+                x.grad = w.grad = None
+                result = f(x, w)[-1]
+                with Logged() as logged:
+                    given = torch.autograd.grad(result, (x, w), **options)
+                found[name, str(options), len(found)] = logged.ops, given
+    return found
