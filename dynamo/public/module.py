@@ -17,6 +17,18 @@ from dynamo.compile.context import Context
 # what a wrapper has of its own; the last two are set on copies for several devices (`torch.nn.parallel.replicate`)
 OWN = frozenset(("_modules", "_parameters", "_buffers", "__doc__", "_is_replica", "_former_parameters"))
 
+# what the module that is wrapped has alone: hooks run in its call
+_OF_THE_MODULE = (
+    *(
+        "_forward_hooks",
+        "_forward_hooks_with_kwargs",
+        "_forward_hooks_always_called",
+        "_forward_pre_hooks",
+        "_forward_pre_hooks_with_kwargs",
+    ),
+    *("_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "training"),
+)
+
 
 class OptimizedModule(torch.nn.Module):
     """Behaves as the module it wraps (`_orig_mod`): attributes, parameters, train/eval and state go there; calls go to the compiler."""
@@ -28,7 +40,8 @@ class OptimizedModule(torch.nn.Module):
         super().__init__()
         self._modules["_orig_mod"] = mod
         self.__dict__["_compiled"] = compiled
-        self.__dict__.pop("training", None)
+        for name in _OF_THE_MODULE:
+            self.__dict__.pop(name, None)
         self.__doc__ = mod.__doc__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

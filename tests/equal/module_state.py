@@ -281,3 +281,28 @@ def changed_parameters(compile):
     m.requires_grad_(False)
     call()
     return found
+
+
+@program("", "hooks registered on a compiled module are the module's")
+def hooks_of_compiled_modules(compile):
+    seen = []
+    m = torch.nn.Linear(3, 3)
+    with torch.no_grad():
+        m.weight.copy_(torch.eye(3))
+        m.bias.fill_(1)
+    c = compile(m)
+    found = [c(torch.ones(2, 3))]
+    handles = [
+        c.register_forward_hook(lambda mod, args, out: out + 1),
+        c.register_forward_pre_hook(lambda mod, args: (args[0] * 2,)),
+        c.register_full_backward_hook(lambda mod, given, grads: seen.append(grads[0].sum())),
+        c.register_full_backward_pre_hook(lambda mod, grads: seen.append("before")),
+        c.register_forward_hook(lambda mod, args, kwargs, out: seen.append(sorted(kwargs)), with_kwargs=True, always_call=True),
+    ]
+    found += [c(torch.ones(2, 3, requires_grad=True)), m(torch.ones(2, 3, requires_grad=True))]
+    found[-1].sum().backward()
+    found[-2].sum().backward()
+    while handles:
+        handles.pop().remove()
+        found.append(c(input=torch.ones(2, 3)) if len(handles) < 2 else c(torch.ones(2, 3, requires_grad=True)))
+    return found, seen, len(m._forward_hooks), m.weight.grad
