@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ import torch
 
 from dynamo.aot.again import Again, Pieces
 from dynamo.aot.errors import UNSEEN_GRADIENT
+from dynamo.aot.hooks import own_hooks
 from dynamo.aot.plan import Plan
 
 Tensor = torch.Tensor
@@ -41,13 +41,7 @@ class Watched:
         self.direct: list[Any] = []  # gradients of the primals that don't come through other results
 
     def add(self, tensor: Tensor) -> None:
-        node = tensor.grad_fn  # of a view that was written to, this is made where it is asked for, and that drops what hooks there are
-        assert node is not None, "a result of a graph with gradients has a node"
-        # made as `register_hook` makes it: whoever registers one later adds to it, and it outlives the tensor
-        if tensor._backward_hooks is None:
-            tensor._backward_hooks = OrderedDict()
-            node._register_hook_dict(tensor)
-        self.hooks.append(tensor._backward_hooks)
+        self.hooks.append(own_hooks(tensor))  # which outlive the tensor
         self.tensors.append(weakref.ref(tensor))
 
     def seen(self, graph: Any, again: Again, plan: Plan) -> Pieces | None:
@@ -157,4 +151,6 @@ def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: A
         given = _apply(graph, again, plan, level, *[results[r] for r in linked], *[made[p] for p in outputs])
         for r, result in zip(linked, given, strict=True):
             results[r] = result
+            if len(given) > 1:
+                own_hooks(result)
     return [made[p] if p in made else b(args, results) for p, b in enumerate(builders)]

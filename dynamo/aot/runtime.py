@@ -17,6 +17,7 @@ from dynamo.aot import links
 from dynamo.aot.again import Again, is_wanted, saved_of, set_aside, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
+from dynamo.aot.hooks import own_hooks
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.graph.invariant import watched
 from dynamo.graph.rescue import KEEPS_INPUTS
@@ -218,6 +219,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
     CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
+    if len(constant) - sum(constant) > 1:
+        call = _with_own_hooks(call, [i for i, c in enumerate(constant) if not c])
     if facts.apart:
         call = _without_history(call, facts.apart)
     if facts.relaid:
@@ -231,6 +234,17 @@ def _applying(function: Any) -> Compiled:
     checked: Callable[..., Any] = function.apply
     has_levels = torch._C._are_functorch_transforms_active
     return lambda flat: checked(*flat) if has_levels() else apply(*flat)
+
+
+def _with_own_hooks(run: Compiled, differentiable: Sequence[int]) -> Compiled:
+    def call(flat: list[Any]) -> Any:
+        results = run(flat)
+        for i in differentiable:
+            if results[i].grad_fn is not None:
+                own_hooks(results[i])
+        return results
+
+    return call
 
 
 def _refusing(reason: str, grads: list[Any], history: Sequence[Any]) -> list[Any]:

@@ -279,3 +279,34 @@ def partial_gradients(compile):
 
     a, b, c = (torch.full((2,), float(i), requires_grad=True) for i in range(3))
     return f(a, b, c)
+
+
+@program("", "a hook of one result is not called by a pass from another one")
+def hooks_of_other_results(compile):
+    def scaled(x, w):
+        return (x.exp()).sum(), (x * w).sum(), (w**2).sum()
+
+    def of_another(x, w):
+        y = x * w
+        return y, y.sin(), y.sum() * 2
+
+    def views(x, w):
+        y = x * w
+        return y[0], y[1], w.t()
+
+    found = {}
+    for fn in (scaled, of_another, views):
+        for order in ((0,), (1,), (2,), (0, 1), (2, 1, 0)):
+            seen = []
+            x, w = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_(), torch.ones(3, 3, requires_grad=True)
+            results = compile(fn)(x, w)
+            for i, result in enumerate(results):
+                handle = result.register_hook(lambda g, i=i, seen=seen: seen.append((i, g.sum())) or g * 2)
+                if i == 0:
+                    handle.remove()
+                    result.register_hook(lambda g, seen=seen: seen.append(g.shape))
+            torch.autograd.graph.register_multi_grad_hook(results, lambda gs, seen=seen: seen.append([g is None for g in gs]))
+            for i in order:
+                results[i].sum().backward(retain_graph=True)
+            found[fn.__name__, order] = seen, x.grad, w.grad
+    return found

@@ -1,0 +1,43 @@
+"""Hooks of the results of one graph.
+
+A compiled graph is one node of autograd. A pass from one result meets the node, and autograd calls the hooks of its other results too, with
+None. In eager each result has a node of its own, which such a pass doesn't meet.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+
+
+class _Hooks(OrderedDict[int, Any]):
+    def __setitem__(self, key: int, hook: Any) -> None:
+        super().__setitem__(key, hook if _counts(hook) else _with_gradient(hook))
+
+
+def own_hooks(tensor: torch.Tensor) -> dict[int, Any]:
+    """The hooks of a result, made as `register_hook` makes them: whoever registers one later adds to them."""
+    if tensor._backward_hooks is None:
+        node = tensor.grad_fn  # of a view that was written to, this is made where it is asked for, and that drops what hooks there are
+        assert node is not None, "a result of a graph with gradients has a node"
+        tensor._backward_hooks = _Hooks()
+        node._register_hook_dict(tensor)
+    hooks: dict[int, Any] = tensor._backward_hooks
+    return hooks
+
+
+def _counts(hook: Any) -> bool:
+    """Hooks of several tensors at once wait for as many calls as autograd makes."""
+    return getattr(hook, "__module__", "") == torch.autograd.graph.__name__
+
+
+def _with_gradient(hook: Callable[[torch.Tensor], Any]) -> Callable[[Any], Any]:
+    @wraps(hook, updated=())
+    def call(grad: Any) -> Any:
+        return None if grad is None else hook(grad)
+
+    return call
