@@ -29,7 +29,6 @@ Builder = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 
 _Key = torch._C.DispatchKey
 _WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
-_AS_VIEW = (torch.ops.aten.alias.default,)
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
     _BELOW = _BELOW | torch._C.DispatchKeySet(getattr(_Key, _key))
@@ -382,12 +381,27 @@ def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
         return lambda args, results: value
     if output.kind == "graph":
         if output.is_closed:
-            return lambda args, results: _view(results[index], _AS_VIEW, False)
+            return lambda args, results: _closed(results[index])
         if not steps:
             return lambda args, results: results[index]
         return lambda args, results: _view(results[index], steps, grad_mode, output.stale)
     place = facts.sources[index]
     return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
+
+
+def _closed(made: Tensor) -> Tensor:
+    """A view from under `no_grad`; mostly that is how the call is made."""
+    if not torch.is_grad_enabled():
+        return made.view_as(made)
+    with torch.no_grad():
+        return made.view_as(made)
+
+
+def _with_closed(results: Sequence[Any], closed: Sequence[int]) -> tuple[Any, ...]:
+    made = list(results)
+    for i in closed:
+        made[i] = _closed(made[i])
+    return tuple(made)
 
 
 def _with_ready(builders: Sequence[Builder], early: Sequence[int], args: tuple[Any, ...]) -> Sequence[Builder]:
@@ -514,8 +528,10 @@ def _calling(
         run = _asking_autograd(run, facts.returned)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
-    direct = plain and all(o.kind == "graph" and not o.steps and not o.is_closed and o.index == i for i, o in enumerate(outputs))
+    direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
     if direct and after is None and leaving is None and linking is None:
+        if closed := [o.index for o in outputs if o.is_closed]:
+            return lambda *args: _with_closed(run(gather(args))[: len(outputs)], closed)
         if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
