@@ -194,6 +194,10 @@ def _complex(real: Tensor, imaginary: Tensor) -> None:
     require(real.dtype is imaginary.dtype, "Expected object of one scalar type")
 
 
+def _searchsorted(boundaries: Tensor, values: Tensor, **kwargs: Any) -> None:
+    require(not boundaries.is_complex() and not values.is_complex(), "not implemented for complex numbers")
+
+
 def _fits(op: Any, is_floating: bool = False) -> Check:
     """In place, the result must fit the type of what is written. `is_floating`: of integers too, the result is no integer."""
     promoted = promotion(op)
@@ -328,6 +332,7 @@ _SAME = {
     "_embedding_bag_forward_only": "per_sample_weights",
     "addmv": "mat vec",
     "binary_cross_entropy": "target",
+    "bmm": "mat2",
     "dot": "tensor",
     "grid_sampler_2d": "grid",
     "grid_sampler_3d": "grid",
@@ -410,6 +415,8 @@ CHECKS: dict[Any, Check] = {
     aten.diagonal_scatter.default: _scattered(aten.diagonal.default),
     aten.as_strided_scatter.default: _scattered(aten.as_strided.default),
     aten.complex.default: _complex,
+    aten.polar.default: _complex,
+    aten.searchsorted.Tensor: _searchsorted,
     aten.channel_shuffle.default: _channel_shuffle,
     aten.max_pool2d_with_indices.default: _max_pool2d,
     aten.full.default: filled(1),
