@@ -29,6 +29,11 @@ def has_flag(cls: type, flag: int) -> bool:
     return bool(cls.__flags__ & flag)
 
 
+def is_statement(cls: type) -> bool:
+    """Was the class made by a class statement? C code's own state, in the files of `io` for one, is in none of its attributes."""
+    return has_flag(cls, HEAP) and not has_flag(cls, IMMUTABLE)
+
+
 def attributes_of(obj: Any) -> dict[str, Any] | None:
     """The dict that keeps the attributes of `obj`, None where it has none or its class hides it."""
     if issubclass(type(obj), _thread._local):  # this thread's

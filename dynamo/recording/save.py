@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save as pack
 
 from dynamo import _C
-from dynamo.inspection import HEAP, attributes_of, has_flag
+from dynamo.inspection import attributes_of, is_statement
 from dynamo.recording.format import FIELD, NAME, VERSION
 from dynamo.recording.known import BY_CLASS, KNOWN, described, of_numpy
 from dynamo.skipped import skip_file
@@ -373,7 +373,7 @@ def _container(saver: Saver, obj: Any) -> Value | None:
     """An instance of a Python class below a container of Python's own."""
     cls = type(obj)
     base = next((c for c in cls.__mro__ if c in _CONTAINERS), None)
-    if base is None or cls.__new__ is not base.__new__ or not all(has_flag(c, HEAP) for c in cls.__mro__[: cls.__mro__.index(base)]):
+    if base is None or cls.__new__ is not base.__new__ or not all(is_statement(c) for c in cls.__mro__[: cls.__mro__.index(base)]):
         return None
     items = [x for pair in base.items(obj) for x in pair] if issubclass(base, dict) else list(base.__iter__(obj))
     return {
@@ -403,7 +403,7 @@ def _object(saver: Saver, obj: Any) -> Value:
     cls, state = type(obj), attributes_of(obj)
     if isinstance(obj, tuple) and cls.__base__ is tuple:
         return _named(saver, obj)
-    python = all(has_flag(c, HEAP) for c in cls.__mro__ if c is not object)
+    python = all(is_statement(c) for c in cls.__mro__ if c is not object)
     is_slotted = state is None and all("__slots__" in vars(c) for c in cls.__mro__ if c is not object)
     made: Any = getattr(cls, "__new__", None)
     is_plain = made == object.__new__ or type(made) is types.FunctionType  # one of Python's ends in that of object
