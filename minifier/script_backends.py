@@ -83,17 +83,21 @@ def inner(home: types.ModuleType | None, function: Callable[..., Any] | None) ->
 
 def _node_of(code: types.CodeType, text: str) -> ast.FunctionDef | ast.Lambda | None:
     """What made the code of a function, if only one can be meant."""
-    places = {(line, column) for line, _, column, _ in code.co_positions() if line is not None and column}
     found: list[ast.FunctionDef | ast.Lambda] = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found += [node] if first == code.co_firstlineno else []
         elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
-            body = node.body
-            whole = (body.lineno, body.col_offset), (body.end_lineno or 0, body.end_col_offset or 0)
-            found += [node] if places and all(whole[0] <= place <= whole[1] for place in places) else []
+            found += [node] if _is_code_of(node, code) else []
     return found[0] if len(found) == 1 else None
+
+
+def _is_code_of(node: ast.Lambda, code: types.CodeType) -> bool:
+    """Equal code includes the places of its instructions, which those of a constant alone don't have in CPython 3.12."""
+    made = compile(ast.Expression(node), code.co_filename, "eval").co_consts
+    codes = [c for c in made if isinstance(c, types.CodeType)]
+    return codes[-1].replace(co_flags=code.co_flags) == code
 
 
 def _plain_defaults(args: ast.arguments, function: types.FunctionType) -> bool:
