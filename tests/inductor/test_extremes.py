@@ -52,5 +52,11 @@ def gradient(fn: Callable[[torch.Tensor], Sequence[torch.Tensor]], shape: tuple[
 def test_the_extreme_is_found_again(name: str, shape: tuple[int, int], step: int) -> None:
     """A loop of vectors and one of single elements round `atan` otherwise."""
     fn = FUNCTIONS[name]
-    found = gradient(dynamo.compile(fn, backend="inductor", fullgraph=True), shape, step)
-    torch.testing.assert_close(found, gradient(fn, shape, step))
+    made = dynamo.compile(fn, backend="inductor", fullgraph=True)
+    try:
+        expected = gradient(fn, shape, step)
+    except RuntimeError as refused:  # torch 2.11 has no derivative of `aminmax`
+        with pytest.raises(RuntimeError, match=str(refused)):
+            gradient(made, shape, step)
+    else:
+        torch.testing.assert_close(gradient(made, shape, step), expected)
