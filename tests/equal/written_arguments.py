@@ -1,0 +1,73 @@
+"""Arguments of operators that are written between the passes, for each choice of what needs a gradient.
+
+`kron` is left out: eager reads its arguments through what autograd doesn't know as a view, and the gradients are those of new values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+from repro_corpus.program import program
+
+OPERATORS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "conv2d": lambda x, w: F.conv2d(x[None, None], w[None, None]),
+    "batch_norm": lambda x, w: F.batch_norm(x, None, None, w[0], training=True),
+    "layer_norm": lambda x, w: F.layer_norm(x, (3,), w[0]),
+    "rms_norm": lambda x, w: F.rms_norm(x, (3,), w[0]),
+    "group_norm": lambda x, w: F.group_norm(x, 1, w[0]),
+    "mm": torch.mm,
+    "addmm": lambda x, w: torch.addmm(x, w, w),
+    "bmm": lambda x, w: torch.bmm(x[None], w[None]),
+    "einsum": lambda x, w: torch.einsum("ij,jk->k", x, w),
+    "solve": lambda x, w: torch.linalg.solve(w + 9 * torch.eye(3), x),
+    "attention": lambda x, w: F.scaled_dot_product_attention(x[None], w[None], w[None]),
+    "embedding": lambda x, w: F.embedding(torch.tensor([0]), x) * w,
+    "cross_entropy": lambda x, w: F.cross_entropy(x, w.softmax(-1)),
+    "nll_loss": lambda x, w: F.nll_loss(x, torch.tensor([0, 1, 2]), w[0].detach()),
+    "mse_loss": F.mse_loss,
+    "huber_loss": F.huber_loss,
+    "kl_div": lambda x, w: F.kl_div(x, w.softmax(-1), reduction="sum"),
+    "triplet": lambda x, w: F.triplet_margin_loss(x, w, w + 1),
+    "cosine": F.cosine_similarity,
+    "cdist": lambda x, w: torch.cdist(x, w),
+    "lerp": lambda x, w: torch.lerp(x, w, w),
+    "addcmul": lambda x, w: torch.addcmul(x, w, w),
+    "addcdiv": lambda x, w: torch.addcdiv(x, w, w),
+    "where": lambda x, w: torch.where(w > 0, x, w),
+    "atan2": torch.atan2,
+    "hypot": torch.hypot,
+    "logaddexp": torch.logaddexp,
+    "maximum": torch.maximum,
+    "pow": lambda x, w: x.abs() ** w,
+    "div": torch.div,
+    "prelu": lambda x, w: F.prelu(x, w[0]),
+    "glu": lambda x, w: F.glu(torch.cat([x, w], 1)),
+    "gather": lambda x, w: x.gather(0, (w > 0).long()) * 1.0,
+    "cumprod": lambda x, w: (x * w).cumprod(0),
+    "grid_sample": lambda x, w: F.grid_sample(x[None, None], w[None, :, :2][:, None], align_corners=False),
+}
+
+
+def tried(compile, fn, written, needs):
+    torch.manual_seed(7)
+    x = torch.randn(3, 3).requires_grad_(needs[0])
+    w = (torch.randn(3, 3) + 0.1).requires_grad_(needs[1])
+    y = compile(fn)(x, w)
+    with torch.no_grad():
+        (x, w)[written].mul_(1.5)
+    if not y.requires_grad:
+        return "no gradients"
+    try:
+        y.sum().backward()
+    except RuntimeError as error:
+        return str(error)[:60]
+    return x.grad, w.grad
+
+
+@program("", "an argument of an operator is written between the passes")
+def written_between_passes(compile):
+    choices = [(written, needs) for written in (0, 1) for needs in ((True, False), (False, True), (True, True))]
+    return {(name, *choice): tried(compile, fn, *choice) for name, fn in OPERATORS.items() for choice in choices}
