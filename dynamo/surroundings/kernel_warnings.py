@@ -28,6 +28,16 @@ class Said:
     line: int
 
 
+class _Here:
+    """In the place of a filter's pattern: matches whatever is said in this thread."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+
+    def match(self, text: str) -> bool:
+        return threading.get_ident() == self.thread
+
+
 class Kept:
     """Context: warnings given in it come into `said` and nowhere else.
 
@@ -39,12 +49,12 @@ class Kept:
     def __init__(self, always: bool = True) -> None:
         self.said: list[Said] = []
         self.always = always
-        self._thread = threading.get_ident()
+        self._here = _Here()
 
     def __enter__(self) -> Self:
         self._filters, self._show, self._once = warnings.filters, warnings.showwarning, not torch.is_warn_always_enabled()
-        vars(warnings)["filters"] = [("always", None, Warning, None, 0)]
         vars(warnings)["showwarning"] = self._keep
+        vars(warnings)["filters"] = [("always", self._here, Warning, None, 0), *self._filters]
         if self.always and self._once:
             torch.set_warn_always(True)
         Kept.listening += 1
@@ -54,20 +64,14 @@ class Kept:
         Kept.listening -= 1
         if self.always and self._once:
             torch.set_warn_always(False)
-        vars(warnings)["showwarning"], vars(warnings)["filters"] = self._show, self._filters
+        vars(warnings)["filters"] = self._filters
+        vars(warnings)["showwarning"] = self._show
 
     def _keep(self, message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
-        if threading.get_ident() == self._thread:
+        if self._here.match(""):
             self.said.append(Said(str(message), category, filename, lineno))
-            return
-        for action, text, kind, _, at in self._filters:  # for another thread those of before are in force
-            if (text is None or text.match(str(message))) and issubclass(category, kind) and at in (0, lineno):
-                if action == "error":
-                    raise message
-                if action == "ignore":
-                    return
-                break
-        self._show(message, category, filename, lineno, file, line)
+        else:
+            self._show(message, category, filename, lineno, file, line)
 
 
 def each_time(said: list[Said], again: Callable[[], object]) -> tuple[list[Said], list[Said]]:

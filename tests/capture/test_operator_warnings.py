@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 import dynamo
+from dynamo.surroundings.kernel_warnings import Kept
 
 SCRIPT = """
 import json, sys, warnings
@@ -112,3 +114,32 @@ def test_what_warns_and_writes_is_in_one_graph(backend):
                 assert torch.equal(faster(*args), alerts(*args))
             finally:
                 torch.use_deterministic_algorithms(False)
+
+
+def test_filters_of_other_threads_stay_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread listens to what an operator says, another one's filters decide what is shown of its own."""
+    shown: list[str] = []
+    stop = threading.Event()
+
+    def listen() -> None:
+        while not stop.is_set():
+            with Kept():
+                warnings.warn("the operator's", stacklevel=1)
+
+    before = sys.getswitchinterval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", "shown")
+        monkeypatch.setattr(warnings, "showwarning", lambda message, *args: shown.append(str(message)))
+        thread = threading.Thread(target=listen)
+        thread.start()
+        sys.setswitchinterval(1e-6)
+        try:
+            for _ in range(3000):
+                warnings.warn("ignored", stacklevel=1)
+                warnings.warn("shown", stacklevel=1)
+        finally:
+            sys.setswitchinterval(before)
+            stop.set()
+            thread.join()
+    assert shown == ["shown"] * 3000
