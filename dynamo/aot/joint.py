@@ -578,7 +578,12 @@ def _found_when_called(error: RuntimeError) -> tuple[str, str]:
 
 # What autograd says about a backward that only its caller would meet.
 _FOUND_WHEN_CALLED = (
-    *("modified by an inplace operation", "is not implemented", "is not supported", "is not currently supported", "not differentiable"),
+    "modified by an inplace operation",
+    "has been modified inplace",
+    "is not implemented",
+    "is not supported",
+    "is not currently supported",
+    "not differentiable",
     "no autograd formula was registered",
 )
 

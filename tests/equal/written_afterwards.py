@@ -348,3 +348,36 @@ def written_beside_zeros(compile):
                     else:
                         found[name, dtype, written, read] = x.grad.clone()
     return found
+
+
+PARTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "one of a split": lambda t: t.split(2, 0)[-1],
+    "one of unbind": lambda t: t.unbind(0)[1],
+    "one of chunk": lambda t: t.chunk(2, 1)[0],
+    "a row": lambda t: t[1],
+}
+
+
+@program("", "what a derivative reads is a view whose base is written inside, which is found when the backward pass asks for it")
+def read_views_of_what_is_written(compile):
+    found = []
+    for name, part in PARTS.items():
+        for second in (False, True):
+
+            def f(x, part=part, second=second):
+                base = x * 2
+                view = part(base)
+                read = view.sin()
+                base.mul_(3)
+                return (read, base.sum() + x.exp().sum()) if second else (read,)
+
+            f.__code__ = f.__code__.replace(co_name=f"{name} {second}")
+            x = torch.arange(12.0).reshape(4, 3).requires_grad_()
+            results = compile(f)(x)
+            for result in reversed(results):
+                try:
+                    result.sum().backward(retain_graph=True)
+                except RuntimeError as error:
+                    found.append(str(error)[:120])
+            found.append((name, results, x.grad))
+    return found
