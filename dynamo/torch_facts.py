@@ -67,6 +67,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C.DisableTorchFunction": "what torch does is asked of it while function modes of the program are away",
     "torch._C._ExcludeDispatchKeyGuard": "compiled graphs run below autograd, autocast and view tracking",
     "torch._C._PreserveDispatchKeyGuard": "a fake is made under its own dispatch keys, which are put back",
+    "torch._C._VariableFunctions": "builtins below Python functions of their name, which a graph can't call by it",
     "torch._C._dispatch_has_kernel_for_dispatch_key": "whether an operator has a meta kernel or is composite",
     "torch._C._parse_dispatch_key": "a key by its name",
     "torch._C._cuda_getCurrentRawStream": "the stream that kernels are launched on: `current_stream()` takes 5 us",

@@ -309,3 +309,30 @@ def triton_kernel(compile):
         return y
 
     return f(torch.ones(4))
+
+
+@program("", "functions of torch above a builtin of the same name, compiled themselves and called in a function")
+def functions_above_builtins(compile):
+    x, y = torch.linspace(0.1, 1.2, 12).view(3, 4), torch.linspace(-1.0, 1.0, 20).view(5, 4)
+    calls = [
+        (torch.cdist, x, y),
+        (torch.tensordot, x, y.T, 1),
+        (torch.einsum, "ij,kj->ik", x, y),
+        (torch.norm, x),
+        (torch.norm, x, 1, 0),
+        (torch.stft, torch.linspace(0, 1, 100), 16, None, None, torch.ones(16), True, "reflect", False, None, True),
+        (torch.istft, torch.full((9, 5), 1 + 1j), 16, None, None, torch.ones(16)),
+        (torch.split, x, 2),
+        (torch.split, x, [1, 2]),
+        (torch.block_diag, x, y),
+        (torch.cartesian_prod, x[0], y[0]),
+        (torch.unique_consecutive, x),
+        (torch.broadcast_tensors, x, x[0]),
+        (torch.atleast_1d, x),
+        (torch.atleast_2d, x[0]),
+        (torch.atleast_3d, x, y),
+    ]
+    found = []
+    for fn, *args in calls:
+        found += [compile(fn)(*args), compile(lambda fn=fn, args=args: fn(*args))()]
+    return found

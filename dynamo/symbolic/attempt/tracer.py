@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves
 
 from dynamo import fake
 from dynamo.guards.kinds import GuardRecord
+from dynamo.ops.below import BELOW
 from dynamo.ops.facts import facts_of
 from dynamo.source import Source
 from dynamo.surroundings.kernel_warnings import Said
@@ -203,7 +204,7 @@ class Tracer:
     # ---- graph --------------------------------------------------------------------------------------------
 
     def call_function(self, target: Callable[..., Any], args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return self._leaf("call_function", target, args, kwargs)
+        return self._leaf("call_function", BELOW.get(target, target), args, kwargs)
 
     def call_method(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self._leaf("call_method", name, args, kwargs)
