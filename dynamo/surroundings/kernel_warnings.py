@@ -28,14 +28,20 @@ class Said:
     line: int
 
 
-class _Here:
-    """In the place of a filter's pattern: matches whatever is said in this thread."""
+class _Here(threading.local):
+    """In the place of a filter's pattern: matches whatever is said in the thread that made it.
 
-    def __init__(self) -> None:
-        self.thread = threading.get_ident()
+    Both are C functions. `warnings` walks a list of filters that it does not hold on to, and code of Python's between two of them would
+    let another thread replace that list.
+    """
 
-    def match(self, text: str) -> bool:
-        return threading.get_ident() == self.thread
+    match: Any = {}.get  # finds nothing
+
+
+def _here() -> _Here:
+    made = _Here()
+    made.match = "found".__add__
+    return made
 
 
 class Kept:
@@ -49,7 +55,7 @@ class Kept:
     def __init__(self, always: bool = True) -> None:
         self.said: list[Said] = []
         self.always = always
-        self._here = _Here()
+        self._here = _here()
 
     def __enter__(self) -> Self:
         self._filters, self._show, self._once = warnings.filters, warnings.showwarning, not torch.is_warn_always_enabled()
