@@ -10,7 +10,7 @@ from torch.fx import GraphModule
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
 from dynamo.aot.partition import Parts
-from dynamo.aot.reach import absent, reach
+from dynamo.aot.reach import absent, reach, readers_after
 from dynamo.ops.facts import draws, facts_of
 
 
@@ -97,5 +97,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         parts.depending,
         absent(joint),
         tuple(joint.apart),
+        readers_after(joint),
     )
     return facts, held

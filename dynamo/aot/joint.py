@@ -88,6 +88,7 @@ class Joint:
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
+    saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
@@ -505,7 +506,10 @@ class Builder:
             joint.tangents[-1].meta["phase"] = "tangent"
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None
-        joint.wanted, joint.freed, joint.saved = wanted, freed(ends), _saved(joint, ends)
+        joint.wanted, joint.freed = wanted, freed(ends)
+        found = saved(ends)
+        joint.saved = _unwritten(joint, found)
+        joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         leaves = [self.primals[i].leaf for i in wanted]
         try:
             grads = _gradients(ends, leaves, tangents)
@@ -529,9 +533,9 @@ class Builder:
         tracer.makers.clear()
 
 
-def _saved(joint: Joint, ends: Sequence[Tensor]) -> dict[Node, int]:
+def _unwritten(joint: Joint, found: dict[Any, int]) -> dict[Node, int]:
     own = {p.node for p in joint.primals if not p.track.writes} | {r for r in joint.results if alias_source(r) is r}
-    return {root.node: mask for root, mask in saved(ends).items() if root.node in own}
+    return {root.node: mask for root, mask in found.items() if root.node in own}
 
 
 def _apart(ends: Sequence[Tensor], leaves: Sequence[Tensor], grads: Sequence[Tensor | None]) -> set[int]:

@@ -56,9 +56,18 @@ def readers(joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet
         if node in found and node not in saved:
             for argument in node.all_input_nodes:
                 found[argument] = found.get(argument, 0) | (bits[node] or found[node])
+    return tuple(_of_results(joint, found.get(n, 0) | joint.saved.get(n, 0)) for n in read)
+
+
+def readers_after(joint: Joint) -> tuple[tuple[int, int], ...]:
+    """Primals that autograd has saved as the graph leaves them, with the results, as bits, whose passes ask for them."""
+    return tuple((i, _of_results(joint, mask)) for i, mask in joint.saved_after.items())
+
+
+def _of_results(joint: Joint, mask: int) -> int:
+    """A mask of differentiable results as one of all."""
     results = [i for i, d in enumerate(joint.differentiable) if d]
-    masks = [found.get(n, 0) | joint.saved.get(n, 0) for n in read]
-    return tuple(sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1) for mask in masks)
+    return sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1)
 
 
 def seen_outside(joint: Joint, nodes: list[Node]) -> tuple[bool, ...]:

@@ -14,11 +14,12 @@ from torch.utils._pytree import tree_unflatten
 
 from dynamo import config
 from dynamo.aot import links
-from dynamo.aot.again import Again, is_wanted, saved_of, set_aside, version_of
+from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
 from dynamo.aot.hooks import own_hooks
 from dynamo.aot.several import Several, has_nan, keeps_graph
+from dynamo.fake.convert import modes_off
 from dynamo.graph.invariant import watched
 from dynamo.graph.rescue import KEEPS_INPUTS
 from dynamo.surroundings.modes import leave
@@ -80,6 +81,9 @@ class _Backward:
         for i, kind, message in self.failing:
             if grads[i] is not None:
                 raise getattr(builtins, kind, RuntimeError)(message)
+        for tensor, version, readers in ctx.later:
+            if readers & given_of(grads):
+                unchanged(tensor, version)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
             if self.keeps and not keeps_graph():
                 ctx.extras = None
@@ -164,6 +168,9 @@ class _Backward:
             self.several.spend(ctx, missing)
         elif not keeps_graph():
             ctx.extras = ctx.aside = None
+        if ctx.later and not keeps_graph():
+            given = sum(1 << i for bit, (i, *_) in enumerate(self.tangents) if not missing >> bit & 1)
+            ctx.later = [(tensor, version, readers & ~given) for tensor, version, readers in ctx.later if readers & ~given]
 
 
 def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:
@@ -215,6 +222,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
     CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]  # made by the metaclass of Function
     CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
+    CompiledGraph._backward_cls.later = ()  # type: ignore[attr-defined]  # see `_noting`
     CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
     CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
@@ -429,7 +437,10 @@ def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool =
     return view
 
 
-def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None] | None:
+After = Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None]
+
+
+def _after(facts: Facts, held: Sequence[Tensor]) -> After | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
     bumps, members, relaid = facts.bumps, Counter(facts.members), facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
@@ -451,6 +462,22 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> Callable[[tuple[Any, ...], l
             tensor = _at(facts.sources[index], args, held)
             with torch.autograd._unsafe_preserve_version_counter(tensor) if counted else nullcontext():
                 tensor.as_strided_(shape, strides, tensor.storage_offset() + offset)
+
+    return apply
+
+
+def _noting(facts: Facts, after: After | None) -> After:
+    """Note the versions of arguments that autograd has saved as the graph leaves them: the caller may write to them until the pass."""
+    result = facts.differentiable.index(True)
+
+    def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
+        if after is not None:
+            after(args, flat, results)
+        node: Any = results[result].grad_fn
+        if hasattr(node, "later"):  # not where a transform is around the call
+            with modes_off():
+                # what is detached counts the same writes, and does not hold the node
+                node.later = [(flat[i].detach(), version_of(flat[i]), readers) for i, readers in facts.saved_after]
 
     return apply
 
@@ -521,6 +548,8 @@ def _calling(
 ) -> Callable[..., Any]:
     gather = _gather(facts, held)
     after, leaving = _after(facts, held), _leaving(facts)
+    if facts.saved_after:
+        after = _noting(facts, after)
     outputs = facts.outputs
     if facts.inference:
         run = _as_inferred(run, facts.inference)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -380,4 +381,57 @@ def read_views_of_what_is_written(compile):
                 except RuntimeError as error:
                     found.append(str(error)[:120])
             found.append((name, results, x.grad))
+    return found
+
+
+def _doubled(t: torch.Tensor) -> torch.Tensor:
+    return t.mul_(2)
+
+
+def _doubled_in_part(t: torch.Tensor) -> torch.Tensor:
+    t[0].mul_(2)
+    return t
+
+
+def _doubled_without_history(t: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        t.mul_(2)
+    return t
+
+
+OWN_WRITES = {"whole": _doubled, "a part": _doubled_in_part, "under no_grad": _doubled_without_history}
+READS: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "read": lambda t: (t.sin(),),
+    "its result is read": lambda t: (t.exp(),),
+    "not read": lambda t: (t * 3,),
+    "by one of two": lambda t: (t.sin(), t * 3),
+}
+
+
+@program("", "what the function has written to its argument, and a derivative reads, is written once more by the caller")
+def written_inside_and_afterwards(compile):
+    found = []
+    for write_name, write in OWN_WRITES.items():
+        for read_name, read in READS.items():
+            for again in (False, True):
+
+                def f(x, write=write, read=read):
+                    return read(write(x))
+
+                f.__code__ = f.__code__.replace(co_name=f"{write_name} {read_name}")
+                leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+                x = leaf if write is _doubled_without_history else leaf * 1
+                results = compile(f)(x)
+                said = []
+                for keeps in (True, False, False):
+                    if again:
+                        x.detach().mul_(2)
+                    for result in reversed(results):
+                        try:
+                            result.sum().backward(retain_graph=keeps)
+                        except RuntimeError as error:
+                            said.append(str(error)[:60])
+                dropped = weakref.ref(x)
+                del x, result, results
+                found.append((write_name, read_name, again, said, leaf.grad, dropped() is None or dropped() is leaf))
     return found
