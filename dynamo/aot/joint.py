@@ -366,13 +366,13 @@ class Builder:
                 raise AotError("a real tensor reached the output of the graph")
             return Output("constant", value=value)
         near = self._nearest_primal(value)
-        if near is not None:
-            index, steps = near
-            if value.requires_grad and any(step.is_apart for step in steps):
-                raise AotError("a result shares memory with an input, and has a history of its own")
-            return Output("input", index, None, tuple(steps), *self._history(value))
         track = self.tracer.track_of(value)
         root = track.root
+        if near is not None:
+            index, steps = near
+            if value.requires_grad and any(step.is_apart and (root.writes or not step.hidden) for step in steps):
+                raise AotError("a result shares memory with an input, and has a history of its own")
+            return Output("input", index, None, tuple(steps), *self._history(value))
         members = groups[id(root)]
         top = self._with_history(members, root)
         steps = track.steps(top)
@@ -416,11 +416,14 @@ class Builder:
                 while at.parent is not None and not at.parent.is_shadow and at.step is not None and not at.step.is_apart:
                     at = at.parent
                 tops[id(at)] = at
+        hidden = [top for top in tops.values() if top.step is not None and top.step.hidden]
+        if hidden and not root.writes and (len(tops) > 1 or not is_dense(hidden[0].fake)):
+            return root  # nothing tells parts of a whole that nobody writes to from views of it
         top = next(iter(tops.values()), root)
         is_same = all(facts_of(step.op).same for step in top.steps())
         if len(tops) > 1 or not (is_same or all(m.track.is_below(top) for m in members)):
             raise AotError("results that share memory have histories that don't")
-        if top.step is not None and top.step.hidden and not is_dense(top.fake):
+        if hidden and not is_dense(top.fake):
             raise AotError("a result shows a part of what autograd does not know it as a view of")
         return top
 
