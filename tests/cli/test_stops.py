@@ -34,6 +34,11 @@ def marked(mark: str) -> list[str]:
     return found
 
 
+def heard() -> None:
+    """The tests may run under nohup, and what is ignored stays so in every process that they start."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 TERM, HANGUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 
 
@@ -52,7 +57,12 @@ def test_nothing_is_left(tmp_path: Path, arguments: str, number: signal.Signals)
     ready = tmp_path / "ready"
     with (tmp_path / "said").open("w+") as said:
         process = subprocess.Popen(
-            [*COMMAND, *arguments.split()], cwd=tmp_path, env={**environment(), MARK: str(ready)}, stdout=said, stderr=said
+            [*COMMAND, *arguments.split()],
+            cwd=tmp_path,
+            env={**environment(), MARK: str(ready)},
+            stdout=said,
+            stderr=said,
+            preexec_fn=heard,
         )
         try:
             is_corpus = arguments.startswith("corpus")
