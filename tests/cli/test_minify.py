@@ -90,6 +90,7 @@ def test_backend_that_only_the_command_line_names_is_found_beside_the_script(tmp
     assert "no cosines" in json.dumps(explained["verdict"])
 
 
+@pytest.mark.slow
 def test_standard_input_from_a_file_is_that_of_every_run(tmp_path: Path) -> None:
     """Of a pipe nothing could be read a second time: then the script has none, and that is said."""
     compiled = "torch.compile(lambda x: torch.relu(x) + 1, backend='relu_compile_error_TESTING_ONLY')"
@@ -281,6 +282,7 @@ if not seen.exists():
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_once_hides_no_failing_graph(tmp_path: Path) -> None:
     done = run("minify", write(tmp_path, ACCIDENT + MODEL % "relu_compile_error_TESTING_ONLY"), "--json", cwd=tmp_path, timeout=400)
     report = json.loads(done.stdout)
@@ -327,7 +329,7 @@ torch.compile(lambda x: torch.tanh(torch.sin(x)) * 2, backend=refuses)(torch.one
     "arguments, stage, files",
     [
         (("package", "--", "--steps", "2"), "backend", ["package/__init__.py", "package/ops.py", "repro.py", "script_backend.py"]),
-        (("package.captured",), "capture", ["package/__init__.py", "package/net.py", "repro.py"]),
+        pytest.param(("package.captured",), "capture", ["package/__init__.py", "package/net.py", "repro.py"], marks=pytest.mark.slow),
     ],
     ids=["graph", "source"],
 )
@@ -370,6 +372,7 @@ f(torch.ones(2))
 """
 
 
+@pytest.mark.slow
 def test_a_script_that_reads_files_is_reduced_with_copies_of_them(tmp_path: Path) -> None:
     (tmp_path / "limits").mkdir()
     (tmp_path / "limits" / "rows.txt").write_text("3")

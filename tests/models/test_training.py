@@ -43,7 +43,14 @@ KINKED = [
 ]
 
 
-@pytest.mark.parametrize("model", STEADY, ids=lambda model: model.name)
+LONG = ("vit_b_16", "densenet121")  # half a minute of a processor and more
+
+
+def _marked(model: Model) -> Any:
+    return pytest.param(model, id=model.name, marks=[pytest.mark.slow] if any(name in model.name for name in LONG) else [])
+
+
+@pytest.mark.parametrize("model", [_marked(model) for model in STEADY])
 def test_training_with_adam(model: Model) -> None:
     check_training(model)
 
