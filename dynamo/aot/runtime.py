@@ -81,7 +81,7 @@ class _Backward:
         for i, kind, message in self.failing:
             if grads[i] is not None:
                 raise getattr(builtins, kind, RuntimeError)(message)
-        for tensor, version, readers in ctx.later:
+        for tensor, version, readers in ctx.saved_after:
             if readers & given_of(grads):
                 unchanged(tensor, version)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
@@ -168,9 +168,9 @@ class _Backward:
             self.several.spend(ctx, missing)
         elif not keeps_graph():
             ctx.extras = ctx.aside = None
-        if ctx.later and not keeps_graph():
+        if ctx.saved_after and not keeps_graph():
             given = sum(1 << i for bit, (i, *_) in enumerate(self.tangents) if not missing >> bit & 1)
-            ctx.later = [(tensor, version, readers & ~given) for tensor, version, readers in ctx.later if readers & ~given]
+            ctx.saved_after = [(tensor, version, readers & ~given) for tensor, version, readers in ctx.saved_after if readers & ~given]
 
 
 def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan: links.Plan) -> Callable[..., Any]:
@@ -222,7 +222,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
     CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]  # made by the metaclass of Function
     CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
-    CompiledGraph._backward_cls.later = ()  # type: ignore[attr-defined]  # see `_noting`
+    CompiledGraph._backward_cls.saved_after = ()  # type: ignore[attr-defined]  # see `_noting`
     CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
     CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
     call = _applying(CompiledGraph)
@@ -474,10 +474,10 @@ def _noting(facts: Facts, after: After | None) -> After:
         if after is not None:
             after(args, flat, results)
         node: Any = results[result].grad_fn
-        if hasattr(node, "later"):  # not where a transform is around the call
+        if hasattr(node, "saved_after"):  # not where a transform is around the call
             with modes_off():
                 # what is detached counts the same writes, and does not hold the node
-                node.later = [(flat[i].detach(), version_of(flat[i]), readers) for i, readers in facts.saved_after]
+                node.saved_after = [(flat[i].detach(), version_of(flat[i]), readers) for i, readers in facts.saved_after]
 
     return apply
 

@@ -33,6 +33,14 @@ READ_NOTHING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+def _gradient_or_error(result: torch.Tensor, leaf: torch.Tensor) -> torch.Tensor | str | None:
+    try:
+        result.sum().backward()
+    except RuntimeError as error:
+        return str(error)[:60]
+    return leaf.grad
+
+
 def tried(compile, fn, write):
     """The gradient, or the kind of error, where `write` comes between the passes."""
     torch.manual_seed(0)
@@ -118,12 +126,7 @@ def computed_of_arguments(compile):
                 w.add_(1)
                 with torch.no_grad():
                     x.add_(1)
-                try:
-                    y.sum().backward()
-                except RuntimeError as error:
-                    found[name, dtype, computed] = str(error)[:60]
-                else:
-                    found[name, dtype, computed] = leaf.grad
+                found[name, dtype, computed] = _gradient_or_error(y, leaf)
     return found
 
 
@@ -308,12 +311,7 @@ def saved_for_nobody(compile):
                 results = [f(x, w, fn)] if written != "y" else g(x, w, fn)
                 with torch.no_grad():
                     {"x": x, "w": w, "y": results[0]}[written].mul_(2)
-                try:
-                    results[read % len(results)].sum().backward()
-                except RuntimeError as error:
-                    found[name, written, read] = str(error)[:60]
-                else:
-                    found[name, written, read] = x.grad
+                found[name, written, read] = _gradient_or_error(results[read % len(results)], x)
     return found
 
 
