@@ -16,6 +16,9 @@ IMMUTABLE = 1 << 8  # attributes of the class can't be set
 HEAP = 1 << 9  # made by a class statement (or by C code in its way)
 MATCH_SELF = 1 << 22  # `case cls(x)` binds the subject itself
 
+# Python refuses to write out integers of some thousand digits (`sys.set_int_max_str_digits`).
+WRITTEN_BITS = 1024
+
 _SLOTS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
@@ -55,6 +58,16 @@ class Mortal(weakref.ref):
 def given(held: Any) -> Any:
     """The object that `held` stands for; None when it has died."""
     return held() if isinstance(held, Mortal) else held
+
+
+def written(value: object) -> str:
+    """The `repr` of a plain value, for people, but for integers that Python refuses to write out, and what holds one."""
+    if type(value) is int and value.bit_length() > WRITTEN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} too long to be written out"
 
 
 @functools.cache

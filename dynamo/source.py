@@ -7,10 +7,11 @@ Sources are interned per base: equal paths are the same object.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dynamo.inspection import attributes_of, given
+from dynamo.inspection import WRITTEN_BITS, attributes_of, given, written
 
 if TYPE_CHECKING:
     from dynamo import _C
@@ -75,12 +76,15 @@ class Source:
         return f"<{self.name}>"
 
 
-def _literal(key: Any, const: Callable[[Any], str]) -> str:
-    return repr(key) if type(key) in (int, str, bool, type(None)) else const(key)
+def literal(value: Any, const: Callable[[Any], str]) -> str:
+    """Python expression of a constant: written out where that reads back as the same value, else what `const` names it."""
+    if (type(value) is int and value.bit_length() > WRITTEN_BITS) or (type(value) is float and not math.isfinite(value)):
+        return const(value)
+    return repr(value) if type(value) in (int, bool, float, str, bytes, type(None)) or value is Ellipsis else const(value)
 
 
 def _show(key: Any) -> str:
-    return repr(key) if isinstance(key, int | str | bytes | float | tuple | type(None)) else f"<{type(key).__name__}>"
+    return written(key) if isinstance(key, int | str | bytes | float | tuple | type(None)) else f"<{type(key).__name__}>"
 
 
 Load = Callable[[Source], str]
@@ -126,7 +130,7 @@ STEPS: dict[_C.GuardAccessor, Step] = {
     ),
     "dict_item": Step(
         lambda s: f"{_base_name(s)}[{_show(s.arg)}]",
-        lambda s, load, const: f"dict_getitem({_base_code(s, load)}, {_literal(s.arg, const)})",
+        lambda s, load, const: f"dict_getitem({_base_code(s, load)}, {literal(s.arg, const)})",
         dict.__getitem__,
     ),
     "list_item": Step(

@@ -25,7 +25,7 @@ from torch.fx import Node
 
 from dynamo import _C
 from dynamo.inspection import is_library
-from dynamo.source import Source
+from dynamo.source import Source, literal
 from dynamo.symbolic.attempt.tracer import Tracer
 from dynamo.symbolic.attempt.warned import give
 from dynamo.symbolic.values.errors import CannotRebuild
@@ -162,12 +162,7 @@ class EntryWriter:
     def _const(self, v: Const) -> str:
         if v.source is not None and not v.guarded:
             return self.load(v.source)
-        x = v.value
-        if type(x) in (int, bool, str, bytes, type(None)) or x is Ellipsis:
-            return repr(x)
-        if type(x) is float and x == x and abs(x) != float("inf"):
-            return repr(x)
-        return self.names.const(x)
+        return literal(v.value, self.names.const)
 
     def _existing(self, v: Value) -> str | None:
         """Objects that exist without the entry making them: read by path, or kept as constants."""
@@ -316,7 +311,7 @@ class EntryWriter:
             }
 
     def _key(self, key: Any) -> str:
-        return repr(key) if type(key) in (str, int, bool, type(None)) else self.names.const(key)
+        return literal(key, self.names.const)
 
     def _changes(self, d: DictValue) -> tuple[list[Any], list[tuple[Value, Value]], bool]:
         """(removed keys, changed items, whether plain deletes and sets give the right order) against the real dict.

@@ -10,7 +10,7 @@ import torch
 from dynamo import _C
 from dynamo.guards.build import BuiltGuards
 from dynamo.guards.kinds import KINDS, GuardRecord, KeptFacts, failure
-from dynamo.inspection import given, is_a
+from dynamo.inspection import given, is_a, written
 from dynamo.source import Source
 from dynamo.trace.events import Change
 
@@ -122,6 +122,6 @@ def _parts(steps: list[Source]) -> Iterator[str]:
             yield f"[{step.arg}]" if str(step.arg).isdigit() else f".{step.arg}"
             own = table = False
         elif step.kind in ("dict_item", "list_item", "tuple_item"):
-            yield f"[{step.arg!r}]"
+            yield f"[{written(step.arg)}]"
         elif step.kind not in ("cell", "call", "type"):
             yield f".<{step.kind}>"

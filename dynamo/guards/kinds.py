@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from dynamo import _C
-from dynamo.inspection import HEAP, attributes_of, given, has_flag, is_a
+from dynamo.inspection import HEAP, attributes_of, given, has_flag, is_a, written
 from dynamo.source import Source
 
 
@@ -47,7 +47,7 @@ def _short(obj: object) -> str:
     if is_a(obj, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType):
         text = str(getattr(obj, "__qualname__", type(obj).__name__))
     elif type(obj).__repr__ in _PLAIN_REPRS or _is_numpy_number(type(obj)):
-        text = repr(obj)
+        text = written(obj)
     elif is_a(obj, enum.Enum):
         text = f"{type(obj).__qualname__}.{(attributes_of(obj) or {}).get('_name_')}"
     else:  # its repr would be code of the program, and so would attributes of a tensor of another class
@@ -162,15 +162,15 @@ KINDS: dict[_C.GuardKind, Kind] = {
         names=True,
         failed=lambda at, a, seen: f"{at}: expected runs {_code_text(given(a))}, got {_code_of(seen)}",
     ),
-    "eq": Kind(lambda a: f"== {a!r}", cost=2, key=_typed),
+    "eq": Kind(lambda a: f"== {written(a)}", cost=2, key=_typed),
     "len": Kind(lambda a: f"len == {a}", cost=1, key=_itself, failed=lambda at, a, seen: f"{at}: expected length {a}, got {_length(seen)}"),
     "dict_keys": Kind(
         lambda a: f"keys are {_key_names(a)}",
         cost=4,
         failed=lambda at, a, seen: f"{at}: expected keys are {_key_names(a)}, got {_key_names(_keys(seen))}" if is_a(seen, dict) else None,
     ),
-    "has_key": Kind(lambda a: f"has key {a!r}", cost=3, key=_itself),
-    "no_key": Kind(lambda a: f"has no key {a!r}", cost=3, key=_itself),
+    "has_key": Kind(lambda a: f"has key {written(a)}", cost=3, key=_itself),
+    "no_key": Kind(lambda a: f"has no key {written(a)}", cost=3, key=_itself),
     "no_inst_attr": Kind(lambda a: f"has no own attribute {a!r}"),
     "tensor": Kind(
         lambda a: a.text,
@@ -218,7 +218,7 @@ def _at(row: Kind, record: GuardRecord) -> str:
 
 def _predicate_text(predicate: Any) -> str:
     if isinstance(predicate, HasItems):
-        return f"== {set(predicate.items)!r}"
+        return f"== {written(set(predicate.items))}"
     if isinstance(predicate, NotSubclass):
         return " not a subclass of ".join(_short(ref()) for ref in predicate.classes)
     return str(getattr(predicate, "__doc__", None) or getattr(predicate, "__name__", "holds"))

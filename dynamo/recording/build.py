@@ -170,7 +170,7 @@ _PLAIN: dict[str, Callable[[str], Any]] = {
     "ellipsis": lambda text: ...,
     "NotImplementedType": lambda text: NotImplemented,
     "bool": lambda text: {"True": True, "False": False}[text],
-    "int": int,
+    "int": lambda text: int(text, 0),
     "float": float.fromhex,
     "complex": _complex,
     "str": lambda text: bytes.fromhex(text).decode("utf-8", "surrogatepass"),

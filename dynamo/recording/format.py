@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NAME, VERSION = "dynamo-debug frame", 1
+NOT_WRITTEN = "DD097"  # the note about a frame that could not be kept
 WRITTEN, SAID = "DD098", "Last frame execution written to "  # the note about a file that was written, and how it begins
 FRAME, TENSORS = "frame.json", "tensors.safetensors"
 _MAGIC = b"PK\x03\x04"

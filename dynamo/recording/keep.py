@@ -24,7 +24,7 @@ def keep_frame(fn: types.FunctionType, inputs: tuple[Any, ...], error: BaseExcep
         text = f"{type(error).__name__}: {error}" if error is not None else ""
         format.write(path, *save.save(fn, inputs, text, fullgraph))
     except (OSError, RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
-        emit(Note("DD097", f"{fn.__qualname__} could not be recorded: {type(e).__name__}: {e}"))
+        emit(Note(format.NOT_WRITTEN, f"{fn.__qualname__} could not be recorded: {type(e).__name__}: {e}"))
         return
     said = f"{format.SAID}{path}. To run only this frame while debugging, run dynamo.replay('{path}')."
     emit(Note(format.WRITTEN, said, "info"))

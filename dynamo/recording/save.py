@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save as pack
 
 from dynamo import _C
-from dynamo.inspection import attributes_of, is_statement
+from dynamo.inspection import WRITTEN_BITS, attributes_of, is_statement
 from dynamo.recording.format import FIELD, NAME, VERSION
 from dynamo.recording.known import BY_CLASS, KNOWN, described, of_numpy
 from dynamo.skipped import skip_file
@@ -428,7 +428,8 @@ def _referred(saver: Saver, obj: Any) -> Value:
 
 ROWS: dict[type, Callable[[Saver, Any], Value]] = {
     **dict.fromkeys((type(None), type(...), type(NotImplemented)), _plain(lambda x: "")),
-    **dict.fromkeys((bool, int), _plain(str)),
+    bool: _plain(str),
+    int: _plain(lambda x: str(x) if x.bit_length() <= WRITTEN_BITS else hex(x)),
     float: _plain(float.hex),
     complex: _plain(_complex),
     str: _plain(lambda x: x.encode("utf-8", "surrogatepass").hex()),

@@ -557,3 +557,20 @@ def test_break_point_stops_in_the_frame(tmp_path: Path, monkeypatch: pytest.Monk
     assert "tensor([2., 2., 2.])" in said
     assert said.count("(Pdb)") == 2
     assert torch.equal(result, torch.full((3,), 2.0))
+
+
+def test_integers_that_python_does_not_write_out(tmp_path: Path) -> None:
+    large = (10**5000 + 1, -(10**5000), {10**4999: [2**1024, -(2**1023)]}, 0, -7)
+    assert back(tmp_path, helper, large)[1] == [large]
+
+
+def test_command_line_says_why_a_frame_was_not_recorded(tmp_path: Path) -> None:
+    script = """\
+import torch
+open("recorded-frames", "w").close()
+torch.compile(lambda x: x + 1, backend="eager")(torch.ones(3))
+"""
+    done = run("record", "--always", script_of(tmp_path, script), cwd=tmp_path)
+    assert done.stdout == ""
+    assert "warning[DD097]: <lambda> could not be recorded: FileExistsError:" in done.stderr
+    assert "no frame was recorded" not in done.stderr

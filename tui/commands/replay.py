@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from dynamo.recording.format import SAID, WRITTEN, read
+from dynamo.recording.format import NOT_WRITTEN, SAID, WRITTEN, read
 from dynamo.trace import report
 from tui import options
 from tui.checks import check_program
@@ -54,7 +54,10 @@ def record(
     said = [note.message for note in outcome.run.notes if note.id == WRITTEN]
     files = [message.removeprefix(SAID).partition(".rec. ")[0] + ".rec" for message in said]
     put_json({"files": files}) if as_json else put("".join(f"{file}\n" for file in files))
-    if not files:
+    failed = [note.message for note in outcome.run.notes if note.id == NOT_WRITTEN]
+    for message in failed:
+        say(f"warning[{NOT_WRITTEN}]: {message}")
+    if not files and not failed:
         say("no frame was recorded: no capture failed (with --always, every frame that is compiled is kept)")
     return outcome.code
 

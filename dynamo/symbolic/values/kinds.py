@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dynamo import _C
+from dynamo.inspection import written
 from dynamo.source import Source
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Const(Value):
         return self._value
 
     def describe(self) -> str:
-        return f"{self.cls.__name__} {self._value!r}"[:80]
+        return f"{self.cls.__name__} {written(self._value)}"[:80]
 
 
 NONE = Const(None)
