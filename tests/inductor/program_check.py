@@ -53,8 +53,8 @@ EXACT = frozenset(
 TWO_LOOPS = frozenset(f"{f}_backward" for f in "elu hardshrink hardswish hardtanh logit softshrink".split())
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
-# 1.0 is where they come near enough to it, and how near that is differs between implementations.
-SATURATING = frozenset("tanh sigmoid erf".split())
+# 1.0 is where they come near enough to it, and how near that is differs between implementations; of zero they are 0.5, 0 or 1 exactly.
+SATURATING = frozenset("tanh sigmoid erf cos cosh exp exp2".split())
 # In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero;
 # so do deviations from a mean that is rounded.
 NORMALISATIONS = frozenset(
@@ -89,6 +89,7 @@ class Noise(TorchDispatchMode):
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = op._schema.name.removeprefix("aten::")
         is_exact = name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags or op.is_view
+        saturated = args[0] != 0 if name.removesuffix("_") in SATURATING else None
         result = op(*args, **(kwargs or {}))
         has_loops = name in TWO_LOOPS or (not is_exact and torch.Tag.pointwise in op.tags)
         if has_loops and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
@@ -115,7 +116,7 @@ class Noise(TorchDispatchMode):
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                self.move(value, name.removesuffix("_") in ARITHMETIC, name.removesuffix("_") in SATURATING)
+                self.move(value, name.removesuffix("_") in ARITHMETIC, saturated)
         return result
 
     def change_zeros(self, result: torch.Tensor, first: torch.Tensor, *others: Any) -> None:
@@ -147,7 +148,7 @@ class Noise(TorchDispatchMode):
     def one_of(self, rows: Sequence[Any]) -> Any:
         return rows[int(torch.randint(len(rows), (), generator=self.generator))]
 
-    def move(self, value: torch.Tensor, is_arithmetic: bool, saturates: bool = False) -> None:
+    def move(self, value: torch.Tensor, is_arithmetic: bool, saturated: torch.Tensor | None = None) -> None:
         is_half = value.dtype in (torch.bfloat16, torch.float16)
         if not value.numel() or value._is_zerotensor() or value.device.type == "meta":
             return
@@ -159,8 +160,8 @@ class Noise(TorchDispatchMode):
         wide = value.double()
         moved = wide * (1 + steps * torch.finfo(value.dtype).eps)
         stays = few_bits(wide, value.dtype)
-        if saturates:
-            stays &= wide.abs() != 1
+        if saturated is not None:
+            stays &= (wide.abs() != 1) | ~saturated
         value.copy_(torch.where(stays, wide, moved))
         bits = value.view(INTEGERS[value.dtype])  # conversions of NaN lose its sign
         flipped = wide.isnan() & (torch.rand(value.shape, generator=self.generator) < 0.5)

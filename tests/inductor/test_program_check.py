@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from minifier.fuzz.draw.tensor_programs import Program
-from tests.inductor.program_check import LOOPS, TWO_LOOPS, Noise, check_program, observe, rounded_means, with_gaps
+from tests.inductor.program_check import LOOPS, TWO_LOOPS, Bounds, Noise, check_program, eager, observe, rounded_means, with_gaps
 
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
@@ -115,6 +115,18 @@ def test_small_results_of_erf_may_be_zero(call: str) -> None:
     assert torch.erf(torch.full((64,), -1e-7)).unique().tolist() != [-1e-7 * 2 / torch.pi**0.5]
     body = ("v0 = torch.erf(a)", f"v1 = {call}")
     check_program(Program((("a", "make((65,), torch.bfloat16, 'special', 'dense', 3)"),), body, ("v1",), ("a",)))
+
+
+@pytest.mark.parametrize("function", ["cos", "cosh", "exp"])
+def test_a_result_near_one_may_be_one(function: str) -> None:
+    """What is left of it when a number as small is taken away differs in its first digit."""
+    given = 2.0**-13 if function != "exp" else 2.0**-25
+    program = Program((("a", f"torch.full((65,), {given})"),), (f"v0 = torch.{function}(a)", "v1 = v0.double() - 1"), ("v1",), ())
+    expected, error = eager(program)
+    bounds = Bounds(program, expected, error)
+
+    assert not bounds.excess(0, torch.full((65,), -(2.0**-24), dtype=torch.float64), expected.outputs[0]).any()
+    assert bounds.excess(0, torch.full((65,), -(2.0**-16), dtype=torch.float64), expected.outputs[0]).all()
 
 
 @pytest.mark.parametrize("call", ["nanmean((0,), keepdim=True)", "sum(0)", "mean([0, 2])", "nansum(0)", "sum()"])
