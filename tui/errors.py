@@ -13,6 +13,7 @@ from typing import Any
 from dynamo.peer.located import MAIN
 from dynamo.recording.format import RecordingError, is_recording, read
 from dynamo.trace.model import Run
+from dynamo.trace.plain import read_plain
 from dynamo.trace.record import is_record
 from tui.applications import main_of
 from tui.exits import Exit
@@ -31,7 +32,7 @@ class Row:
 _ROWS = (
     Row("CL001", "no such script", "the file named as SCRIPT does not exist. Paths are relative to the current folder."),
     Row("CL002", "the script is a folder", "SCRIPT is a file, or a folder or zip file with `__main__.py`; records open too."),
-    Row("CL003", "the script cannot be read", "the file exists but is not readable, or is not text in the encoding it declares."),
+    Row("CL003", "the script cannot be read", "it is not readable, a device, a pipe or a socket, or no text in the encoding it declares."),
     Row("CL004", "syntax error in the script", "Python cannot compile the file, so nothing was run."),
     Row("CL005", "unknown id", "`explain --code` takes the id of a graph break or of an error; without a value it lists all."),
     Row("CL006", "unknown graph", "`--graph` takes the id of a captured graph as the report shows it, for example 0/0."),
@@ -109,7 +110,7 @@ def check_script(script: str) -> None:
     if is_recording(path):
         return check_recording(path)
     try:
-        check_code(path.read_bytes(), script)
+        check_code(read_plain(path), script)
     except OSError as e:
         raise CliError("CL003", f"{script}: cannot be read: {e.strerror}") from e
 

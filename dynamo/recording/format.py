@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dynamo.trace.plain import open_plain
+
 NAME, VERSION = "dynamo-debug frame", 1
 NOT_WRITTEN = "DD097"  # the note about a frame that could not be kept
 WRITTEN, SAID = "DD098", "Last frame execution written to "  # the note about a file that was written, and how it begins
@@ -153,7 +155,7 @@ class Recording:
 def is_recording(path: Path) -> bool:
     """Whether a file begins as a recorded frame does."""
     try:
-        with open(path, "rb") as f:
+        with open_plain(path) as f:
             return f.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False
@@ -183,7 +185,7 @@ def read(path: Path) -> Recording:
 
 
 def _members(path: Path) -> tuple[bytes, bytes]:
-    with zipfile.ZipFile(path) as z:
+    with open_plain(path) as file, zipfile.ZipFile(file) as z:
         infos = z.infolist()
         if sorted(i.filename for i in infos) != [FRAME, TENSORS]:
             raise ValueError(f"it holds {', '.join(repr(i.filename) for i in infos[:4]) or 'nothing'}, not {FRAME} and {TENSORS}")

@@ -24,6 +24,7 @@ from typing import Any
 from dynamo.trace import codec, quick
 from dynamo.trace.events import SCHEMA, Event, RunStarted, SourceRead
 from dynamo.trace.model import script_file
+from dynamo.trace.plain import open_plain, read_plain
 from dynamo.trace.store import current
 
 EVENTS = "events.jsonl"
@@ -142,7 +143,7 @@ def read_source(file: str) -> str | None:
     try:
         if os.path.getsize(file) > MAX_SOURCE_BYTES:
             return None
-        data = Path(file).read_bytes()
+        data = read_plain(file)
     except (OSError, ValueError):
         return None
     return data.decode("utf-8", "replace")
@@ -183,7 +184,7 @@ def load(path: Path | str, leave_out: Collection[str] = ()) -> Record:
         raise RecordError(f"{folder}: not a record: it has no {EVENTS}; write one with `dynamo-debug trace -o DIR SCRIPT`")
     record = Record(folder)
     try:
-        with open(folder / EVENTS, "rb") as lines:
+        with open_plain(folder / EVENTS) as lines:
             _Reader(record, leave_out).read(lines)
     except OSError as e:
         raise RecordError(f"{folder / EVENTS}: cannot be read: {e.strerror}") from e
@@ -277,9 +278,12 @@ def _text_of(sha: object, where: str, folder: Path, problems: list[str]) -> str:
         problems.append(f"{where}: artifact name {sha!r} is not a sha256")
         return "<text missing from the record>"
     try:
-        data = (folder / ARTIFACTS / f"{sha}.txt").read_bytes()
-    except OSError:
+        data = read_plain(folder / ARTIFACTS / f"{sha}.txt")
+    except FileNotFoundError:
         problems.append(f"{where}: artifact {sha[:12]} is missing")
+        return "<text missing from the record>"
+    except OSError as e:
+        problems.append(f"{where}: artifact {sha[:12]} cannot be read: {e.strerror}")
         return "<text missing from the record>"
     if hashlib.sha256(data).hexdigest() == sha:
         return data.decode("utf-8", "surrogatepass")

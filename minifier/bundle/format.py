@@ -17,6 +17,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from dynamo.trace.plain import open_plain, read_plain
 from minifier.bundle.manifest import LARGEST, MANIFEST, BundleError, Manifest
 
 _NAME = re.compile(r"(?:[A-Za-z0-9_][\w.-]{0,99}/){0,7}[A-Za-z0-9_][\w.-]{0,99}", re.ASCII)
@@ -25,7 +26,7 @@ MOST_BYTES = 64 << 30
 _STEP = 1 << 20
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same files make the same bundle
 _ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error)
-_DAMAGE = (*_ZIP, EOFError, RuntimeError, ValueError, OSError, LookupError)
+_DAMAGE = (*_ZIP, EOFError, RuntimeError, ValueError, LookupError)
 
 
 @dataclass(frozen=True)
@@ -44,28 +45,33 @@ def fits(name: str) -> bool:
 
 def pack(folder: Path, path: Path) -> None:
     """Write the repro in a folder as one file, which appears complete or not at all. Raises BundleError, OSError."""
-    manifest = Manifest.from_text((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
+    manifest = Manifest.from_text(read_plain(folder / MANIFEST), str(folder / MANIFEST))
     for name in manifest.files:
         if not _NAME.fullmatch(name):
             raise BundleError(f"{folder}: {name!r} can't be the name of a file in a bundle")
     partial = path.with_name(f".{path.name}.partial")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as made:
-        for name in (MANIFEST, *manifest.files):
-            info = zipfile.ZipInfo(name, _WHEN)
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = (stat.S_IFREG | 0o644) << 16
-            with (folder / name).open("rb") as source, made.open(info, "w", force_zip64=True) as target:
-                shutil.copyfileobj(source, target, _STEP)
-    partial.rename(path)
+    try:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as made:
+            for name in (MANIFEST, *manifest.files):
+                info = zipfile.ZipInfo(name, _WHEN)
+                info.compress_type = zipfile.ZIP_DEFLATED
+                info.external_attr = (stat.S_IFREG | 0o644) << 16
+                with open_plain(folder / name) as source, made.open(info, "w", force_zip64=True) as target:
+                    shutil.copyfileobj(source, target, _STEP)
+        partial.rename(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def read(path: Path) -> Bundle:
     """The manifest of a bundle and what files it has. Executes and writes nothing. Raises BundleError."""
     try:
-        with zipfile.ZipFile(path) as opened:
+        with open_plain(path) as file, zipfile.ZipFile(file) as opened:
             return _checked(path, opened)
     except BundleError:
         raise
+    except OSError as e:
+        raise BundleError(f"{path}: cannot be read: {e.strerror or e}") from e
     except _DAMAGE as e:
         raise BundleError(f"{path}: not a bundle: {e or type(e).__name__}") from e
 
@@ -77,7 +83,7 @@ def unpack(path: Path, folder: Path) -> Manifest:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=folder.parent))
     try:
-        with zipfile.ZipFile(path) as opened:
+        with open_plain(path) as file, zipfile.ZipFile(file) as opened:
             bundle = _checked(path, opened)
             for name in (MANIFEST, *bundle.manifest.files):
                 _write(opened, name, bundle.sizes[name], partial / name)
@@ -85,6 +91,8 @@ def unpack(path: Path, folder: Path) -> Manifest:
         return bundle.manifest
     except BundleError:
         raise
+    except OSError as e:
+        raise BundleError(f"{path}: cannot be unpacked: {e.strerror or e}") from e
     except _DAMAGE as e:
         raise BundleError(f"{path}: damaged: {e or type(e).__name__}") from e
     finally:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dynamo.trace.plain import open_plain
 from minifier.engine import Signature
 
 MANIFEST = "repro.json"
@@ -79,7 +80,7 @@ def of_folder(folder: Path) -> Manifest:
     """The manifest in a folder. Raises BundleError where there is none."""
     path = folder / MANIFEST
     try:
-        with path.open("rb") as f:
+        with open_plain(path) as f:
             data = f.read(LARGEST + 1)
     except OSError as e:
         raise BundleError(f"{folder}: no repro in it: {path.name}: {e.strerror}") from e

@@ -17,6 +17,7 @@ import pytest
 from dynamo.trace import events as ev
 from dynamo.trace import load
 from tests.cli.command import COMMAND, EMITTING, environment, run, write
+from tests.special import SPECIAL
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -47,6 +48,50 @@ def test_scripts_that_cannot_run(tmp_path: Path, command: list[str], prepare: ob
     assert done.stderr.startswith(f"dynamo-debug: {line}")
     assert "Traceback" not in done.stderr
     assert left_behind(tmp_path) == []
+
+
+# What each of them makes of a file is asked in one process: loading them takes longer than that.
+_OPENING = """
+import sys
+from tests.special import bound_memory
+from tui.main import main
+import torch
+bound_memory()
+for words in sys.argv[2:]:
+    print(words, file=sys.stderr, flush=True)
+    try:
+        main([*words.split(), sys.argv[1]])
+    except SystemExit as e:
+        print("exit", e.code, file=sys.stderr, flush=True)
+"""
+_OPENERS = {
+    "CL003": ["explain", "trace -o rec", "tui", "breaks", "minify", "bisect", "sanitize", "profile", "record", "replay --show", "run"],
+    "CL007": ["export", "compare script.py"],
+}
+
+
+@pytest.mark.parametrize("says", SPECIAL)
+def test_what_never_ends_is_opened_by_no_command(tmp_path: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    SPECIAL[says](tmp_path / "script.py")
+    commands = [(command, error_id) for error_id, some in _OPENERS.items() for command in some]
+    done = subprocess.run(
+        [sys.executable, "-c", _OPENING, "script.py", *(command for command, _ in commands)],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    said = done.stderr.splitlines()
+
+    assert done.stdout == ""
+    assert [p.name for p in tmp_path.iterdir()] == ["script.py"]
+    for number, (command, error_id) in enumerate(commands):
+        named, line, end = said[3 * number : 3 * number + 3]
+        assert (named, end) == (command, "exit 2"), done.stderr
+        assert line.startswith(f"dynamo-debug: error[{error_id}]: script.py: ")
+        assert error_id != "CL003" or line.endswith(f"cannot be read: {says}")
 
 
 @pytest.mark.parametrize("behind", [["other.py"], ["--full", "other.py"], ["--graph", "0/0", "other.py", "--json"]])

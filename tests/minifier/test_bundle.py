@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from minifier.bundle import MANIFEST, BundleError, Manifest, of_folder, pack, read, unpack
 from minifier.engine import Kind, Signature
+from tests.special import SPECIAL, bounded
 
 SIGNATURE = Signature(Kind.EXCEPTION, ("RuntimeError",), "no", "lower")
 FILES = {
@@ -145,6 +146,31 @@ def test_links_are_refused(tmp_path: Path) -> None:
     entries = [(MANIFEST, manifest(files=("repro.py",)).text().encode()), ("repro.py", b"/etc/passwd")]
 
     assert "repro.py: not a plain file" in refused(zipped(tmp_path / "x.ddbg", entries, as_link))
+
+
+@pytest.mark.parametrize("says", SPECIAL)
+def test_what_never_ends_is_not_opened(tmp_path: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    SPECIAL[says](tmp_path / "x.ddbg")
+    SPECIAL[says](tmp_path / MANIFEST)
+    with bounded():
+        assert says in refused(tmp_path / "x.ddbg")
+        with pytest.raises(BundleError, match=says):
+            of_folder(tmp_path)
+        with pytest.raises(OSError, match=says):
+            pack(tmp_path, tmp_path / "y.ddbg")
+
+
+@pytest.mark.parametrize("says", SPECIAL)
+def test_what_never_ends_is_not_packed(tmp_path: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(tmp_path)
+    path.unlink()
+    (tmp_path / "issue.md").unlink()
+    monkeypatch.chdir(tmp_path)
+    SPECIAL[says](tmp_path / "issue.md")
+    with bounded(), pytest.raises(OSError, match=says):
+        pack(tmp_path, path)
+    assert not [p for p in tmp_path.iterdir() if "ddbg" in p.name]
 
 
 def test_a_file_longer_than_it_says_is_cut_off(tmp_path: Path) -> None:

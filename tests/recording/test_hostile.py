@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo.recording.build import Builder
-from dynamo.recording.format import FRAME, TENSORS, RecordingError, read, write
+from dynamo.recording.format import FRAME, TENSORS, RecordingError, is_recording, read, write
 from dynamo.recording.save import save
 from tests.cli.command import run
+from tests.special import SPECIAL, bounded
 
 FOLDER = Path(tempfile.mkdtemp(prefix="recording-"))
 _ACTS = ("import", "exec", "compile", "os.system", "os.exec", "subprocess.Popen", "marshal.loads", "pickle.find_class", "code.__new__")
@@ -208,6 +209,16 @@ def test_damaged_memory_of_tensors_is_named() -> None:
 
     with pytest.raises(RecordingError, match="memory of the tensors is damaged"):
         Builder(recording)
+
+
+@pytest.mark.parametrize("says", SPECIAL)
+def test_what_never_ends_is_not_opened(tmp_path: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    SPECIAL[says](tmp_path / "x.rec")
+    with bounded(), pytest.raises(OSError, match=says):
+        read(tmp_path / "x.rec")
+    with bounded():
+        assert not is_recording(tmp_path / "x.rec")
 
 
 def test_command_line_refuses_in_one_line(tmp_path: Path) -> None:

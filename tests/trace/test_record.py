@@ -15,6 +15,7 @@ from dynamo.trace import emit, load, recording, session
 from dynamo.trace import events as ev
 from dynamo.trace.record import ARTIFACTS, EVENTS, LONG_TEXT, RecordError, RecordWriter
 from dynamo.trace.stream import StreamWriter, read_stream
+from tests.special import SPECIAL, bounded
 from tests.trace.sample import run_events, write_script
 
 LONG = "long text\n" * LONG_TEXT
@@ -143,6 +144,24 @@ def test_damaged_records_open_and_say_what_is_missing(tmp_path: Path, damage: ob
 
     assert any(problem in p for p in record.problems), record.problems
     assert len(record.events) == readable
+
+
+@pytest.mark.parametrize("says", SPECIAL)
+def test_what_never_ends_is_not_read(tmp_path: Path, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "rec", [ev.CodeGenerated("0/0", "codegen", "f", "python", LONG, t=0.0)])
+    (artifact,) = (path / ARTIFACTS).iterdir()
+    artifact.unlink()
+    monkeypatch.chdir(artifact.parent)
+    SPECIAL[says](artifact)
+    with bounded():
+        record = load(path)
+
+    assert len(record.events) == 1
+    assert any(says in p for p in record.problems), record.problems
+    (path / EVENTS).unlink()
+    SPECIAL[says](path / EVENTS)
+    with bounded(), pytest.raises(RecordError, match="not a record"):
+        load(path)
 
 
 def test_any_cut_opens(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def replay(
 
     Example: dynamo-debug replay recorded-frames/Net.forward_GraphBreakError_12.rec --break 14
     """
-    if not file.is_file():
+    if file.is_dir() or not file.exists():
         raise CliError("CL001", f"{file}: {'is a folder; name a file in it' if file.is_dir() else 'no such file'}")
     check_recording(file)
     if show:

@@ -32,7 +32,7 @@ def run(file: File, times: Times = 1, to: To = None, show: Show = False, as_json
     if file.suffix == ".py":
         check_script(str(file))
     try:
-        if file.is_file() and file.suffix != ".py":
+        if not file.is_dir() and file.suffix != ".py":
             opened = bundle.read(file)
             if show:
                 return _show(opened.manifest, opened.sizes, as_json)
