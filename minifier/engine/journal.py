@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from minifier.engine.signature import Signature
 from minifier.engine.transport import Verdict
 
 VERSION = "2"
+_KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 _SCHEMA = """
 create table if not exists meta (name text primary key, value text not null);
 create table if not exists answers (key text primary key, verdict text not null, signature text, detail text not null);
@@ -45,9 +47,8 @@ class Journal:
 
     def __init__(self, path: Path | None, identity: str, resume: bool = False) -> None:
         self.path = path
-        if path is not None and not resume:
-            for name in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
-                name.unlink(missing_ok=True)
+        if path is not None:
+            _check_files(path, resume)
         try:
             self._db = sqlite3.connect(":memory:" if path is None else path, isolation_level=None)
         except sqlite3.Error as e:
@@ -70,7 +71,10 @@ class Journal:
             if found is None:
                 self.set_note(name, value)
             elif found != value:
-                raise JournalError(f"{self.path}: belongs to another reduction ({name} {found[:40]!r}, here {value[:40]!r})")
+                raise JournalError(
+                    f"{self.path}: belongs to another reduction, or its folder was moved ({name} {found[:40]!r}, here {value[:40]!r}); "
+                    "begin anew without --resume"
+                )
 
     def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:
@@ -136,6 +140,21 @@ class Journal:
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
+
+
+def _check_files(path: Path, resume: bool) -> None:
+    """SQLite writes through links, so a journal is a file of its own. One that is not gone on with is removed."""
+    for file in (path, *(path.with_name(f"{path.name}-{part}") for part in ("wal", "shm"))):
+        try:
+            kind = stat.S_IFMT(file.lstat().st_mode)
+            if resume and kind != stat.S_IFREG:
+                raise JournalError(f"{file}: is no file but {_KINDS.get(kind, 'a device')}; remove it, or begin anew without --resume")
+            if not resume:
+                file.unlink()
+        except FileNotFoundError:
+            continue
+        except OSError as e:
+            raise JournalError(f"{file}: can't be removed: {e.strerror}; name another folder with -o") from e
 
 
 def _signature(text: str | None) -> Signature | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from minifier.engine import Journal, JournalError, Keep, Kind, Rule, Signature, 
 from minifier.engine.journal import Answer
 from minifier.engine.signature import chain_of, exception_names, normalised
 from tests.minifier.toys import NumberList, shrink
+from tests.special import SPECIAL, bounded
 
 SIGNATURES = st.builds(
     Signature,
@@ -66,6 +69,33 @@ def test_damaged_journals_are_refused_or_read(tmp_path_factory: pytest.TempPathF
     except JournalError:
         return
     assert again.state == whole.state or garbage
+
+
+IN_THE_WAY: dict[str, Callable[[Path], None]] = {
+    "a pipe": SPECIAL["it is a pipe, not a file"],
+    "a socket": SPECIAL["it is a socket, not a file"],
+    "a folder": lambda path: path.mkdir(),
+    "a link": lambda path: path.symlink_to("elsewhere"),
+}
+
+
+@pytest.mark.parametrize("name", ["j", "j-wal"])
+@pytest.mark.parametrize("says", IN_THE_WAY)
+def test_what_is_no_file_is_not_gone_on_with(tmp_path: Path, says: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Journal(tmp_path / "j", "one").close()
+    (tmp_path / "j").rename(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+    IN_THE_WAY[says](tmp_path / name)
+    with bounded(), pytest.raises(JournalError, match=f"{name}: is no file but {says}; remove it"):
+        Journal(tmp_path / "j", "one", resume=True)
+    with contextlib.ExitStack() as stack:
+        if says == "a folder":
+            stack.enter_context(pytest.raises(JournalError, match=f"{name}: can't be removed"))
+        with bounded():
+            Journal(tmp_path / "j", "one").close()
+        Journal(tmp_path / "j", "one", resume=True).close()
+    assert (tmp_path / "elsewhere").read_bytes() == before
 
 
 def test_row_that_nobody_wrote_is_an_error(tmp_path: Path) -> None:
