@@ -12,11 +12,11 @@ from minifier.beside import data_beside, modules_beside
 from minifier.bundle import MANIFEST, Manifest, fits, pack
 from minifier.engine import Kind, Signature
 from minifier.issue import issue_text
+from minifier.places import BUNDLE, FILES, ISSUE, REFUSED, REPRO, TEST, TRIAL
 from minifier.state import versions
 from minifier.verify import Bounds, Rate, measured
 from minifier.warmed import Warmed
 
-REPRO, ISSUE, BUNDLE, TEST, REFUSED = "repro.py", "issue.md", "repro.ddbg", "test_repro.py", "not_reproducing"
 HANGING = 60.0  # seconds that a repro which never ends is watched
 Write = Callable[[Path, str], None]
 Measure = Callable[[Path], Rate]
@@ -65,9 +65,9 @@ class Delivered:
 
 def deliver(draft: Draft, folder: Path, wants_test: bool = False) -> Delivered:
     """Certify a repro and hand it over with an issue text and a bundle. Raises OSError."""
-    trial = folder / "trial"
+    trial = folder / TRIAL
     shutil.rmtree(trial, ignore_errors=True)
-    for name in (REPRO, ISSUE, BUNDLE, TEST, MANIFEST):
+    for name in FILES:
         (folder / name).unlink(missing_ok=True)
     draft.write(trial, "")
     seen = draft.measure or (lambda repro: measured(repro, draft.signature, draft.rate, draft.bounds, draft.warmed))

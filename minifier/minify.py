@@ -25,6 +25,7 @@ from minifier.isolation import Limits, LocalTransport
 from minifier.isolation.leftover import end_with_this_process
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.ladder.rungs import LAST
+from minifier.places import REPRO, SOURCE
 from minifier.programs import program
 from minifier.recordings import VALUES, WITHOUT, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
@@ -221,7 +222,7 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
 
 def _setting(wish: Wish, backend: str) -> ScriptSetting:
     found = wish.program
-    data = (wish.folder / "source" / "data").absolute()
+    data = (wish.folder / SOURCE / "data").absolute()
     data.mkdir(parents=True, exist_ok=True)
     return ScriptSetting(str(found.path), str(found.folder), found.args, wish.engine, backend, data=str(data))
 
@@ -231,7 +232,7 @@ def _asking(wish: Wish, setting: ScriptSetting) -> LocalTransport:
     if not any(Path(setting.data).iterdir()):
         places = list(dict.fromkeys((Path.cwd(), Path(setting.folder))))
         copy_data(naming(wish.program.text(), wish.program.args), places, Path(setting.data))
-    return LocalTransport(spec_for(setting), wish.folder / "source", wish.plan.jobs, wish.plan.limits)
+    return LocalTransport(spec_for(setting), wish.folder / SOURCE, wish.plan.jobs, wish.plan.limits)
 
 
 def _graph_failure(wish: Wish, level: str, graphs: list[Recorded], ladder: Ladder, patience: Patience, listener: Listener) -> Report:
@@ -399,7 +400,7 @@ def _script_under(wish: Wish, stage: str, backend: str, listener: Listener, need
 
 def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener, needs: float) -> Report:
     """`needs`: see `Plan`."""
-    plan = replace(wish.plan, folder=wish.folder / "source", needs=needs)
+    plan = replace(wish.plan, folder=wish.folder / SOURCE, needs=needs)
     if needs:
         transport.calibrated(needs)
     result = reduce_source(wish.program.text(), setting, plan, listener, transport)
@@ -423,7 +424,7 @@ def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: L
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
     """A command says what is interesting; what is reduced is the script."""
-    plan = replace(wish.plan, folder=wish.folder / "source")
+    plan = replace(wish.plan, folder=wish.folder / SOURCE)
     result = reduce_under_command(wish.program.text(), wish.oracle, plan, listener)
     report = _counted(Report(NOT_REPRODUCED, STAGE_OF_COMMAND), result)
     if result.status is Status.UNDISCERNING:
@@ -435,7 +436,7 @@ def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:
     def write(folder: Path, remark: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         note = f"# {remark} A run is one of `{' '.join(wish.oracle)}` with this file.\n" if remark else ""
-        (folder / "repro.py").write_text(note + result.state.text)
+        (folder / REPRO).write_text(note + result.state.text)
 
     def measure(repro: Path) -> Rate:
         ends = [_asked(wish.oracle, repro, limits.timeout) for _ in range(RUNS)]

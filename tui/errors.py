@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,11 @@ _ROWS = (
     Row("CL026", "the corpus cannot be read", "its cases are not installed, or a manifest has a key that means nothing."),
     Row("CL030", "not a recorded frame", "`replay` takes a file that `record` or `replay_record_enabled` has written."),
     Row("CL031", "unknown device", "`bisect --device` takes cpu, or cuda with or without a number where there is one."),
-    Row("CL032", "the output cannot be written", "the folder of `-o` cannot be made, or nothing can be written in it; nothing was run."),
+    Row(
+        "CL032",
+        "the output cannot be written",
+        "the folder of `-o` takes no files, or has others that they would replace; nothing was run.",
+    ),
     Row("CL034", "the command line cannot be read", "an option or argument that the command does not have, or a value of the wrong kind."),
     Row("CL035", "programs cannot be drawn so", "`fuzz` takes times such as 10m, known kinds, and `--ops` only for kinds with operators."),
 )
@@ -92,6 +97,15 @@ def check_output(folder: Path) -> None:
         for path in missing:
             with contextlib.suppress(OSError):
                 path.rmdir()
+
+
+def check_free(folder: Path, makes: Sequence[str], marks: Sequence[str]) -> None:
+    """Refuse a folder with files that those of a command would replace, unless an earlier run of it was there, which leaves `marks`."""
+    if any(next(folder.glob(mark), None) for mark in marks):
+        return
+    taken = [name for name in makes if os.path.lexists(folder / name)]
+    if taken:
+        raise CliError("CL032", f"{folder}: {', '.join(taken)} would be replaced; choose another folder with -o")
 
 
 def check_script(script: str) -> None:

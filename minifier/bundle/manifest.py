@@ -9,8 +9,8 @@ from typing import Any
 
 from dynamo.trace.plain import open_plain
 from minifier.engine import Signature
+from minifier.places import MANIFEST
 
-MANIFEST = "repro.json"
 FORMAT = "dynamo-debug repro"
 VERSION = 1
 LARGEST = 4 << 20  # bytes of a manifest

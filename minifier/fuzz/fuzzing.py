@@ -24,7 +24,7 @@ from minifier.isolation import Limits, LocalTransport
 
 __all__ = ["KINDS", "Summary", "Target", "Wish", "fuzz"]
 
-WORK, CLUSTERS = "work", "failures"
+WORK, CLUSTERS = ".fuzzing", "failures"
 DRAWING = 300.0  # seconds that a block of programs may take
 PATIENCE = 5  # times the limit of a program that ran out of time
 AHEAD = 2  # programs under way, per job

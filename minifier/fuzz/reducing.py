@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from minifier import minify as door
-from minifier.delivery import ISSUE, TEST
 from minifier.engine import Kind, Listener
 from minifier.fuzz.draw.scripts import raising
 from minifier.fuzz.types import CERTIFIED, FLAKY, UNCERTIFIED, Cluster, Wish
 from minifier.isolation import IsolationError, Limits
+from minifier.places import ISSUE, TEST
 
 SCRIPT = "program.py"
 _ASIDE = ("recorded-", "ladder", "graph-", "source")

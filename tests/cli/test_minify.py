@@ -155,6 +155,29 @@ def test_script_that_changes_its_folder_keeps_it_clean(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").iterdir())
 
 
+@pytest.mark.parametrize(
+    "script, holds, says",
+    [
+        ("repro.py", (), ".: repro.py would be replaced"),
+        ("script.py", ("trial/notes.txt", "test_repro.py"), ".: test_repro.py, trial would be replaced"),
+        ("script.py", ("source/main.py",), ".: source would be replaced"),
+        ("repro.py", ("recorded-aot/0000.json",), ".: repro.py there is the script itself, and would be replaced"),
+        ("script.py", ("recorded-aot/0000.json", "issue.md/x"), ".: issue.md there is a folder"),
+    ],
+)
+def test_files_of_the_user_are_not_replaced(tmp_path: Path, script: str, holds: tuple[str, ...], says: str) -> None:
+    write(tmp_path, "pass\n", script)
+    for name in holds:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    done = run("minify", script, "-o", ".", cwd=tmp_path)
+
+    line = f"dynamo-debug: error[CL032]: {says}; choose another folder with -o\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", line)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_resuming_where_nothing_was_begun_says_so(tmp_path: Path) -> None:
     script = write(tmp_path, "import torch\ntorch.compile(torch.sin, backend='eager')(torch.ones(1))\n")
     done = run("minify", script, "--resume", cwd=tmp_path, timeout=400)

@@ -14,11 +14,12 @@ from minifier import ahead
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
 from minifier.loading import without_collection
+from minifier.places import FILES, MADE, MARKS
 from minifier.programs import program
 from tui import options
 from tui.checks import check_program
 from tui.console import put, put_json, say
-from tui.errors import CliError, check_output, nearest
+from tui.errors import CliError, check_free, check_output, nearest
 from tui.exits import Exit
 from tui.lookup import check_backend, home_of
 
@@ -96,6 +97,7 @@ def minify(
     if resume and not any(output.rglob("journal.sqlite")):
         say(f"--resume: {output} has no journal of an earlier run; this one begins anew")
     made = program(script, given)
+    _check_place(output, made.path)
     ready = None if command else ahead.started(made, after, engine, backend, accuracy, output, jobs, limits)
     with without_collection():
         from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
@@ -128,6 +130,16 @@ def _check(after: str, engine: str, keep_signature: str) -> None:
     levels = [k.value for k in Keep if k is not Keep.REGEX]
     if keep_signature not in levels:
         raise CliError("CL017", f"--keep-signature {keep_signature}: unknown{nearest(keep_signature, levels)}; it is {', '.join(levels)}")
+
+
+def _check_place(output: Path, script: Path) -> None:
+    check_free(output, MADE, MARKS)
+    for name in MADE:
+        place = output / name
+        if place.exists() and place.samefile(script):
+            raise CliError("CL032", f"{output}: {name} there is the script itself, and would be replaced; choose another folder with -o")
+        if name in FILES and place.is_dir() and not place.is_symlink():
+            raise CliError("CL032", f"{output}: {name} there is a folder; choose another folder with -o")
 
 
 def _command(text: str) -> tuple[str, ...]:
