@@ -64,11 +64,15 @@ def killed_at(case: Case, folder: Path, count: int, *more: str) -> int:
     process.send_signal(signal.SIGKILL)
     out, err = process.communicate()
     assert process.returncode == -signal.SIGKILL, f"it ended before {count} answers: {out}{err}"
+    assert_gone(children)
+    return answers(folder)
+
+
+def assert_gone(pids: list[int]) -> None:
     end = time.monotonic() + 60  # they see that the command is gone, on a busy machine not at once
-    while (left := [p for p in children if is_alive(p)]) and time.monotonic() < end:
+    while (left := [p for p in pids if is_alive(p)]) and time.monotonic() < end:
         time.sleep(SOONEST)
     assert left == []
-    return answers(folder)
 
 
 def is_alive(pid: int) -> bool:
@@ -76,6 +80,78 @@ def is_alive(pid: int) -> bool:
         return Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+PROGRAM = """
+a = 1
+def f(x):
+    y = x + 1
+    return y * 2
+c = [1, 2, 3]
+for i in range(4):
+    c.append(i)
+    if i > 2:
+        c.pop()
+d = {k: v for k, v in zip(c, c)}
+print(a, c, d, f(3))
+"""
+# Notes which candidates it is asked about. Once it was asked `held` times, it is a run that does not end.
+ORACLE = """
+sum=$(cksum < "$1")
+cd "$(dirname "$0")"
+echo "$sum" >> asked
+if [ -e held ] && [ "$(wc -l < asked)" -ge "$(cat held)" ]; then sleep 600; fi
+grep -q 'c.pop' "$1" && grep -q 'f(' "$1"
+"""
+
+
+def under_command(folder: Path, *more: str) -> subprocess.Popen[str]:
+    main = "import sys; from tui.main import main; sys.exit(main())"
+    words = ["minify", "program.py", "--oracle", "sh oracle.sh", "--jobs", "1", "--json", "-o", "out", *more]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.Popen(
+        [sys.executable, "-c", main, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def reported(process: subprocess.Popen[str], folder: Path) -> dict[str, Any]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == Exit.FINDING, err
+    report: dict[str, Any] = json.loads(out)
+    assert report["status"] == "reproduced" and report["one_minimal"], report
+    return {**report, "text": (folder / report["repro"]).read_text().partition("\n")[2]}  # the first line names the folder
+
+
+def asked(folder: Path) -> list[str]:
+    """Sums of the candidates that the command of this folder was asked about, in order."""
+    return (folder / "asked").read_text().splitlines() if (folder / "asked").exists() else []
+
+
+def test_killed_reduction_under_a_command_goes_on_to_the_same_script(tmp_path: Path) -> None:
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "program.py").write_text(PROGRAM)
+        (tmp_path / name / "oracle.sh").write_text(ORACLE)
+    whole = reported(under_command(tmp_path / "whole"), tmp_path / "whole")
+    folder = tmp_path / "killed"
+    (folder / "held").write_text("9")
+    process = under_command(folder)
+    while len(asked(folder)) < 9:
+        assert process.poll() is None, process.communicate()
+        time.sleep(SOONEST)
+    children = below(process.pid)
+    assert children
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert_gone(children)
+    (folder / "held").unlink()
+    before = asked(folder)[:-1]  # the last was under way
+    rest = reported(under_command(folder, "--resume"), folder)
+
+    assert kept(rest) == kept(whole)
+    assert set(asked(folder)) == set(asked(tmp_path / "whole"))
+    again = set(before) & set(asked(folder)[len(before) + 1 :])
+    assert len(again) <= 2 < len(set(before)), again  # the start, and the best so far, which is confirmed
 
 
 @pytest.mark.slow
