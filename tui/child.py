@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,6 +18,7 @@ from pathlib import Path
 
 from dynamo.peer.children import unfollowed
 from dynamo.surroundings.parent import parent
+from dynamo.surroundings.temporary import OwnFolder
 from dynamo.trace.events import Event
 from dynamo.trace.processes import merged
 from dynamo.trace.stream import read_stream
@@ -71,15 +70,15 @@ class Child:
     """A running script. Read `events()` to their end, then ask for `exit_code()`."""
 
     def __init__(self, request: Request, stdin: int | None = None, stdout: int | None = None, stderr: int | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="dynamo-debug-"))
+        self._folder = OwnFolder()
         reading, writing = os.pipe()
-        command = [sys.executable, *request.python, "-c", _BOOT, ROOT, str(writing), str(self._folder), json.dumps(asdict(request))]
+        command = [sys.executable, *request.python, "-c", _BOOT, ROOT, str(writing), str(self._folder.path), json.dumps(asdict(request))]
         try:
             self.process = subprocess.Popen(
                 command, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=(writing,), env={**unfollowed(os.environ), **parent()}
             )
         except BaseException:
-            shutil.rmtree(self._folder)
+            self._folder.close()
             raise
         finally:
             os.close(writing)
@@ -90,13 +89,13 @@ class Child:
         """Events as they arrive, until the child has ended; then those of the processes it started. A damaged one is a line of text."""
         yield from read_stream(self._pipe)
         self.process.wait()
-        yield from merged(self._folder)
+        yield from merged(self._folder.path)
 
     def exit_code(self) -> int:
         """The script's own exit code; 128+S when signal S killed it. Nothing of the run is left behind it."""
         code = self.process.wait()
         self._pipe.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()
         return code if code >= 0 else 128 - code
 
     def stop(self, number: int = signal.SIGINT) -> None:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dynamo import config
+from dynamo.surroundings.temporary import own_folder
 
 MAGIC = "dynamo-debug graph 1"
 PAGE = 4096
@@ -149,11 +150,8 @@ def write(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
     """A private directory for one build, gone afterwards (a loaded library stays mapped)."""
-    path = Path(tempfile.mkdtemp(prefix="dynamo-build-"))
-    try:
+    with own_folder("build-") as path:
         yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
 
 
 # graphs

@@ -16,6 +16,7 @@ from typing import IO
 
 from dynamo.peer.children import unfollowed
 from dynamo.surroundings.parent import parent
+from dynamo.surroundings.temporary import own_folder
 from minifier.children import ENDS, Child, children_of
 from minifier.isolation.keeper import GRACE
 from minifier.isolation.linux import below, end, seconds_queued
@@ -102,7 +103,7 @@ def _whole(script: str, args: tuple[str, ...], engine: str, backend: str) -> lis
 def _run(command: list[str], seconds: float, more: dict[str, str] | None = None, limit: Limits | None = None) -> Ended:
     began = time.monotonic()
     with (
-        tempfile.TemporaryDirectory(prefix="dynamo-debug-") as ends,
+        own_folder() as ends,
         tempfile.TemporaryFile() as said,
         tempfile.TemporaryFile() as stacks,
         standard_input() as given,
@@ -112,7 +113,7 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None,
             stdin=given,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**unfollowed(environment()), **parent(), VARIABLE: str(stacks.fileno()), ENDS: ends, **(more or {})},
+            env={**unfollowed(environment()), **parent(), VARIABLE: str(stacks.fileno()), ENDS: str(ends), **(more or {})},
             pass_fds=[stacks.fileno()],
             start_new_session=True,
         )
@@ -123,7 +124,7 @@ def _run(command: list[str], seconds: float, more: dict[str, str] | None = None,
         finally:
             end(process)
         said.seek(max(0, said.seek(0, os.SEEK_END) - 4 * KEPT))
-        took, found = time.monotonic() - began, children_of(Path(ends))
+        took, found = time.monotonic() - began, children_of(ends)
         internal = tuple(text for child in found if child.is_part for text in child.internal)
         others = tuple(child for child in found if not child.is_part)
         return Ended(code, _end_of(said.read()), error, internal, bool(error), took, others)

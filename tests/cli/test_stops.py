@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -42,11 +43,36 @@ def heard() -> None:
 TERM, HANGUP, KILL = signal.SIGTERM, signal.SIGHUP, signal.SIGKILL
 
 
+@pytest.mark.parametrize("command", ["explain", "profile", "minify"])
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path, command: str) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ready, temporary = tmp_path / "ready", tmp_path / "tmp"
+    temporary.mkdir()
+    given = {"cwd": tmp_path, "env": {**environment(), MARK: str(ready), "TMPDIR": str(temporary)}}
+    with (tmp_path / "said").open("w+") as said:
+        process = subprocess.Popen([*COMMAND, command, "script.py"], stdout=said, stderr=said, **given)
+        while not ready.exists():
+            assert process.poll() is None, (tmp_path / "said").read_text()
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+    left = sorted(temporary.glob("dynamo-*"))
+    assert left
+    for folder in left:
+        for file in folder.iterdir():
+            os.utime(file, (0, 0))  # young ones may be about to be used
+    (tmp_path / "script.py").write_text("pass\n")
+    subprocess.run([*COMMAND, "explain", "script.py"], check=True, capture_output=True, timeout=120, **given)
+
+    assert [p for p in left if p.exists()] == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "number"),
     [
         *((f"{command} script.py", number) for command in ("minify", "bisect", "explain") for number in (TERM, KILL)),
-        ("profile script.py", KILL),
+        *((f"{command} script.py", KILL) for command in ("profile", "record", "trace -o rec", "sanitize", "breaks")),
+        ("fuzz --time 10m", KILL),
         ("minify script.py", HANGUP),
         ("corpus run lower_hang", TERM),
         ("corpus run lower_hang", KILL),
@@ -65,8 +91,8 @@ def test_nothing_is_left(tmp_path: Path, arguments: str, number: signal.Signals)
             preexec_fn=heard,
         )
         try:
-            is_corpus = arguments.startswith("corpus")
-            while not ready.exists() and not (is_corpus and len(marked(str(ready))) > 1):
+            has_none = arguments.startswith(("corpus", "fuzz"))  # no script of ours that says when it is under way
+            while not ready.exists() and not (has_none and len(marked(str(ready))) > 1):
                 assert process.poll() is None, (tmp_path / "said").read_text()
                 time.sleep(0.05)
             process.send_signal(number)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import select
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import IO, Annotated
 
 import typer
 
+from dynamo.surroundings.temporary import own_folder
 from minifier.recompiles import profile as profiler
 from minifier.recompiles.text import as_text
 from tui import options
@@ -77,10 +76,10 @@ def _options(**values: str) -> Iterator[None]:
 
 def _run(request: Request, files: Mapping[str, bytes], patience: float | None, *, echo: bool) -> profiler.Ran:
     """One run with `files` in the place of those on disk, killed after `patience` seconds. `echo`: its output goes to stderr, too."""
-    with tempfile.TemporaryDirectory(prefix="dynamo-debug-profile-") as folder:
+    with own_folder("debug-profile-") as folder:
         overlay = {}
         for number, (file, data) in enumerate(files.items()):
-            copy = Path(folder, f"{number}.py")
+            copy = folder / f"{number}.py"
             copy.write_bytes(data)
             overlay[file] = str(copy)
         return _follow(replace(request, overlay=overlay), patience, echo)
@@ -105,6 +104,7 @@ def _follow(request: Request, patience: float | None, echo: bool) -> profiler.Ra
             code = child.exit_code()
         except BaseException:
             child.kill()
+            child.exit_code()
             raise
         finally:
             if timer is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from dynamo.surroundings.temporary import own_folder
 from minifier import bundle
 from minifier.bundle import Manifest
 from minifier.verify import Bounds, run_times
@@ -38,8 +38,8 @@ def run(file: File, times: Times = 1, to: To = None, show: Show = False, as_json
                 return _show(opened.manifest, opened.sizes, as_json)
             if to is not None:
                 return _run(to, bundle.unpack(file, to), times, as_json)
-            with tempfile.TemporaryDirectory(prefix="dynamo-debug-") as temporary:
-                place = Path(temporary) / "repro"
+            with own_folder() as temporary:
+                place = temporary / "repro"
                 return _run(place, bundle.unpack(file, place), times, as_json)
         folder = file.parent if file.suffix == ".py" else file
         if file.is_file() and not (folder / bundle.MANIFEST).exists():
