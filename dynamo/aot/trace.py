@@ -175,7 +175,7 @@ class Tracer(FakeMode):
             raise AotError("a view is used whose memory was resized")
         step = Step(aten.as_strided.default, (shape, strides, offset if fake.numel() else 0))
         track.parent, track.step, track.made, track.version = root, step, root.resized, root.writes
-        track.node = self._replay(step, node)
+        track.node = self._replay(step, node, root.fake)
 
     def emit(self, op: Any, *args: Any, **kwargs: Any) -> Any:
         """Record one functional op over nodes (and fakes). Returns its node, or a nested tuple of nodes."""
@@ -267,14 +267,15 @@ class Tracer(FakeMode):
             return track.node
         if track.parent is None or track.step is None:
             return track.node
-        track.node = self._replay(track.step, self._current(track.parent))
+        track.node = self._replay(track.step, _seen_from(self, track.parent, track.step), track.parent.fake)
         track.version = root.writes
         return track.node
 
-    def _replay(self, step: Step, parent: Node) -> Node:
+    def _replay(self, step: Step, parent: Node, fake: FakeTensor) -> Node:
+        """`fake` is the tensor of which the step makes a view, `parent` has its value."""
         if facts_of(step.op).same:
             return parent
-        return self.emit(step.op, parent, *step.args, **dict(step.kwargs))
+        return self.emit(step.op, parent, *_moved(step.op, step.args, fake, parent), **dict(step.kwargs))
 
     # writing
 
@@ -302,7 +303,7 @@ class Tracer(FakeMode):
             raise AotError(f"writing through a view made by {step.op} is not supported")
         op, takes_parent, args = undo(parent.node.meta["val"], step.args)
         if takes_parent:
-            return self.emit(op, self._current(parent), node, *args, **dict(step.kwargs))
+            return self.emit(op, into := self._current(parent), node, *_moved(step.op, args, parent.fake, into), **dict(step.kwargs))
         return self.emit(op, node, *args)
 
     def write(self, fake: FakeTensor, node: Node) -> None:
@@ -433,6 +434,8 @@ class Tracer(FakeMode):
 
     def _plain_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args = tuple(self.lower(a) for a in args)
+        if func is aten.as_strided_scatter.default:
+            node_args = (*node_args[:2], *_moved(aten.as_strided.default, args[2:], args[0], node_args[0]))
         node_kwargs = {k: self.lower(v) for k, v in kwargs.items()} if kwargs else {}
         out = fake_mode.run(self, func, args, kwargs)
         func = through("trace", func, func, node_args, node_kwargs, out, self.phase == "backward")
@@ -459,12 +462,12 @@ class Tracer(FakeMode):
         hidden = func in HIDDEN_VIEWS
         func = HIDDEN_VIEWS.get(func, func)
         if isinstance(out, FakeTensor):
-            step = replace(self._step(func, args, kwargs, parent), hidden=hidden)
+            step = replace(Step(func, _frozen(args[1:]), tuple(kwargs.items())), hidden=hidden)
             self.reaches_out |= func is aten.as_strided.default and not is_within(base, *args[1:])
             if facts_of(func).same:
                 self.track(out, self._current(parent), parent, step)
             else:
-                node = self.record(func, (self._current(parent), *args[1:]), kwargs, out)
+                node = self.record(func, (node := _seen_from(self, parent, step), *_moved(func, args[1:], base, node)), kwargs, out)
                 self.track(out, node, parent, step)
             return out
         if not is_multi(func):
@@ -473,9 +476,6 @@ class Tracer(FakeMode):
         for node, one, step in zip(nodes, out, part_steps(func, args, list(out)), strict=True):
             self.track(one, node, parent, replace(step, hidden=hidden, among=step.among and not hidden))
         return out
-
-    def _step(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], parent: Track) -> Step:
-        return Step(func, _frozen(args[1:]), tuple(kwargs.items()))
 
     def _reshape_in_place(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`x.t_()`: x becomes a view of what it was; earlier views of x keep looking at what it was."""
@@ -492,7 +492,7 @@ class Tracer(FakeMode):
         old.root.turned += 1
         fake_mode.run(self, func, args, kwargs)
         step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
-        self.track(fake, self._replay(step, node), old, step)
+        self.track(fake, self._replay(step, node, old.fake), old, step)
         return fake
 
     def _write_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], writes: Writes) -> Any:
@@ -618,6 +618,26 @@ def _value(value: Any) -> Any:
 
 def _frozen(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(list(a) if isinstance(a, (list, tuple)) else a for a in args)
+
+
+def _seen_from(tracer: Tracer, parent: Track, step: Step) -> Node:
+    """The node that the step makes a view of. What lies beside the parent, only the value of its root has."""
+    if step.op is not aten.as_strided.default or is_within(parent.fake, *step.args):
+        return tracer._current(parent)
+    return _as_view(tracer, parent)
+
+
+def _as_view(tracer: Tracer, track: Track) -> Node:
+    if track.parent is None or track.step is None or track.root.writes == 0:
+        return tracer._current(track)
+    return tracer._replay(track.step, _as_view(tracer, track.parent), track.parent.fake)
+
+
+def _moved(op: Any, args: tuple[Any, ...], fake: torch.Tensor, node: Node) -> tuple[Any, ...]:
+    """`as_strided` counts from where memory begins, and the value of a tensor that was written begins elsewhere in memory of its own."""
+    if op is not aten.as_strided.default or len(args) < 3 or args[2] is None:
+        return args
+    return (*args[:2], args[2] - int(fake.storage_offset()) + int(node.meta["val"].storage_offset()))
 
 
 def _flat_nodes(value: Any) -> list[Node]:

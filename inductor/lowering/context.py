@@ -37,7 +37,7 @@ class Context:
         self._count = 0
         self._last_random = ""
         self._last_acting = ""
-        self.storage_offsets: dict[str, Dim] = {}  # where inputs and constants start in their own storage
+        self.begin: Dim = 0  # where the first operand of the node starts in its storage, as `as_strided` counts
         self.materialised: dict[tuple[Tensor, Shape], Tensor] = {}
 
     # ---- buffers ----

@@ -72,7 +72,7 @@ class Walker:
 
     def step(self, node: Node) -> None:
         handlers = {"placeholder": self.placeholder, "get_attr": self.get_attr, "call_function": self.call, "output": self.output}
-        self.ctx.origins = (origin_of(node),)
+        self.ctx.origins, self.ctx.begin = (origin_of(node),), begin_of(node)
         self.ctx.meta = node.meta.get("val")
         handlers[node.op](node)
 
@@ -95,7 +95,6 @@ class Walker:
     def leaf(self, name: str, kind: str, meta: Any) -> Tensor:
         shape, strides = as_shape(meta.shape), as_shape(meta.stride())
         self.ctx.program.buffers[name] = Buffer(name, meta.dtype, shape, strides, kind, str(meta.device))
-        self.ctx.storage_offsets[name] = int(meta.storage_offset())
         return of_strides(name, shape, strides, meta.dtype)
 
     def placeholder(self, node: Node) -> None:
@@ -280,6 +279,13 @@ def read_metas(node: Node) -> list[Any]:
     if len(metas) > 1 and all(user.target is operator.getitem for user in node.users):
         return [metas[user.args[1]] for user in node.users if user.users]  # type: ignore[index]  # the position of a result
     return metas if node.users else []
+
+
+def begin_of(node: Node) -> int:
+    """Where the first operand of a node starts in its storage."""
+    first = node.args[0] if node.args else None
+    val = first.meta.get("val") if isinstance(first, Node) else None
+    return int(val.storage_offset()) if isinstance(val, torch.Tensor) and val.layout is torch.strided else 0
 
 
 def metas_of(meta: Any) -> list[torch.Tensor]:

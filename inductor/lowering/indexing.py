@@ -348,7 +348,7 @@ def _as_strided_scatter(
     view = x.view()
     if view is None or no_elements(source.shape) or ctx.meta_strides(x.shape) is None:
         raise Decline
-    start = view.offset if offset is None else offset - ctx.storage_offsets.get(x.buffer, 0)
+    start = view.offset if offset is None else view.offset + offset - ctx.begin
     order = sorted((k for k, n in enumerate(size) if n != 1), key=lambda k: -stride[k])
     overlaps = any(stride[outer] < stride[inner] * size[inner] for outer, inner in pairwise(order))
     if overlaps or start > view.offset or any(stride[k] <= 0 for k in order):

@@ -167,7 +167,7 @@ def _as_strided(ctx: Context, x: Tensor, size: Sequence[int], stride: Sequence[i
     view = x.view()
     if view is None:
         raise Decline
-    start = view.offset if offset is None else offset - ctx.storage_offsets.get(x.buffer, 0)
+    start = view.offset if offset is None else view.offset + offset - ctx.begin
     if start < 0 or start + span(as_shape(size), as_shape(stride)) > ctx.program.buffers[x.buffer].size:
         raise Decline
     return of_strides(x.buffer, as_shape(size), stride, x.dtype, start)

@@ -16,12 +16,13 @@ from torch.fx import Graph, GraphModule, Node
 from dynamo.aot.facts import attribute
 from dynamo.decisions import decide
 from dynamo.faults import through
+from dynamo.ops.facts import is_view
 from inductor.passes import algebra, constants, redundant, views
 from inductor.passes.convolution import multiply_pixels, pack_convolutions
 from inductor.passes.fused_convolution import fuse_convolutions
 from inductor.passes.layout import channels_last
 from inductor.passes.redundant import drop_unused
-from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target
+from inductor.passes.row import Call, Replacement, Row, Seen, aten, by_target, called
 from inductor.passes.together import count_together
 
 TABLE: tuple[Row, ...] = (*views.ROWS, *algebra.ROWS, *constants.ROWS, *redundant.ROWS)
@@ -63,7 +64,13 @@ def apply_rows(node: Node, seen: Seen, attributes: dict[str, Any]) -> None:
     for _ in range(LIMIT):
         for row in through("rewrite", _rows_of(node.target), node):
             found = row.function(node, seen)
-            if found is None or found is node or is_written(found) or not decide("passes", f"{row.name} {node.name}"):
+            if (
+                found is None
+                or found is node
+                or is_written(found)
+                or lies_elsewhere(found, node)
+                or not decide("passes", f"{row.name} {node.name}")
+            ):
                 continue
             made = placed(found, node, seen, attributes)
             if node in seen.shown:
@@ -83,6 +90,18 @@ def is_written(found: Replacement) -> bool:
     if not isinstance(found, Node) or found.op != "placeholder":
         return False
     return any(write.args[0] is found for write in found.graph.find_nodes(op="call_function", target=aten.copy_.default, sort=False))
+
+
+def lies_elsewhere(found: Replacement, node: Node) -> bool:
+    """Something that starts elsewhere in its memory, for a new tensor that `as_strided` reads: it counts from where the memory begins."""
+    if not isinstance(found, Node) or is_view(node.target) or not isinstance(found.meta.get("val"), torch.Tensor):
+        return False
+    return bool(found.meta["val"].storage_offset() != node.meta["val"].storage_offset()) and _is_read_by_place(node)
+
+
+def _is_read_by_place(node: Node) -> bool:
+    reads = (aten.as_strided.default, aten.as_strided_scatter.default)
+    return any(called(user, *reads) or (is_view(user.target) and _is_read_by_place(user)) for user in node.users)
 
 
 def placed(found: Replacement, node: Node, seen: Seen, attributes: dict[str, Any]) -> Node:

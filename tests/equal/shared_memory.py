@@ -416,3 +416,68 @@ def rows_with_gradients(compile):
                 found.append(str(e)[:40])
             found += [z, w.grad, base.detach().clone(), base.requires_grad, base[3].requires_grad]
     return found
+
+
+@program("", "as_strided counts from where memory begins: of copies of what begins elsewhere, and of what was written")
+def places_in_other_memory(compile):
+    def copied(x, y):
+        y.copy_(x)
+        return y.as_strided((2,), (1,), 3) + 0
+
+    def copied_then_written(x, y):
+        y.copy_(x)
+        y.as_strided((2,), (1,), 3).add_(1)
+        return y * 1
+
+    def copied_behind(x, y):
+        v = y.as_strided((2,), (1,), 3)
+        y.data.copy_(x)
+        return v.add_(1), y
+
+    def part_written(x, y):
+        z = x[1:]
+        z.mul_(2)
+        return z.as_strided((2,), (1,), 3) + 0, x
+
+    def beside_the_written(x, y):
+        z = (y + x)[2:]
+        z.mul_(2)
+        return z.as_strided((3,), (1,), 0) + 1, z
+
+    def beside_a_sum(x, y):
+        z = (x + y).view(2, 3)[1]
+        z.copy_(x[:3])
+        z.as_strided((2,), (2,), 0).add_(5)
+        return z
+
+    fresh = [
+        lambda x: x.clone(),
+        lambda x: x[2:].clone(),
+        lambda x: (x + 1)[2:].clone(),
+        lambda x: x.clone().view(-1, 2)[1:],
+        lambda x: torch.cat(x.split(2)),
+        lambda x: torch.cat([x]),
+        lambda x: x * 1,
+        lambda x: x.neg().neg(),
+        lambda x: x.double().float(),
+        lambda x: torch.where(torch.ones(6) > 0, x, x),
+        lambda x: torch.as_strided_scatter(x * 1, x[:2], (2,), (1,), 3),
+        lambda x: x.mul_(2),
+        lambda x: x[1:].mul_(2),
+    ]
+    bodies = [copied, copied_then_written, copied_behind, part_written, beside_the_written, beside_a_sum]
+    found = []
+    for make in fresh:
+        scope = {"make": make, "torch": torch}
+        exec("def f(x, y):\n    return make(x).as_strided((2,), (1,), 2) * 2", scope)
+        bodies.append(scope["f"])
+    for body in bodies:
+        x, leaf = torch.arange(24.0)[2:8], torch.arange(24.0, requires_grad=True)
+        f = compile(body)
+        found.append((f(x, torch.zeros(6)), x))
+        out = f((leaf * 1)[2:8], torch.zeros(6))
+        total = sum(t.sum() for t in (out if isinstance(out, tuple) else (out,)))
+        if total.requires_grad:
+            total.backward()
+        found.append(leaf.grad)
+    return found
