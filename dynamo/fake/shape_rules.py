@@ -274,7 +274,7 @@ def _stack_into(on: Device, /, tensors: Sequence[Tensor], dim: int = 0, *, out: 
     own = _stack(on, tensors, dim)
     if own is NotImplemented or not torch.can_cast(own.dtype, out.dtype):
         return NotImplemented
-    return out if out.shape == own.shape else out.resize_(own.shape)
+    return out if out.shape == own.shape else torch.ops.aten._resize_output_(out, own.shape, out.device)  # warns, which is a break
 
 
 def _truth_into(op: Any) -> Rule:

@@ -286,6 +286,6 @@ def stacked_into(compile):
                 for f in (into, over, other):
                     try:
                         found.append(compile(f)(a))
-                    except RuntimeError as error:
+                    except (RuntimeError, TypeError) as error:
                         found.append(str(error)[:40])
     return found
