@@ -33,7 +33,7 @@ import torch
 
 import dynamo
 from dynamo.surroundings.collector import paused
-from repro_corpus.observe import differences, observe
+from repro_corpus.observe import differences, observe, undeclared
 from repro_corpus.program import Program, programs_of
 
 
@@ -63,7 +63,8 @@ def check(program: Program, backend: str) -> list[str]:
     first = observe(program, compile)
     expected = observe(program, _plain)
     second = observe(program, compile)
-    found = [f"first run: {line}" for line in differences(expected, first, program.tolerance)]
+    found = undeclared(program, expected)
+    found += [f"first run: {line}" for line in differences(expected, first, program.tolerance)]
     return found + [f"second run: {line}" for line in differences(expected, second, program.tolerance)]
 
 

@@ -149,6 +149,14 @@ def differences(expected: Observation, found: Observation, tolerance: tuple[floa
     return lines
 
 
+def undeclared(program: Program, expected: Observation) -> list[str]:
+    """What is raised in eager without being declared, or declared without being raised: a mistake in a program hides all it should show."""
+    raised = f"{expected.facts['raised']}: {expected.facts['raised: message']}" if "raised" in expected.facts else ""
+    if not program.raises:
+        return [f"eager raises {raised}: declare it (`raises=`) or mend the program"] if raised else []
+    return [] if program.raises in raised else [f"eager is declared to raise {program.raises}, it raises {raised or 'nothing'}"]
+
+
 # rtol, atol; other dtypes are compared exactly. Those of torch.testing, whose own comparison imports half of torch and sympy first.
 _TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
     torch.float16: (1e-3, 1e-5),

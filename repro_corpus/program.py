@@ -32,6 +32,7 @@ class Program:
     """`report` is a public issue (`repository#number`) or "". `tolerance` is (rtol, atol) in place of the dtype's default; (0, 0) is exact.
 
     `differs` says why compiled code may differ from eager here, and is "" for nearly all programs: then any difference is a defect.
+    `raises` is a part of what the program ends with in eager ("TypeError: ...") where it is about an error, else "" (see `undeclared`).
     """
 
     module: str
@@ -42,6 +43,7 @@ class Program:
     backends: tuple[str, ...] = BACKENDS
     tolerance: tuple[float, float] | None = None
     differs: str = ""
+    raises: str = ""
 
     @property
     def id(self) -> str:
@@ -49,12 +51,18 @@ class Program:
 
 
 def program(
-    report: str, facts: str, *, backends: tuple[str, ...] = BACKENDS, tolerance: tuple[float, float] | None = None, differs: str = ""
+    report: str,
+    facts: str,
+    *,
+    backends: tuple[str, ...] = BACKENDS,
+    tolerance: tuple[float, float] | None = None,
+    differs: str = "",
+    raises: str = "",
 ) -> Callable[[Callable[[Compile], Any]], Program]:
     """Makes a Program of a function."""
 
     def make(run: Callable[[Compile], Any]) -> Program:
-        return Program(run.__module__, run.__name__, report, facts, run, backends, tolerance, differs)
+        return Program(run.__module__, run.__name__, report, facts, run, backends, tolerance, differs, raises)
 
     return make
 

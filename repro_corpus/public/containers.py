@@ -166,7 +166,7 @@ def named_tuple_replace(compile: Compile) -> Any:
     def f(t):
         u = t._replace(first=t.first * 2)
         v = type(t)._make([u.second, u.first])
-        return u, v, t._asdict(), u == t._replace(), type(t)._fields
+        return u, v, t._asdict(), t == t._replace(), type(t)._fields
 
     return f(Tagged(torch.tensor([1.0, 2.0]), 0.5))
 

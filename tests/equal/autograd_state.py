@@ -28,7 +28,11 @@ def requires_grad_on_view_without_history(compile):
     def f(x):
         y = x.detach().requires_grad_()
         x = x.requires_grad_()
-        return x, y, x.detach_() is x
+        try:
+            x.detach_()
+        except RuntimeError as e:
+            return x, y, str(e)[:40]
+        return x, y
 
     with torch.no_grad():
         x = torch.ones(2, 3, requires_grad=True)
@@ -127,7 +131,7 @@ def unfreeze_inside(compile):
     return list(m.parameters())
 
 
-@program("", "requires_grad on a non-leaf raises")
+@program("", "requires_grad on a non-leaf raises", raises="RuntimeError: you can only change requires_grad flags of leaf")
 def requires_grad_off_non_leaf(compile):
     @compile
     def f(x):
@@ -627,7 +631,13 @@ def stale_view_of_leaf(compile):
     base.detach().add_(1)
     with torch.no_grad():
         writing(base)
-    return found, f(view), f(leaf_view), view.requires_grad, leaf_view.requires_grad, base
+    refused = []
+    for v in (view, leaf_view):
+        try:
+            refused.append(f(v))
+        except RuntimeError as e:
+            refused.append(str(e)[:60])
+    return found, refused, view.requires_grad, leaf_view.requires_grad, base
 
 
 @program("", "a view made under no_grad of a leaf that is written under no_grad, then under autocast")
@@ -744,7 +754,7 @@ def asked_of_arguments(compile):
         "retains_grad": lambda x: (x * 2, x.retains_grad),
         "hooks": lambda x: x * 2 if x._backward_hooks is None else x * 3,
         "output_nr": lambda x: (x * 2, x.output_nr),
-        "retained inside": lambda x: (x.retain_grad(), x * 2, x.retains_grad)[1:],
+        "retained inside": lambda x: (x.requires_grad and x.retain_grad(), x * 2, x.retains_grad)[1:],
     }
     found = {}
     for name, ask in asks.items():

@@ -320,7 +320,7 @@ def zero_grad_inside(compile):
     return seen, m.weight
 
 
-@program("", "writing to a leaf that needs a gradient raises")
+@program("", "writing to a leaf that needs a gradient raises", raises="RuntimeError: a leaf Variable that requires grad")
 def write_to_leaf(compile):
     @compile
     def f(x):
@@ -411,7 +411,7 @@ def refused_after_an_unseen_write(compile):
     return found
 
 
-@program("", "writing to a view of a leaf raises")
+@program("", "writing to a view of a leaf raises", raises="RuntimeError: a view of a leaf Variable")
 def write_to_view_of_leaf(compile):
     @compile
     def f(x):

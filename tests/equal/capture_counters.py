@@ -54,7 +54,8 @@ def dtypes(compile):
             y *= n
         except RuntimeError as e:
             y = str(e)
-        return x * n, x + r, x - r, x / r, y, x.mul(n).add(r), torch.mul(x, r), x < r, x >= n
+        compared = None if x.is_complex() else (x < r, x >= n)
+        return x * n, x + r, x - r, x / r, y, x.mul(n).add(r), torch.mul(x, r), compared, x == n
 
     out = []
     for kind in kinds:

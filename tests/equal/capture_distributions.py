@@ -275,7 +275,7 @@ def refusal_beside_effect(compile):
     return out, seen
 
 
-@program("", "a condition of several elements is ambiguous as ever")
+@program("", "a condition of several elements is ambiguous as ever", raises="RuntimeError: Boolean value of Tensor with more than one")
 def refusal_ambiguous(compile):
     @compile
     def f(x):

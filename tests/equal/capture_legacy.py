@@ -18,7 +18,7 @@ def doubled(x, n: int):
 
 
 @torch.jit.script_if_tracing
-def scaled(x, flag: bool = True, *, k: float = 2.0):
+def scaled(x, flag: bool = True, k: float = 2.0):
     if flag:
         return x * k
     return x

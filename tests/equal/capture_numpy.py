@@ -253,7 +253,11 @@ def dtypes_of_numbers(compile):
         made = torch.tensor(s), torch.tensor([s, s]), torch.as_tensor(s), torch.asarray(s), torch.tensor((s, 1)), x.new_tensor(s)
         return made, torch.full((2,), s), x * s, i * s, torch.where(c, s, s), torch.where(c, i, s), torch.add(i, s), i == s
 
-    return [f(t(2)) for t in (np.float64, np.float32, np.float16, np.int32, np.uint8, np.bool_)]
+    @compile
+    def truth(s):
+        return torch.full((2,), s), x * s, i * s, torch.where(c, s, s), torch.where(c, i, s), torch.add(i, s), i == s
+
+    return [f(t(2)) for t in (np.float64, np.float32, np.float16, np.int32, np.uint8)], truth(np.bool_(2))
 
 
 @program("", "a warning of NumPy's arithmetic is given at each call")

@@ -11,7 +11,7 @@ from repro_corpus.program import program
 def plain(v):
     if isinstance(v, (list, tuple)):
         return type(v)(plain(x) for x in v)
-    return v.t if isinstance(v, Like) else v
+    return v.t if isinstance(v, (Like, Declines)) else v
 
 
 class Like:
@@ -33,6 +33,8 @@ class Below(Like):
 
 
 class Declines:
+    t = torch.full((2,), 0.5)
+
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return NotImplemented

@@ -148,7 +148,7 @@ def builtin_max_of_vector(compile):
     return f(torch.tensor([1.0, 3, 2]))
 
 
-@program("", "max of several elements is ambiguous")
+@program("", "max of several elements is ambiguous", raises="RuntimeError: Boolean value of Tensor with more than one")
 def ambiguous_max(compile):
     @compile
     def f(a, b):

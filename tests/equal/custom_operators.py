@@ -403,7 +403,11 @@ def transforms(compile):
 
     @compile
     def f(x):
-        return torch.func.vmap(op)(x), torch.func.grad(lambda x: op(x).sum())(x), op(x) * 2
+        try:
+            g = torch.func.grad(lambda x: op(x).sum())(x)
+        except RuntimeError as e:  # what `register_autograd` makes has no rule for transforms
+            g = str(e)[:40]
+        return torch.func.vmap(op)(x), g, op(x) * 2
 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         y = c(torch.ones(2, 3))

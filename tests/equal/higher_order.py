@@ -48,7 +48,7 @@ def cond_forms(compile):
 
         a = torch.cond(x.sum() > 1, inner, lambda a: a - 1, (x,))
         b = torch.cond(x.sum() > 1, lambda: x + 1, lambda: x - 1)
-        c = torch.cond(x.sum() > 1, lambda a, b: {"s": a + b, "d": (a - b, b * 2)}, lambda a, b: {"s": a - b, "d": (a, b * 3)}, (x, a))
+        c = torch.cond(x.sum() > 1, lambda a, b: {"s": a + b, "d": (a - b, b * 2)}, lambda a, b: {"s": a - b, "d": (a + 1, b * 3)}, (x, a))
         return a, b, c
 
     return [f(torch.full((3,), v), True) for v in (0.0, 0.5, 2.0)]
@@ -107,7 +107,7 @@ def cond_surroundings(compile):
 def cond_of_compiled(compile):
     f = compile(lambda a: a.sin() * 2)
     x = torch.ones(3)
-    return f(x), torch.cond(x.sum() > 1, lambda a: a.sin() * 2, lambda a: a, (x,)), f(x * 2)
+    return f(x), torch.cond(x.sum() > 1, lambda a: a.sin() * 2, lambda a: a + 1, (x,)), f(x * 2)
 
 
 @program("", "while_loop with a tensor counter, several carried values and a closure", backends=_ONE)
@@ -202,7 +202,7 @@ def scan_carry(compile):
 
 def _qkv(n=32, heads=2, dim=8):
     torch.manual_seed(0)
-    return [torch.randn(1, heads, n, dim, requires_grad=True) for _ in range(3)]
+    return [torch.randn(1, heads, n, dim) for _ in range(3)]
 
 
 @program("", "flex_attention with a bias from a closure, a scale, grouped heads and the log-sum-exp", backends=_ONE)

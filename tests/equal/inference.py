@@ -498,7 +498,11 @@ def counted_writes(compile):
     with torch.inference_mode():
         y = torch.ones(3)
         found.append((g(y, y.detach()), y))
-    return found, g(y, y.detach()), y
+    try:
+        g(y, y.detach())
+    except RuntimeError as e:
+        found.append(str(e)[:40])
+    return found, y
 
 
 @program("", "transforms of inference tensors in a block without inference mode")
@@ -540,7 +544,11 @@ def functions_returned_by_transforms(compile):
     for fn in (pulled, pushed, below(pulled), below(pushed)):
         for inference in (False, True):
             with torch.inference_mode(inference):
-                results = compile(fn)(torch.arange(3.0) - 1, torch.ones(3))
+                try:
+                    results = compile(fn)(torch.arange(3.0) - 1, torch.ones(3))
+                except ValueError as e:  # torch's own in `linearize` of one result in inference mode
+                    results = ()
+                    found.append(str(e)[:20])
             found += [(t.clone(), t.is_inference()) for t in results]
     return found
 

@@ -73,7 +73,8 @@ def pulled_modes(compile):
     def seen(x, t):
         out = f(x, t)
         tensors = torch.utils._pytree.tree_leaves(out[:-1])
-        gradients = [torch.autograd.grad(o.sum(), (x, t), allow_unused=True, retain_graph=True) for o in tensors if o.requires_grad]
+        given = [leaf for leaf in (x, t) if leaf.requires_grad]
+        gradients = [torch.autograd.grad(o.sum(), given, allow_unused=True, retain_graph=True) for o in tensors if o.requires_grad]
         return out, [o.requires_grad for o in tensors], gradients
 
     with torch.no_grad():

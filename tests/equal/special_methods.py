@@ -71,7 +71,7 @@ class Sized:
 def outcome(compile, body, *args):
     try:
         return compile(body)(torch.ones(2), *args)
-    except (TypeError, ValueError) as e:
+    except (TypeError, ValueError, LookupError) as e:
         return type(e).__name__, str(e)
 
 

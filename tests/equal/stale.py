@@ -47,7 +47,7 @@ def derived_offsets(compile):
     @compile
     def f(x):
         y = x[1:]
-        return y * y.storage_offset() + y.as_strided((2,), (2,))
+        return y * y.storage_offset() + y.as_strided((5,), (2,))
 
     @compile
     def g(x):
@@ -468,7 +468,7 @@ def changed_names(compile):
     seen.append(f(torch.ones(3)))
     helper.extra = 13
     seen.append(f(torch.ones(3)))
-    helper.__code__ = (lambda x, by=2: x - by).__code__
+    helper.__code__ = (lambda x, by=2: x - by * helper.extra).__code__
     seen.append(f(torch.ones(3)))
     SCALE = 2
     return [*seen, f(torch.ones(3))]

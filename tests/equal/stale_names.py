@@ -157,7 +157,7 @@ def registered_classes(compile):
             x = x * 2
         if issubclass(Count, (int, numbers.Number)):
             x = x + 5
-        return x - isinstance(count, Abstract), issubclass(Late, Abstract)
+        return x - int(isinstance(count, Abstract)), issubclass(Late, Abstract)
 
     x = torch.tensor([1.0, 2.0])
     found = [f(x), f(x)]

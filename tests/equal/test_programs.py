@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repro_corpus.isolated import Server, Servers
+from repro_corpus.isolated import Server, Servers, check
 from repro_corpus.program import Program, modules_below, programs_of
 
 PROGRAMS = [p for package in ("tests.equal", "repro_corpus.public") for m in modules_below(package) for p in programs_of(m)]
@@ -25,6 +25,21 @@ def servers() -> Iterator[Servers]:
 def test_program(program: Program, backend: str, servers: Servers) -> None:
     verdict = servers.run(program, backend)
     assert verdict.outcome == "equal", "\n".join([*verdict.lines, verdict.output])
+
+
+@pytest.mark.parametrize(
+    "raises, key, said",
+    [
+        ("", "there", ""),
+        ("KeyError: 'elsewhere'", "elsewhere", ""),
+        ("", "elsewhere", "eager raises KeyError: 'elsewhere': declare it (`raises=`) or mend the program"),
+        ("KeyError: 'other'", "elsewhere", "eager is declared to raise KeyError: 'other', it raises KeyError: 'elsewhere'"),
+        ("KeyError", "there", "eager is declared to raise KeyError, it raises nothing"),
+    ],
+)
+def test_what_eager_raises_is_declared(raises: str, key: str, said: str) -> None:
+    program = Program("here", "reads", "", "reads a dict", lambda compile: compile({"there": 1}.__getitem__)(key), raises=raises)
+    assert check(program, "eager") == [said] * bool(said)
 
 
 def test_many_differences_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

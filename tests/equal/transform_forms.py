@@ -67,7 +67,7 @@ def dims(compile):
 
 @program("", "has_aux, argnums, several arguments and structures")
 def grad_options(compile):
-    c = compile(lambda p, x: ((p["w"] * x).sum() ** 2, {"x": x * 2, "n": 3}))
+    c = compile(lambda p, x: ((p["w"] * x).sum() ** 2, {"x": x * 2, "n": x.new_tensor(3)}))
 
     @compile
     def f(p, x):
@@ -129,8 +129,8 @@ def functional(compile):
 
     @compile
     def f(params, buffers, x):
-        loss = lambda p: functional_call(m, (p, buffers), (x,)).pow(2).sum()  # noqa: E731
-        return grad(loss)(params), functional_call(m, {"0.weight": torch.eye(3)}, (x,)), m(x)
+        loss = lambda p, buffers: functional_call(m, (p, buffers), (x,)).pow(2).sum()  # noqa: E731
+        return grad(loss)(params, buffers), functional_call(m, {"0.weight": torch.eye(3)}, (x,)), m(x)
 
     c = compile(lambda p, x: functional_call(m, p, (x,), strict=True))
     x = torch.rand(4, 3)
@@ -245,7 +245,7 @@ def functional_api(compile):
 
     @compile
     def f(x, y):
-        j = a.jacobian(lambda z: z * y, x, create_graph=True)
+        j = a.jacobian(lambda z: z * z * y, x, create_graph=True)
         return j, a.hessian(c, (x, y)), a.vjp(v, x, (y, y)), a.jvp(v, x, y), a.hvp(lambda z: c(z, y), x, y)
 
     x, y = torch.rand(3, requires_grad=True), torch.rand(3)

@@ -294,7 +294,7 @@ def arithmetic_into(compile):
     return f(square(), *given), given
 
 
-@program("", "out= that cannot hold the result's dtype is refused")
+@program("", "out= that cannot hold the result's dtype is refused", raises="RuntimeError: result type Float can't be cast")
 def refused_out(compile):
     @compile
     def f(x):
