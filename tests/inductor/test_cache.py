@@ -268,7 +268,7 @@ def test_global_state_is_in_the_key(on, off):
 
 def test_versions_are_in_the_key(monkeypatch):
     before = looked(base, *BASE)
-    monkeypatch.setattr(build, "compiler_identity", lambda path: "another compiler")
+    monkeypatch.setattr(build, "compiler_identity", lambda command: "another compiler")
     assert looked(base, *BASE).key != before.key
 
 
@@ -424,7 +424,7 @@ def test_clear_leaves_other_files(cache_dir):
 @pytest.fixture
 def slow_compiler(tmp_path, monkeypatch):
     """A compiler that takes its time."""
-    real = build.compiler()
+    real = " ".join(build.compiler())
     path = tmp_path / "slow-cc"
     path.write_text(f'#!/bin/sh\nsleep 0.5\nexec {real} "$@"\n')
     path.chmod(0o755)
@@ -448,7 +448,7 @@ def test_a_backward_is_built_while_the_program_goes_on(slow_compiler):
 
 
 def test_a_backward_that_cannot_be_built_runs_uncompiled(tmp_path, monkeypatch):
-    real, marker = build.compiler(), tmp_path / "once"
+    real, marker = " ".join(build.compiler()), tmp_path / "once"
     path = tmp_path / "half-cc"
     path.write_text(f'#!/bin/sh\nmkdir {marker} 2>/dev/null || {{ echo broken >&2; exit 5; }}\nexec {real} "$@"\n')
     path.chmod(0o755)
@@ -510,7 +510,7 @@ def test_a_fork_with_a_build_under_way(slow_compiler):
 
 
 def test_exit_does_not_wait_for_compilers(tmp_path, monkeypatch):
-    real = build.compiler()
+    real = " ".join(build.compiler())
     slow, begun = tmp_path / "never-cc", tmp_path / "begun"
     # the cosine is in the backward graph only: the compiler of the forward graph works, whichever comes first
     asked = f'for f; do case $f in *.c) grep -q cos "$f" && touch {begun} && sleep 100;; esac; done'

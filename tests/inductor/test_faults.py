@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,26 @@ def test_missing_compiler_warns_and_runs_in_eager(cache_dir, monkeypatch):
     with pytest.warns(UserWarning, match=r"no C compiler: no-such-compiler.*DI001"):
         run = compiled(fn, [X])
     assert_same(run(X), fn(X))
+
+
+def test_a_compiler_may_have_arguments(cache_dir, monkeypatch, tmp_path):
+    """`CC="ccache gcc -pipe"`, and a program whose path has a space; an empty `CC` is none."""
+    log = tmp_path / "called"
+    (tmp_path / "my tools").mkdir()
+    wrapper = script(tmp_path / "my tools" / "wrapper", f'echo "$1" >> "{log}"\nexec "$@"')
+    real = " ".join(build.compiler())
+    identities = set()
+    for cc in (f"'{wrapper}' {real} -pipe", f"'{wrapper}' {real}", "", real):
+        monkeypatch.setenv("CC", cc)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert_same(compiled(fn, [X])(X), fn(X))
+        identities.add(build.compiler_identity(build.compiler()))
+    assert log.read_text().split() == [real, real]
+    assert len(identities) == 3
+    monkeypatch.setenv("CC", script(tmp_path / "my tools" / "cc", f'exec {real} "$@"'))
+    assert_same(compiled(fn, [X])(X), fn(X))
+    assert build.compiler() == (str(tmp_path / "my tools" / "cc"),)
 
 
 def test_missing_compiler_is_an_error_when_errors_are_wanted(cache_dir, monkeypatch):

@@ -44,12 +44,12 @@ def _versions() -> Facts:
 
 
 def _compiler() -> Facts:
-    path = compiler()
-    if path is None:
+    command = compiler()
+    if command is None:
         return {"c compiler": f"none found ($CC, {', '.join(NAMES)}); install gcc or set CC"}
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     first = (done.stdout or done.stderr).splitlines()
-    return {"c compiler": path, "version": first[0] if first else f"exit code {done.returncode}"}
+    return {"c compiler": " ".join(command), "version": first[0] if first else f"exit code {done.returncode}"}
 
 
 def _installed() -> ModuleType:

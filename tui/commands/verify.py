@@ -77,17 +77,17 @@ def _record() -> str:
 
 
 def _c_compiler() -> str:
-    path = compiler()
-    if path is None:
+    found = compiler()
+    if found is None:
         return "none found; generated C needs one (install gcc or set CC)"
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "check.c", Path(folder) / "check.so"
         source.write_text("int twice(int x) { return 2 * x; }\n")
-        command = [path, "-O1", "-shared", "-fPIC", "-fopenmp", str(source), "-o", str(library)]
+        command = [*found, "-O1", "-shared", "-fPIC", "-fopenmp", str(source), "-o", str(library)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-        expect(done.returncode == 0, f"{path} failed: {done.stderr.strip()[:200]}")
-        expect(ctypes.CDLL(str(library)).twice(21) == 42, f"{path} built a library that computes wrong results")
-    return f"{path} builds with OpenMP and loads"
+        expect(done.returncode == 0, f"{found[0]} failed: {done.stderr.strip()[:200]}")
+        expect(ctypes.CDLL(str(library)).twice(21) == 42, f"{found[0]} built a library that computes wrong results")
+    return f"{' '.join(found)} builds with OpenMP and loads"
 
 
 CHECKS = (

@@ -8,6 +8,7 @@ import functools
 import os
 import platform
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -46,8 +47,12 @@ def flags() -> tuple[str, ...]:
 
 
 @functools.cache
-def compiler_identity(path: str) -> str:
-    """Changes when the compiler is replaced; asking it for its version would cost a process."""
+def compiler_identity(command: tuple[str, ...]) -> str:
+    """Changes when the compiler is replaced, or what it calls; asking it for its version would cost a process."""
+    return " ".join(_program_identity(path) if (path := shutil.which(word)) else word for word in command)
+
+
+def _program_identity(path: str) -> str:
     real = os.path.realpath(path)
     stat = os.stat(real)
     return f"{real} {stat.st_size} {stat.st_mtime_ns}"
@@ -81,11 +86,11 @@ def build(source: str) -> ctypes.CDLL:
 def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     """The library, or the job that compiles it in the background. Raises BuildError where there is no compiler."""
     source = through("build", source, source)
-    path = compiler()
-    if path is None:
-        wanted = os.environ.get("CC", " or ".join(NAMES))
+    command = compiler()
+    if command is None:
+        wanted = os.environ.get("CC") or " or ".join(NAMES)
         raise BuildError(f"no C compiler: {wanted} is not on the path; install gcc or set CC [{BuildError.id}]")
-    key = cache.key_of(without_comments(source), " ".join(flags()), " ".join(link_flags()), compiler_identity(path), cpu_identity())
+    key = cache.key_of(without_comments(source), " ".join(flags()), " ".join(link_flags()), compiler_identity(command), cpu_identity())
     found = cache.find(key)
     if found is not None:
         with contextlib.suppress(BuildError):  # `cache clear` may have come in between
@@ -94,7 +99,7 @@ def start(source: str) -> ctypes.CDLL | pool.Job[ctypes.CDLL]:
     def work() -> ctypes.CDLL:
         try:
             with cache.workspace() as folder:
-                return load(cache.put(key, run_compiler(path, source, folder), source))
+                return load(cache.put(key, run_compiler(command, source, folder), source))
         except OSError as error:
             raise BuildError(f"the build folder cannot be written: {error}; free some space or set TMPDIR [{BuildError.id}]") from None
 
@@ -113,10 +118,10 @@ def sections(source: str) -> int:
 
 def command_for(source: str, target: str) -> list[str]:
     """What turns a C file into a library."""
-    return [compiler() or "cc", *flags(), "-o", target, source, *link_flags()]
+    return [*(compiler() or ("cc",)), *flags(), "-o", target, source, *link_flags()]
 
 
-def run_compiler(path: str, source: str, folder: Path) -> Path:
+def run_compiler(command: tuple[str, ...], source: str, folder: Path) -> Path:
     """The library of a source: by one compiler, or where it has sections by as many as there are processors, and linked."""
     text, out = folder / "unit.c", folder / "unit.so"
     text.write_text(source)
@@ -129,7 +134,7 @@ def run_compiler(path: str, source: str, folder: Path) -> Path:
 
     def compile_part(i: int) -> Path:
         limits = [f"-DFIRST={bounds[i]}", f"-DLAST={bounds[i + 1]}"]
-        return compiled([path, *(f for f in flags() if f != "-shared"), *limits, "-c", "-o", str(objects[i]), str(text)], objects[i])
+        return compiled([*command, *(f for f in flags() if f != "-shared"), *limits, "-c", "-o", str(objects[i]), str(text)], objects[i])
 
     others = [pool.start(functools.partial(compile_part, i)) for i in range(1, parts)]
     try:
@@ -139,7 +144,7 @@ def run_compiler(path: str, source: str, folder: Path) -> Path:
             pool.help_with(other)
     for other in others:
         other.result()
-    return compiled([path, "-shared", "-o", str(out), *map(str, objects), *link_flags()], out)
+    return compiled([*command, "-shared", "-o", str(out), *map(str, objects), *link_flags()], out)
 
 
 def compiled(command: list[str], out: Path) -> Path:

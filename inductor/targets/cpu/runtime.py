@@ -15,8 +15,8 @@ from inductor.targets.cpu import build, host, machine, mathlib
 
 class CpuRuntime:
     def versions(self) -> tuple[str, ...]:
-        path = build.compiler()
-        compiler = build.compiler_identity(path) if path is not None else ""
+        command = build.compiler()
+        compiler = build.compiler_identity(command) if command is not None else ""
         return (*_fixed(), compiler, " ".join(build.flags()), machine.key())
 
     def start(self, source: str) -> ctypes.CDLL | Job[ctypes.CDLL]:
