@@ -303,7 +303,8 @@ class Tracer(FakeMode):
             raise AotError(f"writing through a view made by {step.op} is not supported")
         op, takes_parent, args = undo(parent.node.meta["val"], step.args)
         if takes_parent:
-            return self.emit(op, into := self._current(parent), node, *_moved(step.op, args, parent.fake, into), **dict(step.kwargs))
+            into = self._current(parent)
+            return self.emit(op, into, node, *_moved(step.op, args, parent.fake, into), **dict(step.kwargs))
         return self.emit(op, node, *args)
 
     def write(self, fake: FakeTensor, node: Node) -> None:
@@ -590,9 +591,8 @@ class Tracer(FakeMode):
         return fake
 
     def _count(self, kind: str) -> int:
-        n = self._names.get(kind, 0)
-        self._names[kind] = n + 1
-        return n
+        self._names[kind] = self._names.get(kind, -1) + 1
+        return self._names[kind]
 
 
 def _reads_list_of(written: list[FakeTensor], args: tuple[Any, ...], writes: Writes) -> bool:
