@@ -451,6 +451,34 @@ def tensor_attribute_later(compile):
     return first, second, third, f(x)
 
 
+class Held(torch.Tensor):
+    pass
+
+
+@program("", "attributes of tensors, parameters and subclasses that have the name of a method")
+def tensor_attribute_named_like_a_method(compile):
+    @compile
+    def read(x):
+        return x.t, x.held, x.sin
+
+    @compile
+    def called(x):
+        return x.sum(), x.cos()
+
+    @compile
+    def put_inside(x):
+        x.sum = lambda: 7
+        return x.sum(), x.detach() * 2
+
+    found = []
+    for make in (torch.ones, lambda n: torch.ones(n).as_subclass(Held), lambda n: torch.nn.Parameter(torch.ones(n))):
+        x = make(2)
+        x.t, x.held, x.sin = 5, 6, [7]
+        x.sum = lambda x=x: x * 3
+        found += [read(x), called(x), put_inside(x), called(x)]
+    return found
+
+
 @program("", "attributes of parameters and of the Tensor class added later")
 def tensor_class_attribute_later(compile):
     p = torch.nn.Parameter(torch.ones(3))

@@ -123,6 +123,8 @@ def generic_getattr(tx: Tracer, v: Value, name: str) -> Value | None:
         found = own_attribute(tx, v, name, raw)
         if found is not None or raw is MISSING:
             return found
+    if isinstance(v, OpaqueValue) and v.obj is not None and name in (attributes_of(v.obj) or ()):
+        raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
     if raw is not MISSING:
         return bind_descriptor(tx, raw, v, v.cls, name)
     fallback = tx.lookup(v.cls, "__getattr__")

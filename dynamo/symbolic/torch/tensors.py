@@ -273,19 +273,19 @@ def user_attribute(tx: Tracer, v: TensorValue, name: str, raw: Any) -> Value | N
     """An attribute that Python code put on a tensor; None (and guarded) when there is none. `raw` is the entry of the tensor's class."""
     if name in v.attrs:
         return v.attrs[name]
-    if v.obj is None or _is_of_torch(raw):
+    if v.obj is None:
         return None
     source = v.source if v.source is not None else const_source(v.obj, "tensor")
     members = getattr(v.obj, "__dict__", None) or {}
     if name in members:
         return tx.wrap(members[name], source.step("inst_dict").step("dict_item", name))
-    if name not in _NEVER_SET:
+    if name not in _NEVER_SET and not _is_of_torch(raw):
         tx.guard(source, "no_inst_attr", name)
     return None
 
 
 def _is_of_torch(raw: Any) -> bool:
-    """Whether an entry of a tensor's class is a method that torch defines: nobody puts another one on an instance."""
+    """Whether an entry of a tensor's class is a method that torch defines: that no instance has another one is not guarded."""
     return callable(raw) and is_library(str(getattr(raw, "__module__", None) or getattr(raw, "__objclass__", torch.Tensor).__module__))
 
 
