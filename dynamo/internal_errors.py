@@ -5,10 +5,13 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Callable
 
 from dynamo.surroundings.locks import Lock
 from dynamo.trace import emit, events
 
+# Called with a failure that the program is about to get, which it may catch: without `suppress_errors` nothing else tells of one.
+before_raise: Callable[[BaseException], object] | None = None
 _lock = Lock()
 _seen: Counter[tuple[str, str, str]] = Counter()
 
@@ -29,6 +32,12 @@ def report(error_id: str, error: BaseException, place: str, compile_id: str, fil
         _seen[error_id, kind, raised_at] += 1
     emit(events.InternalError(error_id, kind, str(error), raised_at, place, compile_id))
     warnings.warn_explicit(f"{message} [{error_id}]", UserWarning, file, line)
+
+
+def raising(error: BaseException) -> None:
+    """The program gets a failure of the compiler's own."""
+    if before_raise is not None:
+        before_raise(error)
 
 
 def raising_place(error: BaseException) -> str:

@@ -197,6 +197,8 @@ def _compile(ctx: Context, fn: types.FunctionType, state: CodeState, inputs: tup
         keep_frame(fn, inputs, e, ctx.fullgraph)
         emit(events.CompileEnded(compile_id, "error", f"{type(e).__name__}: {e}"))
         if ctx.fullgraph or not config.suppress_errors or isinstance(e, BackendError):
+            if not ctx.fullgraph:
+                internal_errors.raising(e)
             raise
         state.cache.mode = _C.Cache.SKIP
         where = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"

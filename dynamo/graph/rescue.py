@@ -68,6 +68,7 @@ class Rescue:
             watch.end()
             if returned and not watch.raised and TAKES_OTHER_SIDE not in str(error):
                 if not config.suppress_errors:
+                    internal_errors.raising(error)
                     raise error
                 code = self.code
                 place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"

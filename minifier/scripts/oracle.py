@@ -48,16 +48,23 @@ def _judged(path: Path, setting: ScriptSetting) -> Outcome:
     if not _works_in_eager(path, setting):
         return Outcome(Verdict.INVALID, detail="fails in eager too")
     stage(STAGE, counts=True)
+    caught: list[Outcome] = []  # failures that the script goes on after, or ends itself with an exit code of its own
+    stands.of(setting.engine).watch(lambda error: caught.append(_raised(error, path)))
     try:
         children.take_part("minifier.whole:begin", [str(path)], engine=setting.engine, backend=setting.backend)
         stands.of(setting.engine).enter(setting.backend, setting.is_fresh)
         run(path, setting)
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else int(e.code is not None)
-        return Outcome(Verdict.INTERESTING, Signature(Kind.EXIT, code=code, stage=STAGE)) if code else Outcome(Verdict.BORING)
+        if code and not caught:
+            return Outcome(Verdict.INTERESTING, Signature(Kind.EXIT, code=code, stage=STAGE))
     except Exception as e:  # noqa: BLE001  # this is what is looked for
-        return Outcome(Verdict.INTERESTING, signature_of(e, path.name), detail=f"{type(e).__name__}: {e}"[:2000])
-    return Outcome(Verdict.BORING)
+        return _raised(e, path)
+    return caught[0] if caught else Outcome(Verdict.BORING)
+
+
+def _raised(error: BaseException, path: Path) -> Outcome:
+    return Outcome(Verdict.INTERESTING, signature_of(error, path.name), detail=f"{type(error).__name__}: {error}"[:2000])
 
 
 def signature_of(error: BaseException, script: str) -> Signature:

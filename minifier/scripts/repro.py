@@ -33,16 +33,18 @@ def end(kind, error, trace):
 
 
 sys.excepthook = end
-{argv}
+{caught}{argv}
 # ---- the script
 
 {program}"""
 
 _OURS = """import dynamo
+import dynamo.internal_errors
 
 dynamo.config.suppress_errors = False
 dynamo.install_as_torch_compile({backend!r})
 """
+_CAUGHT = "dynamo.internal_errors.before_raise = lambda error: shows(error) and end(type(error), error, None)  # the script may catch it\n"
 _NOT_MEMORY = ("    return False", "    return isinstance(error, MemoryError)")
 
 
@@ -60,6 +62,7 @@ def script_text(program: str, setting: ScriptSetting, signature: Signature, name
         enter=_OURS.format(backend=backend) if setting.engine == "dynamo" else _theirs(backend),
         constants=constants if is_exception else "",
         shows=SHOWS if is_exception else _NOT_MEMORY[signature.kind is Kind.MEMORY],
+        caught=_CAUGHT if is_exception and setting.engine == "dynamo" else "",
         argv=f"sys.argv[1:] = {list(setting.args)!r}\n" if setting.args else "",
         program="\n".join(kept) + "\n",
     )

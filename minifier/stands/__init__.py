@@ -21,5 +21,5 @@ def enter_when_torch_loads(engine: str, backend: str) -> None:
 
 
 def of(engine: str) -> Any:
-    """The module of an engine. It has `record`, `enter`, `warm` and `switch_off`. Raises KeyError for an unknown engine."""
+    """The module of an engine. It has `record`, `enter`, `watch`, `warm` and `switch_off`. Raises KeyError for an unknown engine."""
     return importlib.import_module(_MODULES[engine])

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from dynamo import config
+from dynamo import config, internal_errors
 from dynamo.backends.registry import stand_between
 from dynamo.peer import script_adapter
 
@@ -21,6 +21,11 @@ def enter(backend: str, is_fresh: bool = False) -> None:
     """Put the compiler in its place, with errors of its own raised instead of told. `is_fresh` is asked of torch's compiler only."""
     config.suppress_errors = False
     script_adapter.install(backend)
+
+
+def watch(told: Callable[[BaseException], object]) -> None:
+    """Have its failures told before the script gets them."""
+    internal_errors.before_raise = told
 
 
 def warm(backend: str) -> None:

@@ -23,6 +23,10 @@ def enter(backend: str, is_fresh: bool = False) -> None:
         patient.compile_every_call()
 
 
+def watch(told: Callable[[BaseException], object]) -> None:
+    """What it raises of its own accord a script gets without us; none of that is told."""
+
+
 def switch_off() -> None:
     """Run the script without it."""
     patient.switch_off()
