@@ -313,9 +313,8 @@ class Tracer(FakeMode):
 
     def _fitted(self, fake: FakeTensor, node: Node) -> Node:
         val, meta = node.meta["val"], fake.meta
-        if val.shape == meta.shape and val.stride() == meta.stride() and val.dtype is meta.dtype:
-            if val.fake_device == fake.fake_device:
-                return node
+        if val.shape == meta.shape and val.stride() == meta.stride() and val.dtype is meta.dtype and val.fake_device == fake.fake_device:
+            return node
         if val.dtype is not meta.dtype or val.fake_device != fake.fake_device:
             node = self.emit(aten._to_copy.default, node, dtype=meta.dtype, device=fake.fake_device)
             val = node.meta["val"]
