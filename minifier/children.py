@@ -84,7 +84,7 @@ def begun(request: dict[str, Any]) -> None:
 def internal() -> tuple[str, ...]:
     """Failures of our compiler's own in this process, which it went on after."""
     errors: Any = sys.modules.get("dynamo.internal_errors")
-    return () if errors is None else tuple(str(e) for e in errors.internal_errors())
+    return () if errors is None else tuple(f"{kind} at {place} [{error_id}]" for error_id, kind, place in errors.internal_errors())
 
 
 def _tell(file: Path, child: Child) -> None:

@@ -192,6 +192,10 @@ def _longest(wish: Wish) -> float:
     return max((wish.plan.limits or Limits()).timeout, wish.plan.seconds or 0.0)
 
 
+UNHEEDED = (
+    "capture fails in a process that the script starts and whose end it does not heed: {}; "
+    "have the script end with the exit code of that process, or make what that runs a script of its own"
+)
 _ITSELF = "the script ends with {} without a compiler too; its graphs are looked at, each alone"
 
 
@@ -215,6 +219,8 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
                     patience.tell(_ITSELF.format(eager.code))
                     return None
                 raise ScriptFailed(eager.error or eager.said[-2000:] or f"the script ended with {eager.code}")
+            if ended.is_elsewhere and ended.code == 0:
+                return Report(UNREAD, problems=(UNHEEDED.format("; ".join(ended.internal)),))
         why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
         patience.tell(f"capture fails: {why.splitlines()[0]}")
         return _reduced_script(wish, "capture", setting, transport, listener, patience.needed() if ended.timed_out else 0.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minifier.bisect.capture import bisect_capture, run_script
-from minifier.bisect.report import Report, from_json
+from minifier.bisect.report import FAILED, Report, from_json
 from minifier.isolation.leftover import end_with_this_process
 
 
@@ -50,14 +50,19 @@ class Found:
         return {**self.first.to_json(), "graphs": len(self.reports), "other_findings": others, "problems": self.problems}
 
 
+_NOT_CAPTURED = "the compiler fails on a function, which then runs in eager: {}; `dynamo-debug minify` looks at that"
+
+
 def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
     """Run the script, check its graphs, follow the first wrong one to its cause; failing that, look at capture. Raises ScriptFailed."""
     end_with_this_process()
-    found, started = Found(), [""]
+    found, started, failures = Found(), [""], list[str]()
 
     def take(data: dict[str, Any]) -> None:
         started[0] = data.get("started", "")
-        if "other" in data:
+        if "failures" in data:
+            failures.extend(data["failures"])
+        elif "other" in data:
             found.others.append(data["other"])
         elif "problem" in data:
             found.problems.append(f"graph {data['graph']}: {data['problem']}")
@@ -79,4 +84,6 @@ def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
             tell(f"the script ends with {code} for reasons of its own")
         else:
             found.reports.append(report)
+    if failures and not any(r.is_finding for r in found.reports):
+        found.reports.append(Report(FAILED, 1.0, stage="capture", text=_NOT_CAPTURED.format("; ".join(failures))))
     return found

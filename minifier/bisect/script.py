@@ -11,6 +11,7 @@ With `captures` nothing is checked, and the one line told at the end has decisio
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import functools
@@ -41,6 +42,8 @@ def main() -> None:
         finally:
             if is_watched:
                 _tell(pipe, facts(store))
+            else:
+                _tell_failures(pipe)
 
 
 def begin(request: dict[str, Any]) -> None:
@@ -48,7 +51,17 @@ def begin(request: dict[str, Any]) -> None:
     children.begun(request)
     asked = request["asked"]
     with contextlib.suppress(OSError):
-        _check(asked, open(f"/proc/{asked['of']}/fd/{asked['pipe']}", "w"))  # noqa: SIM115  # as long as the process
+        pipe = open(f"/proc/{asked['of']}/fd/{asked['pipe']}", "w")  # noqa: SIM115  # as long as the process
+        _check(asked, pipe)
+        if not asked.get("captures", False):
+            atexit.register(_tell_failures, pipe)
+
+
+def _tell_failures(pipe: TextIO) -> None:
+    """Functions of this process that could not be captured and ran in eager."""
+    if failures := children.internal():
+        with contextlib.suppress(OSError):  # nobody listens any more
+            _tell(pipe, {"failures": failures})
 
 
 def _tell(pipe: TextIO, data: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class ScriptFailed(RuntimeError):
 @dataclass(frozen=True)
 class Ended:
     """How a run of the script ended, after how long. `internal` are failures of the compiler's own that it went on after,
-    in one of its processes, `children` other programs that it started and that failed."""
+    in one of its processes, with `is_elsewhere` in none but others; `children` are programs that it started and that failed."""
 
     code: int
     said: str = ""
@@ -49,6 +49,7 @@ class Ended:
     timed_out: bool = False
     seconds: float = 0.0
     children: tuple[Child, ...] = ()
+    is_elsewhere: bool = False
 
     @property
     def is_well(self) -> bool:
@@ -77,7 +78,9 @@ def recorded_run(
     ended = _run(command, seconds, limit=limit)
     with contextlib.suppress(OSError, ValueError):
         told = json.loads((folder / END).read_text())
-        ended = replace(ended, error=ended.error or told["error"], internal=(*told["internal_errors"], *ended.internal))
+        own = tuple(told["internal_errors"])
+        is_elsewhere = bool(ended.internal) and not own
+        ended = replace(ended, error=ended.error or told["error"], internal=(*own, *ended.internal), is_elsewhere=is_elsewhere)
     return ended, recorded(folder)
 
 

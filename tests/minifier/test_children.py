@@ -107,6 +107,38 @@ def test_a_program_that_fails_is_named_with_the_command_that_looks_at_it(tmp_pat
     assert f"`dynamo-debug minify {tmp_path}/worker.py --rank 0` in {tmp_path} looks at it alone" in done.stderr
 
 
+HEEDLESS = """
+import subprocess, sys
+if len(sys.argv) > 1:
+    import torch
+    print(torch.compile(torch.cos)(torch.ones(3)))
+else:
+    subprocess.run([sys.executable, __file__, "child"])
+    print("done")
+"""
+OWN = "import torch\ntry:\n    torch.compile(torch.cos)(torch.ones(3))\nexcept Exception:\n    pass\n"
+
+
+def test_a_failure_in_a_process_that_the_script_does_not_heed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNAMO_FAULT", "capture-internal:op=cos")
+
+    done = run("minify", Path(script_of(tmp_path, HEEDLESS)).name, cwd=tmp_path, timeout=300)
+
+    assert (done.returncode, done.stdout) == (4, "not looked at\n"), done.stderr
+    assert "capture fails in a process that the script starts and whose end it does not heed: AssertionError at " in done.stderr
+
+
+@pytest.mark.parametrize("text", [OWN, HEEDLESS], ids=["own", "child"])
+def test_bisect_tells_of_what_could_not_be_captured(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNAMO_FAULT", "capture-internal:op=cos")
+
+    done = run("bisect", Path(script_of(tmp_path, text)).name, "--json", cwd=tmp_path, timeout=300)
+    found = json.loads(done.stdout)
+
+    assert (done.returncode, found["verdict"], found["stage"]) == (1, "compile error", "capture")
+    assert "the compiler fails on a function, which then runs in eager: AssertionError at " in found["text"]
+
+
 def test_the_error_of_a_program_is_one_line(tmp_path: Path) -> None:
     write(
         tmp_path,
