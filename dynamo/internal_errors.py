@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from collections import Counter
@@ -31,7 +32,15 @@ def report(error_id: str, error: BaseException, place: str, compile_id: str, fil
     with _lock:
         _seen[error_id, kind, raised_at] += 1
     emit(events.InternalError(error_id, kind, str(error), raised_at, place, compile_id))
-    warnings.warn_explicit(f"{message} [{error_id}]", UserWarning, file, line)
+    warn(f"{message} [{error_id}]", file, line)
+
+
+def warn(message: str, file: str, line: int) -> None:
+    """A warning of the compiler's own: a filter of the program's that makes errors of warnings makes none of it amid the program."""
+    try:
+        warnings.warn_explicit(message, UserWarning, file, line)
+    except UserWarning:
+        sys.stderr.write(warnings.formatwarning(message, UserWarning, file, line))
 
 
 def raising(error: BaseException) -> None:

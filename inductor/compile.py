@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from dynamo import config
+from dynamo import config, internal_errors
 from dynamo.aot import rng
 from dynamo.decisions import compiling, current_compile
 from dynamo.faults import through
+from dynamo.skipped import user_place
 from dynamo.surroundings.collector import paused
 from dynamo.surroundings.locks import Lock
 from dynamo.trace import emit, stage
@@ -118,7 +118,7 @@ def without_compiler(gm: GraphModule, graph_id: str, error: BuildError) -> Compi
         raise error
     message = f"{error}; this graph runs uncompiled"
     emit(Note(error.id, message))
-    warnings.warn(message, stacklevel=2)
+    internal_errors.warn(message, *user_place())
     return lambda inputs: as_tuple(gm(*inputs))
 
 

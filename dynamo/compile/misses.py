@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import types
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -133,7 +132,7 @@ def _end_compiles(ctx: Context, state: CodeState, code: types.CodeType, limit: i
     if ctx.fullgraph:
         raise RecompileLimitError(message)
     state.cache.mode = _C.Cache.RUN_ONLY
-    warnings.warn_explicit(message, UserWarning, code.co_filename, code.co_firstlineno)
+    internal_errors.warn(message, code.co_filename, code.co_firstlineno)
     emit(events.Note("DD026", message))
 
 

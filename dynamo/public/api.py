@@ -5,14 +5,13 @@ from __future__ import annotations
 import copyreg
 import functools
 import types
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import torch
 
-from dynamo import _C, marks, torch_facts
+from dynamo import _C, internal_errors, marks, torch_facts
 from dynamo.backends.registry import Backend, list_backends, lookup_backend, when_reset
 from dynamo.bytecode.assemble import shown_as
 from dynamo.compile.context import Context, EntryInfo, contexts
@@ -297,7 +296,7 @@ def _on_frozen_miss(compiled: _C.Compiled, inputs: tuple[Any, ...]) -> None:
     reason = reasons[0].text if reasons else "nothing is compiled for this code"
     name = getattr(compiled.fn, "__qualname__", "?")
     emit(events.FrozenMiss(name, reason))
-    warnings.warn_explicit(f"run(): {name} fits no compiled entry and runs in eager: {reason} [DD093]", UserWarning, *user_place())
+    internal_errors.warn(f"run(): {name} fits no compiled entry and runs in eager: {reason} [DD093]", *user_place())
 
 
 def is_compiling() -> bool:

@@ -352,6 +352,24 @@ def warns_as_error(compile):
         return f(torch.ones(3))
 
 
+@program("", "warnings are errors, and the compiler has something to say: that code changes too often")
+def own_warnings_as_errors(compile):
+    @compile
+    def f(x, name):
+        return x * len(name), name + "!"
+
+    @compile
+    def g(x, name):
+        try:
+            return f(x, name)
+        except UserWarning:
+            return "not the program's"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return [f(torch.ones(3), chr(97 + n) * n) for n in range(12)], [g(torch.ones(2), chr(97 + n) * n) for n in range(12)]
+
+
 @program("", "catch_warnings inside the function, and warn_explicit")
 def catches_warnings(compile):
     @compile
