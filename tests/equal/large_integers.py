@@ -81,7 +81,7 @@ def refused(compile):
     def tried(call):
         try:
             return call()
-        except (ValueError, OverflowError, RuntimeError, TypeError) as e:
+        except (ValueError, OverflowError, RuntimeError, TypeError, LookupError) as e:
             return type(e).__name__, str(e)
 
     calls = [
