@@ -17,12 +17,14 @@ import builtins
 import enum
 import functools
 import sys
+import warnings
 from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
 
 class Base:
     scale = 2.0
@@ -183,6 +185,12 @@ POINTWISE = (
     "F.mse_loss({a}, {b}[0:1], reduction='none')",
 )
 MOVED = ("{a}.clone()", "{a}.detach()", "{a}.mT", "{a}.flip(0)", "{a}.view(9).view(3, 3)", "{a}.contiguous()", "{a}.to(torch.float32)")
+PIECES = (
+    "torch.stack({a}.unbind())",
+    "torch.cat({a}.split([1, 2]))",
+    "{a}.as_strided((3, 3), (1, 1), 4)",
+    "{a}[1:].as_strided((3, 3), (1, 1), 4)",
+)
 KEPT = ("SimpleNamespace(kept={a}).kept", "[{a}, {b}][-1]")
 DRAWN = ("torch.rand(3, 3)", "F.dropout({a}, 0.5)", "torch.randn_like({a})", "torch.bernoulli({a}.sigmoid())")
 PATCHED = (
@@ -221,6 +229,11 @@ AROUND = (  # transforms around a drawn `e`, which is of s and t
     "torch.func.hessian(lambda s, t: ({e}).sum())({a}, {b})[1, 0]",
     "torch.vmap(torch.func.grad(lambda s, t: ({e}).sum()), in_dims=(0, None))({a}, {b}[0])",
 )
+CHECKPOINTS = (
+    "checkpoint(lambda s, t: {e}, {a}, {b}, use_reentrant=False)",
+    "checkpoint(lambda s, t: F.dropout({e}, 0.5), {a}, {b}, use_reentrant=False)",
+    "checkpoint(lambda s, t: torch.rand_like(s) * ({e}), {a}, {b}, use_reentrant=False, preserve_rng_state=False)",
+)
 WITHIN = (
     "({e}).sin()",
     "({e}) * t",
@@ -239,7 +252,7 @@ CONDITIONS = (
     "either({a}.sum() > 0.1, lambda s, t: s.sin() * t, lambda s, t: s - t, {a}, {b})",
     "either({a}[0, 0] > {b}[0, 0], lambda s, t: s @ t, lambda s, t: either(s.sum() > 1, torch.add, torch.mul, s, t) @ t, {a}, {b})",
 )
-VALUES = POINTWISE + MOVED + KEPT + DRAWN + CALLED + TRANSFORMED + CONDITIONS
+VALUES = POINTWISE + MOVED + PIECES + KEPT + DRAWN + CALLED + TRANSFORMED + CONDITIONS
 
 WRITES = (
     "{a}.mul_(2)",
@@ -251,6 +264,10 @@ WRITES = (
     "{a}.t().add_({b})",
     "torch.add({a}, {b}, out={c})",
     "{a}.zero_()",
+    "{a}.unbind()[1].add_({b}[0])",
+    "[part.mul_(2) for part in {a}.split(1)]",
+    "{a}.as_strided((2,), (1,), 4).add_(1)",
+    "{a}.diagonal().zero_()",
 )
 RANDOM_STATE = (
     "torch.manual_seed({n})",
@@ -270,7 +287,9 @@ AUTOGRAD = (
     "seen.append(x._base is None)",
     "seen.append(SimpleNamespace(kept=n, flag=flag))",
     "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
+    "{a}.register_hook(lambda g: g * 2) if {a}.requires_grad else None",
 )
+WARNED = ("warnings.warn('said')", "warnings.simplefilter('error')", "warnings.simplefilter('ignore')", "warnings.resetwarnings()")
 BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0.1)", "print(torch.is_grad_enabled())")
 BLOCKS = (
     "with torch.no_grad():",
@@ -281,6 +300,7 @@ BLOCKS = (
     "with torch.inference_mode():",
     "with torch.inference_mode(False):",
     "with torch.random.fork_rng(devices=[]):",
+    "with warnings.catch_warnings():",
     "for _ in range(2):",
     "if {a}.sum() > 0.1:",
     "if flag:",
@@ -355,12 +375,12 @@ def _transformed(draw: st.DrawFn) -> str:
     within = "s"
     for _ in range(draw(st.integers(1, 3))):
         within = draw(st.sampled_from(WITHIN)).replace("{e}", within)
-    return draw(_filled(draw(st.sampled_from(AROUND)).replace("{e}", within)))
+    return draw(_filled(draw(st.sampled_from(AROUND + CHECKPOINTS)).replace("{e}", within)))
 
 
 @st.composite
 def _statement(draw: st.DrawFn, depth: int) -> str:
-    kinds = ["value", "value", "called", "write", "random", "autograd", "break", "transformed"]
+    kinds = ["value", "value", "called", "write", "random", "autograd", "break", "transformed", "warned"]
     kinds += ["block", "block", "caught"] if depth else []
     kind = draw(st.sampled_from(kinds))
     if kind == "value":
@@ -375,9 +395,9 @@ def _statement(draw: st.DrawFn, depth: int) -> str:
     if kind == "caught":
         inner = draw(body(depth - 1)) + "\n" + draw(st.sampled_from(FAILING).flatmap(_filled))
         handler = draw(body(0))
-        caught = "except (RuntimeError, ValueError, IndexError, ZeroDivisionError) as e:\n    seen.append(type(e).__name__)\n"
+        caught = "except (RuntimeError, ValueError, IndexError, ZeroDivisionError, Warning) as e:\n    seen.append(type(e).__name__)\n"
         return "try:\n" + textwrap.indent(inner, "    ") + "\n" + caught + textwrap.indent(handler, "    ")
-    table = {"write": WRITES, "random": RANDOM_STATE, "autograd": AUTOGRAD, "break": BREAKS}[kind]
+    table = {"write": WRITES, "random": RANDOM_STATE, "autograd": AUTOGRAD, "break": BREAKS, "warned": WARNED}[kind]
     return draw(st.sampled_from(table).flatmap(_filled))
 
 
