@@ -216,7 +216,17 @@ def load():
 
 @pytest.mark.parametrize("way", list(UNDER))
 def test_facts_are_asked_below_modes_and_traces(way: str) -> None:
-    command = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", _WATCHED + UNDER[way]]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-W",
+        "ignore::DeprecationWarning",
+        "-W",
+        "ignore::FutureWarning",
+        "-c",
+        _WATCHED + UNDER[way],
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")

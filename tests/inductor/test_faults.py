@@ -68,6 +68,7 @@ def test_missing_compiler_warns_and_runs_in_eager(cache_dir, monkeypatch):
 
 def test_a_compiler_may_have_arguments(cache_dir, monkeypatch, tmp_path):
     """`CC="ccache gcc -pipe"`, and a program whose path has a space; an empty `CC` is none."""
+    monkeypatch.delenv("CC", raising=False)
     log = tmp_path / "called"
     (tmp_path / "my tools").mkdir()
     wrapper = script(tmp_path / "my tools" / "wrapper", f'echo "$1" >> "{log}"\nexec "$@"')
