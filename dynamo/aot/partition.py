@@ -168,9 +168,10 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
 
 
 def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
-    """Arguments and results that no formula reads, and no checkpoint, but for parameters: eager keeps what was computed of them."""
+    """Arguments and results that no formula reads, and no checkpoint that runs again, but for parameters: eager keeps what was computed
+    of them."""
     sources = {alias_source(n) for n in reads}
-    given = {alias_source(n) for node in joint.graph.nodes if "region" in node.meta for n in node.all_input_nodes}
+    given = {alias_source(n) for node in needed(reads) if "region" in node.meta for n in node.all_input_nodes}
     unread = [p for p in joint.primals if p.node not in sources]
     may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
     arguments = {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}

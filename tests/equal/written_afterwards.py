@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 
@@ -432,4 +434,30 @@ def written_inside_and_afterwards(compile):
                 dropped = weakref.ref(x)
                 del x, result, results
                 found.append((write_name, read_name, again, said, leaf.grad, dropped() is None or dropped() is leaf))
+    return found
+
+
+@program("", "the argument of a checkpoint that no gradient comes from is written before the pass")
+def checkpoints_beside_the_result(compile):
+    def unused(x):
+        checkpoint(lambda s: s.cumsum(-1).exp(), x, use_reentrant=False)
+        return ((x / 64).cos().exp(),)
+
+    def without_gradients(x):
+        with torch.no_grad():
+            y = checkpoint(lambda s: s.sin().exp(), x, use_reentrant=False)
+        return (x / 64).cos() * 2, y
+
+    def of_another_value(x):
+        y = checkpoint(lambda s: F.dropout(s.exp(), 0.5), x.detach(), use_reentrant=False)
+        return (x / 64).cos().sin(), y + 1
+
+    found = []
+    for fn in (unused, without_gradients, of_another_value):
+        leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        x = leaf * 1
+        results = compile(fn)(x)
+        x.detach().mul_(2)
+        results[0].sum().backward()
+        found.append((results, leaf.grad, x))
     return found
