@@ -54,6 +54,32 @@ def _generator(device: str, state: torch.Tensor) -> torch.Generator:
     return made
 
 
+def sparse_parts(value: torch.Tensor) -> tuple[str, Sequence[Any]] | None:
+    """The row and the parts of a sparse tensor, None of others."""
+    plain = value.detach()
+    if value.layout is torch.sparse_coo:
+        return "sparse", (plain._indices(), plain._values(), plain.shape, plain.is_coalesced(), value.requires_grad)
+    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+        indices = plain.crow_indices(), plain.col_indices()
+    elif value.layout in (torch.sparse_csc, torch.sparse_bsc):
+        indices = plain.ccol_indices(), plain.row_indices()
+    else:
+        return None
+    return "sparse compressed", (*indices, plain.values(), plain.shape, value.layout, value.requires_grad)
+
+
+def _sparse(indices: torch.Tensor, values: torch.Tensor, size: torch.Size, is_coalesced: bool, requires_grad: bool) -> torch.Tensor:
+    made = torch.sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+    return made.requires_grad_(requires_grad)
+
+
+def _sparse_compressed(
+    outer: torch.Tensor, inner: torch.Tensor, values: torch.Tensor, size: torch.Size, layout: torch.layout, requires_grad: bool
+) -> torch.Tensor:
+    made = torch.sparse_compressed_tensor(outer, inner, values, size, layout=layout, check_invariants=True)
+    return made.requires_grad_(requires_grad)
+
+
 def _random(state: Any) -> random.Random:
     made = random.Random()
     made.setstate(state)
@@ -149,6 +175,8 @@ KNOWN: dict[str, Known] = {
     "exception": Known(_EXCEPTIONS, _exception_parts, _exception),
     "weakref": Known((weakref.ReferenceType,), lambda x: () if x() is None else (x(),), _ref),
     "torch.Generator": Known((torch.Generator,), lambda x: (str(x.device), x.get_state()), _generator),
+    "sparse": Known((), lambda x: None, _sparse),
+    "sparse compressed": Known((), lambda x: None, _sparse_compressed),
     "finfo": Known(tuple(_INFOS.values()), lambda x: (type(x).__name__, _dtype(x.dtype)), lambda name, dtype: _INFOS[name](dtype)),
     "member": Known((), lambda x: None, lambda cls, value: cls(value)),  # of an enumeration, without a name of its own
     "operator": Known((type(torch.ops.aten.sin.default),), lambda x: (str(x),), _operator),
@@ -166,24 +194,79 @@ def _dtype(name: str) -> torch.dtype:
 
 
 def of_numpy(value: Any) -> tuple[str, Sequence[Any]] | None:
-    """The row and the parts of an array, a scalar or a dtype; None for others, and for those that hold objects or fields."""
+    """The row and the parts of an array, a scalar, a dtype or a random generator; None for others, and for fields that hold objects."""
     numpy: Any = sys.modules.get("numpy")
     if numpy is None:
         return None
     if isinstance(value, numpy.dtype):
-        return None if value.hasobject or value.fields else ("numpy.dtype", (value.str,))
+        told = _told(value)
+        return None if told is None else ("numpy.dtype", (told,))
     if type(value) is not numpy.ndarray and not isinstance(value, numpy.generic):
-        return None
-    if value.dtype.hasobject or value.dtype.fields:
-        return None
+        return _of_numpy_random(value)
+    told = _told(value.dtype)
     if isinstance(value, numpy.generic):
-        return "numpy scalar", (value.dtype.str, value.tobytes())
+        return None if told is None else ("numpy scalar", (told, value.tobytes()))
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    if value.dtype == object:
+        return "numpy array of objects", (tuple(value.shape), order, value.ravel(order).tolist())
+    if told is None:
+        return None
     memory = torch.frombuffer(bytearray(value.tobytes(order)), dtype=torch.uint8) if value.nbytes else torch.empty(0, dtype=torch.uint8)
-    return "numpy.ndarray", (value.dtype.str, tuple(value.shape), order, memory)
+    return "numpy.ndarray", (told, tuple(value.shape), order, memory)
 
 
-def _numpy(dtype: str, shape: tuple[int, ...], order: str, memory: torch.Tensor) -> Any:
+def _of_numpy_random(value: Any) -> tuple[str, Sequence[Any]] | None:
+    """Of what draws random numbers the state."""
+    numpy_random: Any = sys.modules.get("numpy.random")
+    name = type(value).__name__
+    if numpy_random is None or type(value) is not getattr(numpy_random, name, None):
+        return None
+    if name in _BITS:
+        return "numpy.BitGenerator", (name, value.state)
+    if name == "RandomState":
+        return "numpy.RandomState", (value._bit_generator, value.get_state(legacy=False))  # it holds a number that it drew ahead
+    return ("numpy.Generator", (value.bit_generator,)) if name == "Generator" else None
+
+
+def _told(dtype: Any) -> Any:
+    """What makes that dtype, None of one that holds objects or was made of fields in another way."""
+    if dtype.hasobject:
+        return None
+    if not dtype.fields:
+        return dtype.str
+    told: list[Any] = dtype.descr
+    return told if _numpy_dtype(told) == dtype else None
+
+
+def _numpy_objects(shape: tuple[int, ...], order: Any, items: list[Any]) -> Any:
+    flat = importlib.import_module("numpy").empty(len(items), dtype=object)
+    for number, item in enumerate(items):
+        flat[number] = item
+    return flat.reshape(shape, order=order)
+
+
+def _bit_generator(name: str, state: dict[str, Any]) -> Any:
+    if name not in _BITS:
+        raise TypeError(f"numpy.random.{name} is no generator of bits")
+    made = getattr(importlib.import_module("numpy.random"), name)()
+    made.state = state
+    return made
+
+
+def _numpy_random(name: str, bits: Any) -> Any:
+    numpy_random: Any = importlib.import_module("numpy.random")
+    if not isinstance(bits, numpy_random.BitGenerator):
+        raise TypeError(f"{type(bits).__name__} is no generator of bits")
+    return getattr(numpy_random, name)(bits)
+
+
+def _random_state(bits: Any, state: dict[str, Any]) -> Any:
+    made = _numpy_random("RandomState", bits)
+    made.set_state(state)
+    return made
+
+
+def _numpy(dtype: Any, shape: tuple[int, ...], order: str, memory: torch.Tensor) -> Any:
     numpy: Any = importlib.import_module("numpy")
     data = bytearray(memory.numel())
     if data:
@@ -191,18 +274,27 @@ def _numpy(dtype: str, shape: tuple[int, ...], order: str, memory: torch.Tensor)
     return numpy.ndarray(shape, _numpy_dtype(dtype), data, order=order)
 
 
-def _numpy_scalar(dtype: str, data: bytes) -> Any:
+def _numpy_scalar(dtype: Any, data: bytes) -> Any:
     return importlib.import_module("numpy").frombuffer(data, _numpy_dtype(dtype))[0]
 
 
-def _numpy_dtype(text: str) -> Any:
-    found: Any = importlib.import_module("numpy").dtype(text)
-    if found.hasobject or found.fields:
-        raise TypeError("a dtype with objects or fields")
+def _numpy_dtype(told: Any) -> Any:
+    found: Any = importlib.import_module("numpy").dtype(told)
+    if found.hasobject:
+        raise TypeError("a dtype with objects")
     return found
 
 
-OF_NUMPY: dict[str, Callable[..., Any]] = {"numpy.dtype": _numpy_dtype, "numpy scalar": _numpy_scalar, "numpy.ndarray": _numpy}
+_BITS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+OF_NUMPY: dict[str, Callable[..., Any]] = {
+    "numpy.dtype": _numpy_dtype,
+    "numpy scalar": _numpy_scalar,
+    "numpy.ndarray": _numpy,
+    "numpy array of objects": _numpy_objects,
+    "numpy.BitGenerator": _bit_generator,
+    "numpy.Generator": functools.partial(_numpy_random, "Generator"),
+    "numpy.RandomState": _random_state,
+}
 MAKERS: dict[str, Callable[..., Any]] = {**{name: row.make for name, row in KNOWN.items()}, **OF_NUMPY}
 BY_CLASS: dict[type, str] = {cls: name for name, row in KNOWN.items() for cls in row.classes}
 

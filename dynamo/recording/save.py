@@ -21,7 +21,7 @@ from safetensors.torch import save as pack
 from dynamo import _C
 from dynamo.inspection import WRITTEN_BITS, attributes_of, is_statement
 from dynamo.recording.format import FIELD, NAME, VERSION
-from dynamo.recording.known import BY_CLASS, KNOWN, described, of_numpy
+from dynamo.recording.known import BY_CLASS, KNOWN, described, of_numpy, sparse_parts
 from dynamo.skipped import skip_file
 from dynamo.surroundings.modes import MODES
 
@@ -208,6 +208,9 @@ def _torch(saver: Saver, obj: Any) -> Value:
 
 
 def _tensor(saver: Saver, obj: torch.Tensor) -> Value:
+    sparse = sparse_parts(obj) if type(obj) is torch.Tensor and not obj.is_meta else None
+    if sparse is not None:
+        return _of_parts(saver, obj, *sparse)
     if obj.layout is not torch.strided or obj.is_quantized or obj.is_meta or obj.is_conj() or obj.is_neg():
         return placeholder(obj)
     with torch.no_grad():

@@ -36,6 +36,7 @@ import torch
 import dynamo
 from dynamo.recording.build import Builder, NotRecorded, Placeholder
 from dynamo.recording.format import RecordingError, read, write
+from dynamo.recording.known import MAKERS
 from dynamo.recording.save import save
 from tests.cli.command import environment, run
 from tests.cli.command import write as script_of
@@ -241,11 +242,11 @@ def test_what_cannot_be_kept_is_named_where_it_is_used(tmp_path: Path) -> None:
         print(x, file=LOG)
         return x
 
-    fn, (log, steps, sparse) = back(tmp_path, saying, LOG, STEPS, torch.eye(2).to_sparse())
+    fn, (log, steps, empty) = back(tmp_path, saying, LOG, STEPS, torch.empty(2, 2, device="meta"))
 
     assert repr(log) == f"<not recorded: _io.TextIOWrapper (the file {os.devnull!r}, open for 'w')>"
     assert repr(steps).startswith("<not recorded: builtins.generator (of <genexpr>, ") and __file__ in repr(steps)
-    assert repr(sparse) == "<not recorded: torch.Tensor (sparse_coo, float32 [2, 2] on cpu)>"
+    assert repr(empty) == "<not recorded: torch.Tensor (strided, float32 [2, 2] on meta)>"
     with pytest.raises(NotRecorded, match=r"TextIOWrapper .*'/dev/null'.* is not in the recording"):
         fn(1)
 
@@ -328,13 +329,88 @@ def test_values_of_libraries_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [np.arange(6).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.array(["a", "bc"]), np.zeros((0, 2), np.uint8), np.array(1j)]
+    "value",
+    [
+        np.arange(6).reshape(2, 3),
+        np.arange(6.0).reshape(2, 3).T,
+        np.array(["a", "bc"]),
+        np.zeros((0, 2), np.uint8),
+        np.array(1j),
+        np.array([[1, "a"], [None, (2, 3)]], dtype=object).T,
+        np.array(None, dtype=object),
+        np.array([(1.5, [1, 2], b"x")], dtype=[("a", "f4"), ("b", ">i8", 2), ("c", "S3")]),
+    ],
 )
 def test_arrays_come_back(tmp_path: Path, value: Any) -> None:
     _, (made,) = back(tmp_path, helper, value)
 
     np.testing.assert_array_equal(made, value)
     assert (made.dtype, made.flags.writeable) == (value.dtype, True) and (not value.size or made.strides == value.strides)
+
+
+def test_arrays_of_what_cannot_be_kept_name_it(tmp_path: Path) -> None:
+    fields = np.zeros(2, dtype=[("a", "O")])
+    _, (held, made) = back(tmp_path, helper, np.array([1, STEPS], dtype=object), fields)
+
+    assert held[0] == 1 and repr(held[1]).startswith("<not recorded: builtins.generator")
+    assert isinstance(made, Placeholder)
+
+
+def test_what_draws_random_numbers_goes_on_where_it_was(tmp_path: Path) -> None:
+    kinds = (np.random.PCG64, np.random.MT19937, np.random.Philox, np.random.SFC64, np.random.PCG64DXSM)
+    drawing = [np.random.Generator(kind(3)) for kind in kinds]
+    legacy, twin = np.random.RandomState(5), np.random.Generator(drawing[0].bit_generator)
+    for each in (*drawing, legacy):
+        each.normal(size=3)
+    _, made = back(tmp_path, helper, *drawing, legacy, twin)
+
+    assert made[0].bit_generator is made[-1].bit_generator
+    for old, new in zip((*drawing, legacy, twin), made, strict=True):
+        assert type(new) is type(old)
+        np.testing.assert_array_equal(new.normal(size=5), old.normal(size=5))
+
+
+SPARSE = {
+    "coo": lambda: torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(),
+    "uncoalesced": lambda: torch.sparse_coo_tensor([[0, 0], [1, 1]], [1.0, 2.0], (2, 2)),
+    "hybrid": lambda: torch.rand(2, 3, 2).to_sparse(1),
+    "csr": lambda: torch.eye(3, dtype=torch.float64).to_sparse_csr(),
+    "csc": lambda: torch.eye(3).to_sparse_csc(),
+    "bsr": lambda: torch.rand(4, 4).to_sparse_bsr((2, 2)),
+    "bsc": lambda: torch.rand(4, 4).to_sparse_bsc((2, 2)),
+    "with gradients": lambda: torch.eye(2).to_sparse().requires_grad_(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("kind", SPARSE)
+def test_sparse_tensors_come_back(tmp_path: Path, kind: str) -> None:
+    old = SPARSE[kind]()
+    _, (new,) = back(tmp_path, helper, old)
+
+    assert (new.layout, new.dtype, new.shape, new.requires_grad) == (old.layout, old.dtype, old.shape, old.requires_grad)
+    assert old.layout is not torch.sparse_coo or new.is_coalesced() == old.is_coalesced()
+    assert torch.equal(new.detach().to_dense(), old.detach().to_dense())
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("sparse", [torch.tensor([[0, 9]]), torch.ones(2), torch.Size([2]), False, False]),
+        ("sparse", [torch.tensor([[1, 0]]), torch.ones(2), torch.Size([2]), True, False]),
+        ("sparse compressed", [torch.tensor([0, 9]), torch.tensor([0]), torch.ones(1), torch.Size([1, 1]), torch.sparse_csr, False]),
+        ("numpy.BitGenerator", ["seed", {}]),
+        ("numpy.RandomState", [3, {}]),
+        ("numpy.Generator", ["PCG64"]),
+        ("numpy.ndarray", [[("a", "O")], (1,), "C", torch.zeros(8, dtype=torch.uint8)]),
+    ],
+    ids=lambda parts: parts[0],
+)
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_parts_that_do_not_fit_make_nothing(parts: tuple[str, list[Any]]) -> None:
+    name, given = parts
+    with pytest.raises((RuntimeError, TypeError, ValueError)):
+        MAKERS[name](*given)
 
 
 def test_classes_of_a_program_come_back_with_what_they_are_for(tmp_path: Path) -> None:
