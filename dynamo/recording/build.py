@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import functools
@@ -290,13 +291,26 @@ def _cell(b: Builder, number: int, row: dict[str, Any]) -> Any:
     return made
 
 
-def _class(b: Builder, number: int, row: dict[str, Any]) -> Any:
+def _class_of(b: Builder, number: int, row: dict[str, Any]) -> Any:
+    meta = b.value(row["metaclass"])
+    return meta if isinstance(meta, Placeholder) else _class(b, number, row, meta)
+
+
+def _beside(meta: type, statement: tuple[Any, ...]) -> type:
+    """A class of a metaclass of the program, which made it once already: what that has done is in the names of the class."""
+    makes: Any = abc.ABCMeta if issubclass(meta, abc.ABCMeta) else type
+    made: type = makes.__new__(meta, *statement)
+    return made
+
+
+def _class(b: Builder, number: int, row: dict[str, Any], meta: type = type) -> Any:
     bases = tuple(b.values(row["bases"]))
     missing = [base for base in bases if isinstance(base, Placeholder)]
     if missing:
         return missing[0]
     slots = {name: b.value(n) for name, n in row["names"] if name == "__slots__"}
-    made = b.keep(number, type(row["name"], bases, {"__module__": row["module"], "__qualname__": row["qualname"], **slots}))
+    statement = row["name"], bases, {"__module__": row["module"], "__qualname__": row["qualname"], **slots}
+    made = b.keep(number, type(*statement) if meta is type else _beside(meta, statement))
     for name, value in row["names"]:
         if name != "__slots__":
             b.later(functools.partial(_set, b, made, name, value))
@@ -304,7 +318,7 @@ def _class(b: Builder, number: int, row: dict[str, Any]) -> Any:
 
 
 def _set(b: Builder, cls: type, name: str, number: int) -> None:
-    setattr(cls, name, b.value(number))
+    type.__setattr__(cls, name, b.value(number))
 
 
 def _object(b: Builder, number: int, row: dict[str, Any]) -> Any:
@@ -388,6 +402,7 @@ _MAKERS: dict[str, Callable[[Builder, int, dict[str, Any]], Any]] = {
     "partial": _partial,
     "cell": _cell,
     "class": _class,
+    "class of": _class_of,
     "object": _object,
     "named": _named,
     "container": _container,

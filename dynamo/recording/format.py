@@ -99,6 +99,7 @@ VALUES: dict[str, dict[str, Check]] = {
     "partial": {"function": REF, "items": REFS, "keywords": NAMES},
     "cell": {"contents": _optional(REF)},
     "class": {"name": TEXT, "qualname": TEXT, "module": TEXT, "bases": REFS, "names": NAMES},
+    "class of": {"metaclass": REF, "name": TEXT, "qualname": TEXT, "module": TEXT, "bases": REFS, "names": NAMES},  # of a metaclass
     "object": {"class": REF, "attributes": NAMES, "slots": NAMES},
     "named": {"class": REF, "items": REFS},  # an instance of a subclass of tuple
     "container": {"class": REF, "base": TEXT, "items": REFS, "attributes": NAMES, "slots": NAMES},  # of a subclass of list, set or dict

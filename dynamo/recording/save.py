@@ -317,12 +317,14 @@ def _class(saver: Saver, obj: type) -> Value:
     found = _reference(obj)
     if found is not None:
         return found
-    if type(obj) not in (type, abc.ABCMeta, _OF_FUNCTIONS):
+    meta: type[Any] = type(obj)
+    is_own = meta not in (type, abc.ABCMeta, _OF_FUNCTIONS)
+    if is_own and (issubclass(meta, (_OF_FUNCTIONS, enum.EnumMeta)) or not all(is_statement(c) for c in meta.__mro__[:-2])):
         return placeholder(obj)
     own = {name: x for name, x in vars(obj).items() if name not in _OF_CLASSES and type(x) is not types.MemberDescriptorType}
     bases = [saver.value(base) for base in obj.__bases__]
     return {
-        "kind": "class",
+        **({"kind": "class of", "metaclass": saver.value(meta)} if is_own else {"kind": "class"}),
         "name": obj.__name__,
         "qualname": obj.__qualname__,
         "module": obj.__module__,

@@ -413,6 +413,56 @@ def test_parts_that_do_not_fit_make_nothing(parts: tuple[str, list[Any]]) -> Non
         MAKERS[name](*given)
 
 
+class Counting(type):
+    made: list[str] = []
+
+    def __new__(cls, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> Counting:
+        Counting.made.append(name)
+        return super().__new__(cls, name, bases, {**space, "scale": 3})
+
+    def __call__(cls, *given: Any) -> Any:
+        made = super().__call__(*given)
+        made.is_counted = True
+        return made
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        raise AttributeError(name)
+
+
+class CountingAbstract(abc.ABCMeta):
+    @property
+    def title(cls) -> str:
+        return cls.__name__.lower()
+
+
+class Counted(metaclass=Counting):
+    def scaled(self, x: Any) -> Any:
+        return x * self.scale  # type: ignore[attr-defined]  # the metaclass gives it
+
+
+class Figure(metaclass=CountingAbstract):
+    @abc.abstractmethod
+    def area(self) -> int: ...
+
+
+class Tile(Figure):
+    def area(self) -> int:
+        return 4
+
+
+def test_classes_with_a_metaclass_of_the_program_come_back(tmp_path: Path) -> None:
+    Counting.made.clear()
+    _, (counted, one, square, shape) = back(tmp_path, helper, Counted, Counted(), Tile(), Figure)
+
+    assert Counting.made == []
+    assert type(counted).__name__ == "Counting" and type(counted) is not Counting
+    assert (counted.scale, one.scaled(2), one.is_counted, counted().is_counted) == (3, 6, True, True)
+    with pytest.raises(AttributeError):
+        counted.scale = 4
+    assert (square.area(), type(square).title, shape.title) == (4, "tile", "figure")
+    assert isinstance(square, shape)
+
+
 def test_classes_of_a_program_come_back_with_what_they_are_for(tmp_path: Path) -> None:
     def reads(registry: Registry, config: Config, stack: Stack, mode: Mode, label: Label, ref: Any) -> Any:
         known = registry.known[Key("x")], Key("y") in registry.seen, registry in registry.seen, type(registry).only is registry
