@@ -434,8 +434,8 @@ class Tracer(FakeMode):
 
     def _plain_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         node_args = tuple(self.lower(a) for a in args)
-        if func is aten.as_strided_scatter.default:
-            node_args = (*node_args[:2], *_moved(aten.as_strided.default, args[2:], args[0], node_args[0]))
+        if (at := _BY_PLACE.get(func)) is not None:
+            node_args = (*node_args[:at], *_moved(aten.as_strided.default, args[at:], args[0], node_args[0]))
         node_kwargs = {k: self.lower(v) for k, v in kwargs.items()} if kwargs else {}
         out = fake_mode.run(self, func, args, kwargs)
         func = through("trace", func, func, node_args, node_kwargs, out, self.phase == "backward")
@@ -672,4 +672,5 @@ _SIMPLE_WRITES: dict[Any, Callable[..., Node]] = {
     aten.fill_.Scalar: _filled,
     aten.zero_.default: _filled,
 }
+_BY_PLACE = {aten.as_strided_scatter.default: 2, aten.as_strided_copy.default: 1}  # where the arguments of `as_strided` begin
 _ANSWERED_BY_FAKE = frozenset({fake_mode._decompose, fake_mode._refuse, fake_mode._item, fake_mode._never, fake_mode._itself})

@@ -424,6 +424,10 @@ def places_in_other_memory(compile):
         y.copy_(x)
         return y.as_strided((2,), (1,), 3) + 0
 
+    def copied_once_more(x, y):
+        y[:] = x
+        return torch.as_strided_copy(y, (2,), (2,), 1), torch.as_strided_scatter(y, x[:2], (2,), (1,), 3)
+
     def copied_then_written(x, y):
         y.copy_(x)
         y.as_strided((2,), (1,), 3).add_(1)
@@ -465,7 +469,7 @@ def places_in_other_memory(compile):
         lambda x: x.mul_(2),
         lambda x: x[1:].mul_(2),
     ]
-    bodies = [copied, copied_then_written, copied_behind, part_written, beside_the_written, beside_a_sum]
+    bodies = [copied, copied_once_more, copied_then_written, copied_behind, part_written, beside_the_written, beside_a_sum]
     found = []
     for make in fresh:
         scope = {"make": make, "torch": torch}
