@@ -16,6 +16,10 @@ PY: Final = sys.version_info[:2]
 # The set of opcodes decides wherever it can, so that a backport or a new version is read right without an edit here.
 OPMAP: Final[dict[str, int]] = {name: op for name, op in dis.opmap.items() if op < 256}
 
+# `d = OrderedDict(a=1); i = iter(d); d.clear(); next(i)`: "OrderedDict changed size during iteration", at each call, on 3.11 and 3.12;
+# 3.13 counts it as a change (`od_state`), so "OrderedDict mutated during iteration" once.
+CLEARED_IS_MUTATED: Final = PY >= (3, 13)
+
 # `f(x)`: 3.11 emits PRECALL 1, CALL 1; from 3.12 on CALL 1 alone. Neither PRECALL nor CALL can be entered without the other.
 HAS_PRECALL: Final = "PRECALL" in OPMAP
 

@@ -11,7 +11,8 @@ import torch
 import dynamo
 
 _DICT_CHANGES = """d['z']=1 ;; d.pop('a') ;; d['a']=5 ;; d.clear() ;; d.update(q=1) ;; d['z']=1;del d['z'] ;; d['z']=1;del d['a'] ;;
-    d['bx']=d.pop('b') ;; d.popitem() ;; d.setdefault('a',1) ;; d.setdefault('y',1) ;; d|={'a':2} ;; d|={'w':2}"""
+    d['bx']=d.pop('b') ;; d.popitem() ;; d.setdefault('a',1) ;; d.setdefault('y',1) ;; d|={'a':2} ;; d|={'w':2} ;;
+    d.pop('a');d.pop('b');d.pop('c') ;; d.popitem();d.popitem();d.popitem()"""
 _DICT_WALKS = ("iter(d)", "iter(d.items())", "iter(d.values())", "reversed(d)")
 _LIST_CHANGES = """d.append(1) ;; d.pop() ;; d[0]=5 ;; d.clear() ;; d.extend([]) ;; d.extend([7]) ;; d.extend(iter([3])) ;; d*=0 ;; d*=1 ;;
     d*=2 ;; d+=[] ;; d.reverse() ;; d.insert(0,1) ;; d.append(1);d.pop() ;; d.remove(2) ;; del d[0] ;; d.__init__([1,2])"""

@@ -8,6 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynamo.bytecode import facts
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import bool_, pairs_of, set_add
@@ -231,7 +232,7 @@ def _clear(tx: Tracer, self: DictValue) -> Value:
     guard_keys(tx, self)
     tx.touch(self)
     self.table.clear()
-    self.moves += 1
+    self.moves += facts.CLEARED_IS_MUTATED or not issubclass(self.cls, OrderedDict)
     return NONE
 
 
@@ -400,11 +401,11 @@ class _OrderedWalk(_Walk):
     def check(self) -> None:
         if self.found() < 0:
             return
-        if not self.d.table:
-            raise self.tx.throw(RuntimeError, "OrderedDict changed size during iteration")
         if self.d.moves != self.moves:
             self.is_done = True
             raise self.tx.throw(RuntimeError, "OrderedDict mutated during iteration")
+        if not self.d.table:
+            raise self.tx.throw(RuntimeError, "OrderedDict changed size during iteration")
 
 
 _GAP = object()
