@@ -54,6 +54,10 @@ def _clamp_ignores_a_single_nan() -> bool:
 # `torch.clamp(torch.zeros(2), max=math.nan)`: zeros in 2.11, NaN in 2.13. With both bounds it is NaN in either, as in `clamp_max`.
 CLAMP_IGNORES_A_SINGLE_NAN: Final = _clamp_ignores_a_single_nan()
 
+# `torch.zeros(2, dtype=torch.int8).clamp(max=300)`: refused up to 2.13, in 2.15 a bound on the far side of the type's numbers is none.
+# The version decides, as below `torch.jit.trace` an operator that raises ends the process.
+CLAMP_TAKES_FAR_BOUNDS: Final = VERSION >= (2, 15)
+
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
 
@@ -145,6 +149,8 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.Tensor._backward_hooks": "hooks that a backward pass must show its gradients to",
     "torch.Tensor._base": "which tensor a result is a view of",
     "torch.Tensor._is_view": "answered while tracing, and guarded",
+    "torch.Tensor._indices": "recordings keep the parts of sparse tensors whether they are coalesced or not",
+    "torch.Tensor._values": "the same",
     "torch.Tensor._is_zerotensor": "zeros without memory, which a kernel can't read",
     "torch.Tensor._version": "whether a tensor was written to",
     "torch.Tensor._cdata": "where the C++ object is: host programs call operators with it",

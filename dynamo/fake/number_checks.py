@@ -10,6 +10,7 @@ import torch
 
 from dynamo.ops.facts import aten_name
 from dynamo.ops.rows import words
+from dynamo.torch_facts import CLAMP_TAKES_FAR_BOUNDS
 
 Tensor = torch.Tensor
 Check = Callable[..., None]
@@ -133,6 +134,7 @@ _COMPUTED = {
     "threshold": "threshold",
 }
 _SCALED = frozenset({"add", "addr", "rsub", "sub"})  # these look at the kind of the number first
+_BOUNDS = {"clamp": "min", "clamp_max": "", "clamp_min": "min scalar", "hardtanh": "min_val"}  # and which of their numbers are lower ones
 _NEGATED = frozenset({"rsub", "sub"})  # sums of the negated number
 _WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})  # the exponent of `pow` is left as it is here
 
@@ -142,6 +144,19 @@ def _scales(dtype: torch.dtype, value: Any) -> None:
     is_inexact = dtype.is_floating_point or dtype.is_complex
     require(is_inexact or type(value) is not float, "For integral input tensors, argument alpha must not be a floating point number.")
     require(dtype.is_complex or type(value) is not complex, "For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+def _bounds(dtype: torch.dtype, value: Any, is_lower: bool) -> None:
+    """Of integers: a bound that no number of the type meets is refused, one that all meet is none."""
+    if type(value) is float:
+        holds(torch.int64, value)
+    kind = torch.iinfo(dtype)
+    name = "min" if is_lower else "max"
+    missed = value > kind.max if is_lower else value < kind.min
+    require(not missed, f"Clamp {name} value {float(value):g} is outside the representable range of {_NAMES.get(dtype, dtype)}")
+
+
+_NAMES = {torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
 
 
 def number_check(op: Any) -> Check | None:
@@ -161,7 +176,9 @@ def number_check(op: Any) -> Check | None:
                 dtype = promoted(first, args, kwargs) if first is not None else kwargs.get("dtype") or torch.get_default_dtype()
                 if family in _SCALED:
                     _scales(dtype, value)
-                if family != "pow" or dtype not in _WIDE:
+                if CLAMP_TAKES_FAR_BOUNDS and family in _BOUNDS and dtype in _NAMES and type(value) is not complex and value == value:
+                    _bounds(dtype, value, name in _BOUNDS[family].split())
+                elif family != "pow" or dtype not in _WIDE:
                     holds(torch.float32 if not is_stored and dtype in _SHORT else dtype, -value if family in _NEGATED else value)
 
     return check

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dynamo.torch_facts import CLAMP_IGNORES_A_SINGLE_NAN
+from dynamo.torch_facts import CLAMP_IGNORES_A_SINGLE_NAN, CLAMP_TAKES_FAR_BOUNDS
 from inductor.ir import types
 from inductor.ir.expr import Expr, call, cast, const
 from inductor.lowering.context import Context, Decline, Operand, as_stored, broadcast_shape, promote
@@ -375,12 +375,20 @@ def _may_be_too_large(given: torch.dtype, wanted: torch.dtype) -> bool:
     return wanted is torch.float16 and given in (torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64)
 
 
+def held(bound: Operand, dtype: torch.dtype) -> Operand:
+    """A bound beyond all integers of a type as the last of them: `CLAMP_TAKES_FAR_BOUNDS`."""
+    if not CLAMP_TAKES_FAR_BOUNDS or isinstance(bound, Tensor | bool) or dtype.is_floating_point or dtype is torch.bool:
+        return bound
+    kind = torch.iinfo(dtype)
+    return min(max(bound, kind.min), kind.max)
+
+
 @lowers("clamp clamp.Tensor clip clip.Tensor")
 def _clamp(ctx: Context, x: Tensor, low: Operand = None, high: Operand = None) -> Tensor:
     given = [bound for bound in (low, high) if bound is not None]
     if CLAMP_IGNORES_A_SINGLE_NAN and len(given) == 1 and isinstance(given[0], float) and math.isnan(given[0]):
         given, low, high = [], None, None
-    operands = [x, *given]
+    operands = [x, *(held(bound, ctx.meta.dtype) for bound in given)]
 
     def fn(value: Expr, *bounds: Expr) -> Expr:
         rest = list(bounds)
@@ -393,12 +401,12 @@ def _clamp(ctx: Context, x: Tensor, low: Operand = None, high: Operand = None) -
 
 @lowers("clamp_min clamp_min.Tensor")
 def _clamp_min(ctx: Context, x: Tensor, low: Operand) -> Tensor:
-    return binary(at_least, ctx, x, low)
+    return binary(at_least, ctx, x, held(low, ctx.meta.dtype))
 
 
 @lowers("clamp_max clamp_max.Tensor")
 def _clamp_max(ctx: Context, x: Tensor, high: Operand) -> Tensor:
-    return binary(at_most, ctx, x, high)
+    return binary(at_most, ctx, x, held(high, ctx.meta.dtype))
 
 
 @lowers("_to_copy")
@@ -448,6 +456,7 @@ def _elu(ctx: Context, x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_
 
 @lowers("hardtanh")
 def _hardtanh(ctx: Context, x: Tensor, low: float = -1, high: float = 1) -> Tensor:
+    low, high = held(low, x.dtype), held(high, x.dtype)
     return unary(lambda v: hardtanh(v, low, high), ctx, x)
 
 

@@ -100,3 +100,20 @@ def filled_with_a_tensor(compile):
     }
     mask = torch.tensor([True, False, True])
     return [_tried(compile, lambda: torch.zeros(3).to(dtype), [lambda x, v=v: f(x, mask, v)]) for dtype in numbers for v in numbers[dtype]]
+
+
+@program("", "bounds beyond the integers of a type: refused, or no bound, as this torch has it")
+def far_bounds(compile):
+    calls = [
+        lambda x: x.clamp(0, 300),
+        lambda x: x.clamp(-300, 5),
+        lambda x: x.clamp(min=300),
+        lambda x: x.clamp_max(-(10**10)),
+        lambda x: x.clamp_(max=2**63),
+        lambda x: torch.clamp_min(x, -(2**63)),
+        lambda x: F.hardtanh(x, 5, 1e10),
+        lambda x: F.hardtanh(x, 5, 1e19),
+        lambda x: torch._foreach_clamp_max([x], 300),
+    ]
+    kinds = (torch.int8, torch.uint8, torch.int32, torch.int64)
+    return [_tried(compile, lambda: torch.tensor([0, 1, 100, 7]).to(dtype), calls) for dtype in kinds]
