@@ -58,6 +58,9 @@ CLAMP_IGNORES_A_SINGLE_NAN: Final = _clamp_ignores_a_single_nan()
 # The version decides, as below `torch.jit.trace` an operator that raises ends the process.
 CLAMP_TAKES_FAR_BOUNDS: Final = VERSION >= (2, 15)
 
+# `F.softshrink(torch.tensor([0.1], dtype=torch.float16), 0.1)`: compared with 0.1 as float32 up to 2.13, as float16 in 2.15.
+SOFTSHRINK_ROUNDS_ITS_BOUND: Final = VERSION >= (2, 15)
+
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
 

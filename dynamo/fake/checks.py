@@ -271,6 +271,7 @@ _LACKING = {
         special_zeta xlogy
     """,
     "buic": """
+        _scaled_dot_product_flash_attention_for_cpu
         _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d _batch_norm_with_update
         binary_cross_entropy_with_logits celu elu frac gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss
         hypot igamma igammac leaky_relu log_sigmoid_forward _log_softmax max_unpool2d max_unpool3d mish mse_loss native_batch_norm

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dynamo.torch_facts import CLAMP_IGNORES_A_SINGLE_NAN, CLAMP_TAKES_FAR_BOUNDS
+from dynamo.torch_facts import CLAMP_IGNORES_A_SINGLE_NAN, CLAMP_TAKES_FAR_BOUNDS, SOFTSHRINK_ROUNDS_ITS_BOUND
 from inductor.ir import types
 from inductor.ir.expr import Expr, call, cast, const
 from inductor.lowering.context import Context, Decline, Operand, as_stored, broadcast_shape, promote
@@ -484,8 +484,9 @@ def _hardshrink(ctx: Context, x: Tensor, lambd: float = 0.5) -> Tensor:
 @lowers("softshrink")
 def _softshrink(ctx: Context, x: Tensor, lambd: float = 0.5) -> Tensor:
     def fn(v: Expr) -> Expr:
-        low = call("where", call("lt", v, number(v, -lambd)), plus(v, lambd), times(v, 0))
-        return call("where", call("gt", v, number(v, lambd)), minus(v, lambd), low)
+        high, low = (as_stored(number(v, b), x.dtype) if SOFTSHRINK_ROUNDS_ITS_BOUND else number(v, b) for b in (lambd, -lambd))
+        below = call("where", call("lt", v, low), minus(v, low), times(v, 0))
+        return call("where", call("gt", v, high), minus(v, high), below)
 
     return unary(fn, ctx, x)
 
