@@ -88,7 +88,8 @@ def peer(folder: Path, limit: float) -> Row:
     found = sorted(folder.rglob("repro.py"))
     kept = sorted(folder.rglob("checkpoints/*.py"), key=lambda p: p.stat().st_mtime)
     last = (found or kept or launchers)[-1].read_text()
-    return Row(seconds + more, cpu + used, last.count("torch.ops."), bool(found))
+    is_done = bool(found) and seconds + more < limit  # it may write a repro before its last
+    return Row(seconds + more, cpu + used, last.count("torch.ops."), is_done)
 
 
 def _timed(commands: list[list[str]], folder: Path, variables: dict[str, str], limit: float | None) -> tuple[float, float, str]:
