@@ -146,7 +146,8 @@ def test_a_program_runs_in_a_folder_that_is_deleted(words: list[str], tmp_path: 
         text=True,
         check=True,
     )
-    command = [sys.executable, "-c", f"{gone}from tui.main import main; main(['trace', '-o', {str(tmp_path / 'rec')!r}, *sys.argv[1:]])"]
+    called = f"{gone}from tui.main import main; main(['trace', '-o', {str(tmp_path / 'rec')!r}, *sys.argv[1:]])"
+    command = [sys.executable, "-P", "-c", called]  # looks for no modules in the current folder, as the installed command
     done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT)
 
     assert done.returncode == 0, done.stderr
