@@ -271,12 +271,12 @@ _LACKING = {
         special_zeta xlogy
     """,
     "buic": """
-        _scaled_dot_product_flash_attention_for_cpu
         _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d _batch_norm_with_update
         binary_cross_entropy_with_logits celu elu frac gelu glu grid_sampler_2d grid_sampler_3d hardshrink hardsigmoid hardswish huber_loss
         hypot igamma igammac leaky_relu log_sigmoid_forward _log_softmax max_unpool2d max_unpool3d mish mse_loss native_batch_norm
         _native_batch_norm_legit _native_batch_norm_legit_no_training native_group_norm native_layer_norm nextafter _prelu_kernel
-        round.decimals _safe_softmax smooth_l1_loss _softmax _softmax_backward_data softplus upsample_linear1d upsample_trilinear3d
+        round.decimals _safe_softmax _scaled_dot_product_flash_attention_for_cpu smooth_l1_loss _softmax _softmax_backward_data softplus
+        upsample_linear1d upsample_trilinear3d
     """,
     "b": """
         abs addbmm addcmul addmm addmv baddbmm bmm convolution dot linalg_cross mm mv pow.Scalar pow.Tensor pow.Tensor_Tensor

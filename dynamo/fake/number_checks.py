@@ -134,7 +134,7 @@ _COMPUTED = {
     "threshold": "threshold",
 }
 _SCALED = frozenset({"add", "addr", "rsub", "sub"})  # these look at the kind of the number first
-_BOUNDS = {"clamp": "min", "clamp_max": "", "clamp_min": "min scalar", "hardtanh": "min_val"}  # and which of their numbers are lower ones
+_LOWER_BOUNDS = {"clamp": "min", "clamp_max": "", "clamp_min": "min scalar", "hardtanh": "min_val"}  # others are upper ones
 _NEGATED = frozenset({"rsub", "sub"})  # sums of the negated number
 _WIDE = frozenset({torch.float32, torch.float64, torch.complex64, torch.complex128})  # the exponent of `pow` is left as it is here
 
@@ -146,17 +146,17 @@ def _scales(dtype: torch.dtype, value: Any) -> None:
     require(dtype.is_complex or type(value) is not complex, "For non-complex input tensors, argument alpha must not be a complex number.")
 
 
-def _bounds(dtype: torch.dtype, value: Any, is_lower: bool) -> None:
+def _may_bound(dtype: torch.dtype, value: Any, is_lower: bool) -> None:
     """Of integers: a bound that no number of the type meets is refused, one that all meet is none."""
     if type(value) is float:
         holds(torch.int64, value)
     kind = torch.iinfo(dtype)
     name = "min" if is_lower else "max"
     missed = value > kind.max if is_lower else value < kind.min
-    require(not missed, f"Clamp {name} value {float(value):g} is outside the representable range of {_NAMES.get(dtype, dtype)}")
+    require(not missed, f"Clamp {name} value {float(value):g} is outside the representable range of {_INTEGERS[dtype]}")
 
 
-_NAMES = {torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
+_INTEGERS = {torch.uint8: "Byte", torch.int8: "Char", torch.int16: "Short", torch.int32: "Int", torch.int64: "Long"}
 
 
 def number_check(op: Any) -> Check | None:
@@ -176,8 +176,9 @@ def number_check(op: Any) -> Check | None:
                 dtype = promoted(first, args, kwargs) if first is not None else kwargs.get("dtype") or torch.get_default_dtype()
                 if family in _SCALED:
                     _scales(dtype, value)
-                if CLAMP_TAKES_FAR_BOUNDS and family in _BOUNDS and dtype in _NAMES and type(value) is not complex and value == value:
-                    _bounds(dtype, value, name in _BOUNDS[family].split())
+                is_bound = CLAMP_TAKES_FAR_BOUNDS and family in _LOWER_BOUNDS and dtype in _INTEGERS
+                if is_bound and type(value) is not complex and value == value:
+                    _may_bound(dtype, value, name in _LOWER_BOUNDS[family].split())
                 elif family != "pow" or dtype not in _WIDE:
                     holds(torch.float32 if not is_stored and dtype in _SHORT else dtype, -value if family in _NEGATED else value)
 

@@ -22,9 +22,9 @@ _SAME = words(
     frac frexp gather gelu hardshrink hardsigmoid hardswish hardtanh hash_tensor heaviside histc histogram index_add index_copy
     index_reduce index_select isin isneginf isposinf kthvalue leaky_relu lerp.Tensor_out linalg_cholesky_ex linalg_cross linalg_eig
     linalg_eigvals linalg_inv_ex linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp
-    linalg_qr linalg_solve_triangular linalg_vector_norm log_sigmoid log_sigmoid_forward log_softmax logcumsumexp lu_unpack
+    linalg_polar linalg_qr linalg_solve_triangular linalg_vector_norm log_sigmoid log_sigmoid_forward log_softmax logcumsumexp lu_unpack
     max.dim_max median.dim_values min.dim_min mish mm mode msort mv nan_to_num nanmedian.dim_values narrow_copy native_batch_norm neg
-    linalg_polar ormqr permute_copy polar renorm round scatter scatter_add scatter_reduce searchsorted sgn sign signbit slice_scatter
+    ormqr permute_copy polar renorm round scatter scatter_add scatter_reduce searchsorted sgn sign signbit slice_scatter
     soft_margin_loss softmax softplus softshrink sort split_with_sizes_copy squeeze_copy t_copy take topk trace transpose_copy
     triangular_solve tril triu trunc unbind_copy unfold_copy unsqueeze_copy vdot view_copy where"""
 )
