@@ -14,6 +14,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.again import version_of
 from dynamo.aot.branches import Called, conditional
+from dynamo.aot.derivatives import errors_of, found_when_called, gradients
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
 from dynamo.aot.histories import arriving, freed, meeting, saved
@@ -22,14 +23,14 @@ from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
-from dynamo.fake import FakeMode, FakeTensor
+from dynamo.fake import FakeTensor
 from dynamo.fake.convert import modes_off
 from dynamo.fake.layout import is_dense
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.graph import transforms
 from dynamo.ops.facts import ONE_HOT, facts_of
 from dynamo.surroundings.kernel_warnings import Kept
-from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot, without_autocast
+from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -515,15 +516,15 @@ class Builder:
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         leaves = [self.primals[i].leaf for i in wanted]
         try:
-            grads = _gradients(ends, leaves, tangents)
+            grads = gradients(ends, leaves, tangents)
         except RuntimeError as error:
             # eager would only notice when backward is called, so the forward must still run
-            joint.backward_errors = _errors(ends, leaves, tangents, _found_when_called(error))
+            joint.backward_errors = errors_of(ends, leaves, tangents, found_when_called(error))
             errors = {i for i, *_ in joint.backward_errors}
             works = [i not in errors for i in range(len(ends))]
             grads = (None,) * len(wanted)
             if any(works):
-                grads = _gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
+                grads = gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
         apart = _apart(ends, leaves, grads)
         if apart and len(apart) < len(wanted):
             joint.apart = [i for k, i in enumerate(wanted) if k in apart]
@@ -545,61 +546,6 @@ def _apart(ends: Sequence[Tensor], leaves: Sequence[Tensor], grads: Sequence[Ten
     """Leaves that no result was computed from: a backward pass does not get to them."""
     without = [k for k, g in enumerate(grads) if g is None]
     return {k for k, ends_there in zip(without, arriving(ends, [leaves[k] for k in without]), strict=True) if not ends_there}
-
-
-def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
-    """The graph is kept: after an error of one end others are differentiated."""
-    with _one_thread(), torch.inference_mode(False), torch.enable_grad(), without_autocast():
-        return torch.autograd.grad(ends, leaves, tangents, retain_graph=True, allow_unused=True, materialize_grads=False)
-
-
-def _errors(
-    ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor], everything: tuple[str, str]
-) -> tuple[tuple[int, str, str], ...]:
-    """What passes from single ends raise, in the order in which one from all of them would. `everything`: what that raises."""
-    failing = {i: error for i in range(len(ends)) if (error := _error([ends[i]], leaves, [tangents[i]]))[0]}
-    if not failing:
-        return tuple((i, *everything) for i in range(len(ends)))
-    found: list[tuple[int, str, str]] = []
-    while failing:
-        first = _error([ends[i] for i in failing], leaves, [tangents[i] for i in failing])
-        found += [(i, *failing.pop(i)) for i in [i for i in failing if failing[i] == first] or [*failing]]
-    return tuple(found)
-
-
-def _error(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[str, str]:
-    """What a backward pass from these ends raises. Nothing of it is recorded, also not what meta kernels call."""
-    try:
-        with torch.utils._python_dispatch._disable_current_modes(), FakeMode():
-            _gradients(ends, leaves, tangents)
-    except RuntimeError as error:
-        return _found_when_called(error)
-    return "", ""
-
-
-def _found_when_called(error: RuntimeError) -> tuple[str, str]:
-    if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
-        raise error
-    return type(error).__name__, str(error)
-
-
-# What autograd says about a backward that only its caller would meet.
-_FOUND_WHEN_CALLED = (
-    "modified by an inplace operation",
-    "has been modified inplace",
-    "is not implemented",
-    "is not supported",
-    "is not currently supported",
-    "not differentiable",
-    "no autograd formula was registered",
-)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Gradients of GPU fakes are computed in this thread too, where the tracer is active."""
-    with torch.autograd.set_multithreading_enabled(False):
-        yield
 
 
 def _empty_like(fake: FakeTensor) -> Tensor:
