@@ -44,8 +44,13 @@ def is_wanted() -> bool:
 def unchanged(t: Tensor, version: int) -> Tensor:
     """The tensor, if nothing was written to it since it had that version."""
     if version_of(t) != version:
-        raise RuntimeError(CHANGED.format(f"[{t.type()} {list(t.shape)}]", version_of(t), version))
+        raise RuntimeError(was_changed(t, version))
     return t
+
+
+def was_changed(t: Tensor, version: int) -> str:
+    """What autograd says of a tensor that it has saved with another version."""
+    return CHANGED.format(f"[{t.type()} {list(t.shape)}]", version_of(t), version)
 
 
 def version_of(t: Tensor) -> int:

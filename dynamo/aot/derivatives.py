@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -14,13 +14,32 @@ from dynamo.surroundings.modes import without_autocast
 Tensor = torch.Tensor
 
 
-def gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+def differentiate(
+    ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor], lost: Mapping[int, str]
+) -> tuple[tuple[Tensor | None, ...], tuple[tuple[int, str, str], ...]]:
+    """The gradients, and what passes from single ends raise (end, kind, message), in the order in which one from all of them would.
+
+    Eager only notices an error when the pass is made, so the forward must still run, and ends without one are differentiated.
+    `lost`: what passes from some ends raise that this trace doesn't meet.
+    """
+    errors = [(i, "RuntimeError", message) for i, message in lost.items()]
+    while works := sorted(set(range(len(ends))).difference(i for i, *_ in errors)):
+        some, seeds = [ends[i] for i in works], [tangents[i] for i in works]
+        try:
+            return _gradients(some, leaves, seeds), tuple(errors)
+        except RuntimeError as error:
+            found = _errors(some, leaves, seeds, _found_when_called(error))
+            errors += [(works[k], kind, message) for k, kind, message in found]
+    return (None,) * len(leaves), tuple(errors)
+
+
+def _gradients(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
     """The graph is kept: after an error of one end others are differentiated."""
     with _one_thread(), torch.inference_mode(False), torch.enable_grad(), without_autocast():
         return torch.autograd.grad(ends, leaves, tangents, retain_graph=True, allow_unused=True, materialize_grads=False)
 
 
-def errors_of(
+def _errors(
     ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[Tensor], everything: tuple[str, str]
 ) -> tuple[tuple[int, str, str], ...]:
     """What passes from single ends raise, in the order in which one from all of them would. `everything`: what that raises."""
@@ -38,14 +57,13 @@ def _error(ends: Sequence[Tensor], leaves: Sequence[Tensor], tangents: Sequence[
     """What a backward pass from these ends raises. Nothing of it is recorded, also not what meta kernels call."""
     try:
         with _disable_current_modes(), FakeMode():
-            gradients(ends, leaves, tangents)
+            _gradients(ends, leaves, tangents)
     except RuntimeError as error:
-        return found_when_called(error)
+        return _found_when_called(error)
     return "", ""
 
 
-def found_when_called(error: RuntimeError) -> tuple[str, str]:
-    """Kind and message of an error that eager raises when the pass is made; any other one is raised again."""
+def _found_when_called(error: RuntimeError) -> tuple[str, str]:
     if not any(words in str(error) for words in _FOUND_WHEN_CALLED):
         raise error
     return type(error).__name__, str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -11,13 +11,16 @@ import torch
 from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from dynamo.aot.again import version_of, was_changed
+from dynamo.fake import FakeTensor
+
 
 def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
     """Per result, those that autograd can't differentiate any more once it has differentiated this one without keeping the graph.
 
     In eager these are the results behind which is an operation that has saved a tensor and was passed on the way.
     """
-    saving = [_saving(end.grad_fn) for end in ends]
+    saving = [_saving(_behind(end.grad_fn)) for end in ends]
     return tuple(sum(1 << j for j, other in enumerate(saving) if not own.isdisjoint(other)) for own in saving)
 
 
@@ -35,7 +38,7 @@ def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) ->
     return {call: sum(1 << i for i, nodes in enumerate(behind) if maker in nodes) for call, maker in makers}
 
 
-def saved(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
+def saved(ends: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint] = ()) -> dict[Any, int]:
     """Roots of what autograd has saved, as tracks of the trace, with the results behind which that is, a bit for each.
 
     Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same. Their own results are left out.
@@ -44,11 +47,60 @@ def saved(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
     found: dict[Any, int] = {}
     with _disable_current_modes(), _Unpacking():
         for node in set().union(*behind) - {None}:
-            mask = sum(1 << i for i, nodes in enumerate(behind) if node in nodes)
+            mask = _bits_of({node}, behind)
             for t in _saved_of(node):
                 if (track := getattr(t, "track", None)) is not None:
                     found[track.root] = found.get(track.root, 0) | mask
+    for checkpoint in checkpoints:
+        for t, _ in checkpoint.kept:
+            found[t.track.root] = found.get(t.track.root, 0) | checkpoint.asking(behind)
+    return {root: mask for root, mask in found.items() if mask}
+
+
+def lost(ends: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint]) -> dict[int, str]:
+    """The ends, by number, whose passes ask for an argument of a checkpoint that the program wrote to later; what they raise."""
+    behind = [_behind(end.grad_fn) for end in ends]
+    found: dict[int, str] = {}
+    for checkpoint in checkpoints:
+        written = [(t, version) for t, version in checkpoint.kept if version_of(t) != version]
+        asking = checkpoint.asking(behind) if written else 0
+        for i in range(len(behind)):
+            if asking >> i & 1 and i not in found:
+                found[i] = was_changed(*written[0])
     return found
+
+
+class Checkpoint:
+    """What a checkpointed region keeps: its tensor arguments as they are before it runs, in order to run again in the backward pass.
+
+    A region inside another one gets its arguments anew from that. A re-entrant one is one operation of autograd that saves them; any
+    other asks for them where the pass needs a tensor that was saved inside.
+    """
+
+    def __init__(self, tensors: Sequence[Any], given: int, reentrant: bool, outer: bool) -> None:
+        self.kept = [] if outer else [(t, version_of(t)) for t in tensors[:given] if isinstance(t, FakeTensor)]
+        self.reentrant = reentrant
+        self.before = _starts(tensors)
+        self.nodes: set[Any] = set()
+
+    def around(self, results: Iterable[Any]) -> None:
+        """Note the operations of the region, which has these results."""
+        if self.kept:
+            nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
+            self.nodes = nodes if self.reentrant else _saving(nodes)
+
+    def asking(self, behind: Sequence[set[Any]]) -> int:
+        """The ends, as bits, whose passes run the region again."""
+        return _bits_of(self.nodes, behind)
+
+
+def _starts(tensors: Iterable[Any]) -> list[Any]:
+    with _disable_current_modes():  # autograd makes the history of a written view again, which is no part of the program
+        return [t.grad_fn for t in tensors if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+
+
+def _bits_of(nodes: set[Any], behind: Sequence[set[Any]]) -> int:
+    return sum(1 << i for i, found in enumerate(behind) if not nodes.isdisjoint(found))
 
 
 def _saved_of(node: Any) -> Iterator[Any]:
@@ -73,9 +125,8 @@ def _behind(start: Any) -> set[Any]:
     return seen
 
 
-def _saving(start: Any) -> set[Any]:
-    """The nodes of autograd that have saved tensors, from here to the leaves."""
-    seen = _behind(start)
+def _saving(seen: set[Any]) -> set[Any]:
+    """Those of some nodes of autograd that have saved tensors."""
     with _disable_current_modes(), _Unpacking():
         return {node for node in seen if node is not None and _has_saved(node)}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import Any
 
 import torch
@@ -14,10 +13,10 @@ from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.again import version_of
 from dynamo.aot.branches import Called, conditional
-from dynamo.aot.derivatives import errors_of, found_when_called, gradients
+from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
-from dynamo.aot.histories import arriving, freed, meeting, saved
+from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, saved
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -133,6 +132,7 @@ class Builder:
         self.primals: list[Primal] = []
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
+        self.checkpoints: list[Checkpoint] = []
         self.clears_autocast_cache = False
 
     # inputs
@@ -254,12 +254,16 @@ class Builder:
         """Nodes of a checkpointed region may not be saved for backward, except what leaves the region and random numbers."""
         before, self.tracer.region = self.tracer.region, self.regions
         self.regions += 1
+        reentrant = bool(options.get("use_reentrant"))
+        kept = Checkpoint(tensors, tracked, reentrant, outer=before is not None)
         try:
-            reentrant = options.get("use_reentrant")
             if reentrant and not any(isinstance(t, Tensor) and t.requires_grad for t in tensors[:tracked]):
                 with torch.no_grad():
                     return self.call(body, tensors)
-            return self.call(body, tensors)
+            results = self.call(body, tensors)
+            kept.around(results)
+            self.checkpoints.append(kept)
+            return results
         finally:
             self.tracer.region = before
 
@@ -511,20 +515,11 @@ class Builder:
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None
         joint.wanted, joint.freed = wanted, freed(ends)
-        found = saved(ends)
+        found = saved(ends, self.checkpoints)
         joint.saved = _unwritten(joint, found)
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         leaves = [self.primals[i].leaf for i in wanted]
-        try:
-            grads = gradients(ends, leaves, tangents)
-        except RuntimeError as error:
-            # eager would only notice when backward is called, so the forward must still run
-            joint.backward_errors = errors_of(ends, leaves, tangents, found_when_called(error))
-            errors = {i for i, *_ in joint.backward_errors}
-            works = [i not in errors for i in range(len(ends))]
-            grads = (None,) * len(wanted)
-            if any(works):
-                grads = gradients(list(compress(ends, works)), leaves, list(compress(tangents, works)))
+        grads, joint.backward_errors = differentiate(ends, leaves, tangents, lost(ends, self.checkpoints))
         apart = _apart(ends, leaves, grads)
         if apart and len(apart) < len(wanted):
             joint.apart = [i for k, i in enumerate(wanted) if k in apart]

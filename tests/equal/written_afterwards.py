@@ -461,3 +461,57 @@ def checkpoints_beside_the_result(compile):
         results[0].sum().backward()
         found.append((results, leaf.grad, x))
     return found
+
+
+def _kept_arguments(reentrant: bool) -> dict[str, Callable[[torch.Tensor, torch.Tensor], object]]:
+    def again(body: Callable[..., torch.Tensor], *args: torch.Tensor) -> torch.Tensor:
+        return checkpoint(body, *args, use_reentrant=reentrant)
+
+    def accumulated(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        h = x * 2
+        h += again(torch.exp, h)
+        return h
+
+    def written_here(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = again(lambda s, t: s * t, x, w)
+        w.add_(1)
+        return y
+
+    return {
+        "read": lambda x, w: again(lambda s, t: s * t, x, w),
+        "nothing saved": lambda x, w: again(lambda s, t: s + t, x, w),
+        "not used": lambda x, w: again(lambda s, t: s.exp(), x, w),
+        "from outside": lambda x, w: again(lambda s: s * 2 + s.exp(), x),
+        "in another": lambda x, w: again(lambda s, t: again(torch.exp, s) + t, x, w),
+        "views": lambda x, w: again(lambda s, t: s.cos(), x[1:], w[1:]),
+        "of values": lambda x, w: again(lambda s, t: s.cos() * t, x * 2, w.cos()),
+        "returned too": lambda x, w: (x * 2 + again(lambda s, t: s * t, x, w), x * 3),
+        "accumulated": accumulated,
+        "written here": written_here,
+    }
+
+
+@program("", "arguments of a checkpoint are written before the pass, and inside the function")
+def kept_for_running_again(compile):
+    found = []
+    for reentrant in (False, True):
+        for name, fn in _kept_arguments(reentrant).items():
+            fn.__code__ = fn.__code__.replace(co_name=f"kept_{name.replace(' ', '_')}_{reentrant}")
+            compiled = compile(fn)
+            for written in (None, "x", "w"):
+                leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
+                x, w = leaf * 1, torch.ones(2, 3)
+                results = compiled(x, w)
+                if written is not None:
+                    {"x": x, "w": w}[written].detach().mul_(2)
+                found.append([_pass(r, leaf) for r in (results if isinstance(results, tuple) else (results,))])
+    return found
+
+
+def _pass(result: torch.Tensor, leaf: torch.Tensor) -> object:
+    leaf.grad = None
+    try:
+        result.sum().backward(retain_graph=True)
+    except RuntimeError as error:
+        return str(error)[:60]
+    return leaf.grad
