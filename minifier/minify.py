@@ -18,7 +18,7 @@ from minifier.delivery import HANGING, Draft, Write, bounds_for, deliver
 from minifier.doors import close
 from minifier.engine import Candidate, Kind, Listener, Result, Signature, Status, Transport, Verdict
 from minifier.graph.ir import Graph
-from minifier.graph.oracle import Setting
+from minifier.graph.oracle import Setting, known
 from minifier.graph.reduce import Plan, reduce_graph
 from minifier.graph.repro import first_lines, write_repro
 from minifier.isolation import Limits, LocalTransport
@@ -313,7 +313,7 @@ def _reduced_graph(wish: Wish, found: Found, ladder: Ladder, tell: Tell, listene
     with contextlib.ExitStack() as stack:
         if early is not None:
             stack.callback(early.close)
-        warmed = _warmed(ladder.transport, found.outcome.signature, first_lines(setting), early)
+        warmed = _warmed(ladder.transport, found.outcome.signature, first_lines(setting), setting, early)
         if warmed is not None:
             stack.callback(warmed.close)
         return _reduced_under(wish, found, plan, ladder, warmed, listener)
@@ -336,11 +336,14 @@ def _reduced_under(wish: Wish, found: Found, plan: Plan, ladder: Ladder, warmed:
         return _handed_over(wish, report, result, write, setting.to_json(), culprit=culprit, warmed=warmed, needs=plan.needs)
 
 
-def _warmed(transport: Transport, signature: Signature | None, lines: list[str], early: Early | None = None) -> Warmed | None:
-    """What runs repros of this failure, where forks have none of their own."""
+def _warmed(
+    transport: Transport, signature: Signature | None, lines: list[str], setting: Setting | None = None, early: Early | None = None
+) -> Warmed | None:
+    """What runs repros of this failure, where forks have none of their own. `setting` is that of a graph."""
     if not isinstance(transport, LocalTransport) or not transport.forks or signature is None or signature.kind not in OF_FORKS:
         return None
-    return Warmed(transport, lines, environment(), early)
+    more = {} if setting is None else known(setting, transport)
+    return Warmed(transport, lines, {**environment(), **more}, early)
 
 
 def _graph_writer(graph: Graph, setting: Setting, signature: Signature) -> Write:

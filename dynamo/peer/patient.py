@@ -8,13 +8,17 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dynamo.peer.script_adapter import AfterImport
 
 _CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
+# Of instructions: those that are taken in place of the first, and what is told instead of trying them.
+_WIDTH, _OK = "torch._inductor.config.cpp.simdlen", "torch._inductor.config.cpp.vec_isa_ok"
+_CAPABILITY = "ATEN_CPU_CAPABILITY"
+_TAKEN = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 Run = Callable[..., Any]
@@ -122,14 +126,41 @@ def know_machine() -> None:
 
     A small function is compiled meanwhile, as far as no C++ is needed.
     """
+    _tried(_kinds())
+
+
+def know_first_kind() -> dict[str, str]:
+    """The same for the instructions that it takes unless told otherwise, in a process that sets options by `set_options` alone.
+
+    Where they can be built, none of the others is tried; variables that have other processes do so too.
+    """
+    kinds, options = _kinds(), _of("torch._inductor.config").cpp
+    is_free = options.vec_isa_ok is None and _CAPABILITY not in os.environ
+    if not (is_free and any(_tried(kinds[:1]))):
+        _tried(kinds)
+        return {}
+    options.vec_isa_ok = True
+    return dict(_TAKEN)
+
+
+def _kinds() -> list[Any]:
+    """Those that the processor has, in the order in which they are taken."""
     _of("torch._inductor.compile_fx")  # whole before there are threads, none of which is then the first to import anything
     module = _of("torch._inductor.cpu_vec_isa")
     known = module.x86_isa_checker()
-    kinds = [kind for kind in module.supported_vec_isa_list if all(flag in known for flag in str(kind).split())]
+    return [kind for kind in module.supported_vec_isa_list if all(flag in known for flag in str(kind).split())]
+
+
+def _tried(kinds: Sequence[Any]) -> list[bool]:
     with ThreadPoolExecutor(max(1, len(kinds))) as pool:
         found = pool.map(bool, kinds)
         _compile_small("aot_eager")
-        list(found)
+        return list(found)
+
+
+def is_of_another_kind(options: Iterable[str]) -> bool:
+    """Whether options, by full name, have it take other instructions than the first."""
+    return _WIDTH in options
 
 
 def switch_off() -> None:
@@ -203,3 +234,6 @@ def set_options(options: dict[str, Any]) -> None:
         for part in inner:
             owner = getattr(owner, part)
         setattr(owner, last, value)
+    if is_of_another_kind(options):
+        _of("torch._inductor.config").cpp.vec_isa_ok = options.get(_OK)
+        _of("torch._inductor.cpu_vec_isa").valid_vec_isa_list.cache_clear()

@@ -27,6 +27,7 @@ from minifier.graph.fx import bind, execute, to_fx
 from minifier.graph.ir import Graph, load
 from minifier.graph.names import Unsupported, resolve
 from minifier.graph.values import inputs_of
+from minifier.isolation import LocalTransport
 from minifier.isolation.child import failure, stage
 from minifier.state import State, applied
 
@@ -76,7 +77,7 @@ class Setting:
         return cls.from_json(json.loads(os.environ[warming.VARIABLE]))
 
 
-def warm() -> None:
+def warm() -> dict[str, str]:
     """Compile a small graph with the backend of the setting, on one thread: teams of threads don't survive a fork."""
     torch.set_num_threads(1)
     setting = Setting.from_environment()
@@ -84,12 +85,18 @@ def warm() -> None:
     x = graph.placeholder("x")
     target = torch.ops.aten.neg.default if setting.after == "aot" else torch.neg
     graph.output((graph.call_function(target, (x,)),))
-    value = torch.ones(3)
+    value, found = torch.ones(3), dict[str, str]()
     if (setting.engine, setting.backend) == ("torch", "inductor"):
-        patient.know_machine()
+        found = patient.know_first_kind()
         refusals.keep(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "refused"))
     with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
         compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
+    return found
+
+
+def known(setting: Setting, transport: LocalTransport) -> dict[str, str]:
+    """Variables for another process under a setting: what the warmed one has found out, if that holds there. Raises IsolationError."""
+    return {} if patient.is_of_another_kind(setting.options) else transport.found()
 
 
 def ask(path: Path) -> Outcome:

@@ -122,6 +122,7 @@ class LocalTransport(Transport):
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="query")
         self._zygote, self._control = self._spawn(self.spec.warm)
         self._is_ready = False
+        self._found: dict[str, str] = {}
         if not in_background:
             self._wait_until_ready()
 
@@ -129,6 +130,11 @@ class LocalTransport(Transport):
     def forks(self) -> bool:
         """Whether children are forks of the warmed process, not new interpreters."""
         return not self._fresh
+
+    def found(self) -> dict[str, str]:
+        """Variables that tell another process what the warmed one has found out. Waits until that is ready. Raises IsolationError."""
+        self._wait_until_ready()
+        return self._found
 
     def submit(self, candidate: Candidate) -> Future[Outcome]:
         return self.ask(self.spec.function, candidate)
@@ -201,6 +207,7 @@ class LocalTransport(Transport):
             zygote.wait()
             raise IsolationError("the warmed process can't be made ready:\n" + hello["problem"].rstrip())
         self._fresh = self._fresh or not hello["forks"]
+        self._found = hello["environment"]
         return zygote, ours
 
     def _environment(self) -> dict[str, str]:

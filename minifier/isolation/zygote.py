@@ -24,13 +24,16 @@ def uses_cuda() -> bool:
     return torch is not None and torch.cuda.is_initialized()
 
 
-def warm(names: list[str]) -> None:
-    """Import modules; of `module:function`, call the function too."""
+def warm(names: list[str]) -> dict[str, str]:
+    """Import modules; of `module:function`, call the function too. What these give is set in the environment, and told."""
+    told: dict[str, str] = {}
     for name in names:
         module, _, function = name.partition(":")
         found = importlib.import_module(module)
         if function:
-            getattr(found, function)()
+            told |= getattr(found, function)() or {}
+    os.environ.update(told)
+    return told
 
 
 def _reap(signum: int, frame: FrameType | None) -> None:
@@ -63,12 +66,12 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
         with without_collection():
-            warm(json.loads(sys.argv[2]))
+            told = warm(json.loads(sys.argv[2]))
     except BaseException:  # noqa: BLE001  # the controller shows it
         send(control, {"problem": traceback.format_exc()})
         return
     gc.freeze()  # a fork that looked for garbage here would copy the memory it reads
-    send(control, {"forks": not uses_cuda()})
+    send(control, {"forks": not uses_cuda(), "environment": told})
     serve(control)
     os._exit(0)  # taking torch down takes its time, and nothing is left to be done
 

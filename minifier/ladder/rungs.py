@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minifier.engine import Candidate, Kind, Outcome, Transport, Verdict
 from minifier.graph.ir import Graph, dump
-from minifier.graph.oracle import Setting
+from minifier.graph.oracle import Setting, known
 from minifier.graph.repro import first_lines
 from minifier.isolation import Limits, LocalTransport
 from minifier.ladder.patience import Tell, first_run, is_hang, silent
@@ -105,7 +105,8 @@ class Ladder:
         """Have the interpreter for a repro load what it needs while there is a core for it: most runs come to need it."""
         is_first = self._tried == 1 and self.early is None and bool(graphs)
         if is_first and isinstance(self.transport, LocalTransport) and self.transport.jobs > 1:
-            self.early = beside(self.transport, first_lines(self._setting(graphs[0], after)), environment())
+            setting = self._setting(graphs[0], after)
+            self.early = beside(self.transport, first_lines(setting), {**environment(), **known(setting, self.transport)})
 
     def _failing(self, graphs: Sequence[Recorded], after: str, is_first: bool) -> Found | None:
         for recorded in graphs:

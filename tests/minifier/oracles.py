@@ -49,6 +49,15 @@ def warm_torchs_compiler() -> None:
     patient.warm("aot_eager")
 
 
+def warm_with_a_variable() -> dict[str, str]:
+    return {"FOUND_OUT": "yes"}
+
+
+def variable(path: Path) -> bool:
+    """Whether a child has what the warmed process has found out."""
+    return os.environ.get("FOUND_OUT") == "yes"
+
+
 def warm_for_long() -> None:
     warm()
     hangs()

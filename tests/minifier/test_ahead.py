@@ -7,12 +7,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dynamo.peer import patient
 from minifier import ahead, doors
+from minifier.engine import Candidate, Verdict
 from minifier.graph import warming
-from minifier.graph.oracle import Setting
+from minifier.graph.oracle import Setting, known
 from minifier.isolation import Limits, LocalTransport, OracleSpec
 from minifier.isolation.lent import lend
 from minifier.ladder.probe import spec_for
@@ -69,3 +72,71 @@ def test_only_what_asks_torchs_compiler_gets_headers(tmp_path: Path, monkeypatch
     LocalTransport(OracleSpec("tests.minifier.oracles:behave", lends=lends), tmp_path / "work").close()
 
     assert (tmp_path / "work" / "tmp" / HEADERS / "a.h").exists() == lends
+
+
+class Kind:
+    """A kind of instructions, which can be built or not."""
+
+    def __init__(self, builds: bool) -> None:
+        self.builds, self.tried = builds, 0
+
+    def __bool__(self) -> bool:
+        self.tried += 1
+        return self.builds
+
+
+@pytest.mark.parametrize(
+    "builds, told, asked, tried, found",
+    [
+        ([True, True], None, "", [1, 0], True),
+        ([False, True], None, "", [2, 1], False),
+        ([], None, "", [], False),
+        ([True, True], False, "", [1, 1], False),
+        ([True, True], None, "avx2", [1, 1], False),
+    ],
+    ids=["first", "not the first", "none", "told by the user", "another is asked for"],
+)
+def test_only_the_first_kind_of_instructions_is_tried_where_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch, builds: list[bool], told: bool | None, asked: str, tried: list[int], found: bool
+) -> None:
+    kinds, config = [Kind(b) for b in builds], SimpleNamespace(cpp=SimpleNamespace(vec_isa_ok=told))
+    monkeypatch.setattr(patient, "_kinds", lambda: kinds)
+    monkeypatch.setattr(patient, "_of", lambda name: config)
+    monkeypatch.setattr(patient, "_compile_small", lambda backend: None)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", asked) if asked else monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
+
+    assert patient.know_first_kind() == ({"TORCHINDUCTOR_VEC_ISA_OK": "1"} if found else {})
+    assert [k.tried for k in kinds] == tried
+    assert config.cpp.vec_isa_ok is (True if found else told)
+
+
+WIDTH = "torch._inductor.config.cpp.simdlen"
+INSTRUCTIONS = f"""
+import os, sys
+import torch
+import torch._inductor.cpu_vec_isa as isa
+from dynamo.peer import patient
+
+told = patient.know_first_kind()
+isa.valid_vec_isa_list()
+patient.set_options({{{WIDTH!r}: 256}})
+config = torch._inductor.config.cpp
+sys.exit(not (config.vec_isa_ok is None and isa.valid_vec_isa_list.cache_info().currsize == 0))
+"""
+
+
+@pytest.mark.slow
+def test_an_option_for_other_instructions_has_them_tried(tmp_path: Path) -> None:
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", INSTRUCTIONS], env={**os.environ, **variables}).returncode == 0
+
+
+def test_what_the_warmed_process_found_out_is_known_to_others(tmp_path: Path) -> None:
+    spec = OracleSpec("tests.minifier.oracles:variable", warm=("tests.minifier.oracles:warm_with_a_variable",))
+    transport = LocalTransport(spec, tmp_path, in_background=True)
+    try:
+        assert known(Setting(engine="torch"), transport) == {"FOUND_OUT": "yes"}
+        assert known(Setting(engine="torch", options={WIDTH: 256}), transport) == {}
+        assert transport.submit(Candidate("x", b"")).result().verdict is Verdict.INTERESTING
+    finally:
+        transport.close()
