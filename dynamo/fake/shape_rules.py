@@ -57,6 +57,10 @@ def _sum(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False, *, d
     return _reduced(x, dim, keepdim, dtype or _sum_dtype(x.dtype))
 
 
+def _nansum(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
+    return NotImplemented if x.dtype.is_complex else _sum(device, x, dim, keepdim, dtype=dtype)
+
+
 def _prod(device: Device, x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Any:
     return _reduced(x, dim, keepdim, dtype or _sum_dtype(x.dtype))
 
@@ -76,7 +80,10 @@ def _extreme(device: Device, x: Tensor, dim: Any = (), keepdim: bool = False) ->
 
 
 def _any(device: Device, x: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
-    return _reduced(x, dim, keepdim, torch.uint8 if x.dtype is torch.uint8 else torch.bool)
+    dtype = torch.uint8 if x.dtype is torch.uint8 else torch.bool
+    if isinstance(dim, Sequence) and not dim:  # no dimension, where other reductions take all of them
+        return dense(x.shape, dtype)
+    return _reduced(x, dim, keepdim, dtype)
 
 
 def _var(count: int) -> Rule:
@@ -96,9 +103,16 @@ def _logsumexp(device: Device, x: Tensor, dim: Any, keepdim: bool = False) -> An
 def _vector_norm(
     device: Device, x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Any:
-    if not x.dtype.is_floating_point or dtype is not None or x.numel() == 0:
+    given = x.dtype.is_floating_point or x.dtype.is_complex
+    if not given or dtype is not None or any(x.shape[d] == 0 for d in wrap_dims(dim, x.dim()) if x.dim()):
         return NotImplemented
-    return _reduced(x, dim, keepdim, x.dtype)
+    return _reduced(x, dim, keepdim, x.dtype.to_real())
+
+
+def _flip(device: Device, x: Tensor, dims: Sequence[int]) -> Any:
+    if x.numel() or len(dims) != len(set(wrap_dims(dims, x.dim())) if dims else ()):
+        return NotImplemented
+    return like(x)  # without elements: torch's own rule takes other strides
 
 
 def _scan(device: Device, x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
@@ -366,6 +380,8 @@ ROWS: dict[Any, Rule] = {
     aten.randint.low: _drawn_int,
     aten.sum.default: _sum,
     aten.sum.dim_IntList: _sum,
+    aten.nansum.default: _nansum,
+    aten.flip.default: _flip,
     aten.prod.dim_int: _prod,
     aten.mean.default: _mean,
     aten.mean.dim: _mean,

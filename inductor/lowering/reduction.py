@@ -74,7 +74,7 @@ add("min", partial(_extreme, "min"), "native", "reduction")
 def _truth(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
     if ctx.meta.dtype != torch.bool:
         raise Decline
-    if x.ndim == 0:
+    if x.ndim == 0 or dim == []:  # no dimension, where other reductions take all of them
         return ctx.map(lambda v: cast(v, "bool"), [x], torch.bool, x.dtype)
     return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, torch.bool, x.dtype, pre=lambda v: cast(v, "bool"))
 

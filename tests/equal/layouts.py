@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import FunctionType
+
 import torch
 import torch.nn.functional as F
 
@@ -288,4 +291,28 @@ def stacked_into(compile):
                         found.append(compile(f)(a))
                     except (RuntimeError, TypeError) as error:
                         found.append(str(error)[:40])
+    return found
+
+
+_OVER: dict[str, Callable[[torch.Tensor, tuple[int, ...], bool], object]] = {
+    "all": lambda x, dims, keeps: x.all(dims, keeps),
+    "any": lambda x, dims, keeps: x.any(dims, keeps),
+    "sum": lambda x, dims, keeps: x.sum(dims, keeps),
+    "nansum": lambda x, dims, keeps: x.nansum(dims, keeps),
+    "std": lambda x, dims, keeps: x.std(dims, keepdim=keeps),
+    "norm": lambda x, dims, keeps: x.norm(1, dims, keeps),
+    "complex norm": lambda x, dims, keeps: torch.linalg.vector_norm(x.to(torch.complex64), 2, dims, keeps),
+    "flip": lambda x, dims, keeps: x.flip(dims),
+}
+
+
+@program("", "operators over no dimension and over dimensions of one element, of tensors with and without elements")
+def no_dimensions(compile):
+    full = torch.tensor([[1.0, 0, 3], [2, 0, 1]])
+    given = (full.t(), full[None], torch.zeros(1, 7, 0), torch.zeros(0, 1, 2).permute(2, 1, 0))
+    found = []
+    for number, (name, fn, dims) in enumerate((name, fn, dims) for name, fn in _OVER.items() for dims in ((), (0,), (-2,))):
+        fn.__code__ = fn.__code__.replace(co_name=f"over_{number}")
+        compiled = compile(FunctionType(fn.__code__, globals()))
+        found += [(name, dims, compiled(x, dims, keeps)) for x in given for keeps in (False, True)]
     return found
