@@ -39,6 +39,7 @@ from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
 from dynamo.fake import mode as fake_mode
 from dynamo.fake.convert import modes_off
+from dynamo.fake.layout import is_dense
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.faults import through
 from dynamo.ops.facts import Facts, facts_of, overload
@@ -303,8 +304,7 @@ class Tracer(FakeMode):
             raise AotError(f"writing through a view made by {step.op} is not supported")
         op, takes_parent, args = undo(parent.node.meta["val"], step.args)
         if takes_parent:
-            into = self._current(parent)
-            return self.emit(op, into, node, *_moved(step.op, args, parent.fake, into), **dict(step.kwargs))
+            return _scattered(self, op, step, parent.fake, self._current(parent), node, args)
         return self.emit(op, node, *args)
 
     def write(self, fake: FakeTensor, node: Node) -> None:
@@ -637,6 +637,20 @@ def _moved(op: Any, args: tuple[Any, ...], fake: torch.Tensor, node: Node) -> tu
     if op is not aten.as_strided.default or len(args) < 3 or args[2] is None:
         return args
     return (*args[:2], args[2] - int(fake.storage_offset()) + int(node.meta["val"].storage_offset()))
+
+
+def _scattered(tracer: Tracer, op: Any, step: Step, fake: FakeTensor, into: Node, node: Node, args: tuple[Any, ...]) -> Node:
+    """The value of a tensor of which a view got another one.
+
+    `as_strided_scatter` refuses what needs a gradient and isn't contiguous, as arguments of graphs may: in the order of its memory it is.
+    """
+    if op is not aten.as_strided_scatter.default or fake.is_contiguous() or not is_dense(fake):
+        return tracer.emit(op, into, node, *_moved(step.op, args, fake, into), **dict(step.kwargs))
+    strides = fake.stride()
+    order = sorted(range(len(strides)), key=lambda d: -strides[d])
+    into = tracer.emit(aten.permute.default, into, order)
+    into = tracer.emit(op, into, node, *_moved(step.op, args, fake, into))
+    return tracer.emit(aten.permute.default, into, [order.index(d) for d in range(len(order))])
 
 
 def _flat_nodes(value: Any) -> list[Node]:

@@ -485,3 +485,32 @@ def places_in_other_memory(compile):
             total.backward()
         found.append(leaf.grad)
     return found
+
+
+@program("", "as_strided writes to a tensor whose dimensions lie in another order, with and without gradients")
+def places_in_another_order(compile):
+    def added(x, w):
+        x.as_strided((2,), (1,), 4).add_(1)
+        return x + w
+
+    def scaled(x, w):
+        x.as_strided((2, 2), (3, 1), 0).mul_(w[:2, :2])
+        return x * w
+
+    def of_a_value(x, w):
+        y = x.mul(w).t()
+        y.as_strided((3,), (2,), 1).fill_(0.5)
+        return y, x
+
+    found = []
+    for mode in (torch.inference_mode, torch.no_grad, torch.enable_grad):
+        for fn in (added, scaled, of_a_value):
+            leaf = torch.linspace(-1, 1, 9).reshape(3, 3).requires_grad_()
+            x = (leaf * 1).t()
+            with mode():
+                results = compile(fn)(x, torch.linspace(1, 2, 9).reshape(3, 3))
+            result = results[0] if isinstance(results, tuple) else results
+            if result.requires_grad:
+                result.sum().backward()
+            found.append((result, x, leaf.grad))
+    return found
