@@ -28,8 +28,18 @@ def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tu
     """Per leaf the results from which autograd gets to it, a bit for each."""
     behind = [_behind(end.grad_fn) for end in ends]
     with torch.inference_mode(False):  # a graph may end in that mode, and there leaves have no edges
-        edges = [torch.autograd.graph.get_gradient_edge(leaf) for leaf in leaves]
-    return tuple(sum(1 << i for i, nodes in enumerate(behind) if edge.node in nodes) for edge in edges)
+        starts = [_start(leaf) for leaf in leaves]
+    return tuple(_bits_of({start}, behind) for start in starts)
+
+
+def _start(leaf: torch.Tensor) -> Any:
+    """The node of autograd that adds to the gradient of a leaf, or that has made a tensor that is none."""
+    if not leaf.is_inference():
+        return torch.autograd.graph.get_gradient_edge(leaf).node
+    beside = torch.empty_like(leaf).requires_grad_()  # alone no inference tensor gets a history
+    with torch.enable_grad():
+        joined: Any = torch.add(beside, leaf).grad_fn
+    return joined.next_functions[1][0]
 
 
 def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) -> dict[Node, int]:

@@ -662,3 +662,36 @@ def gradients_behind_a_break(compile):
         found.append([(t.requires_grad, t.is_inference(), t.clone()) for t in results])
         found.append(torch.autograd.grad(results[-1].sum(), x))
     return found
+
+
+@program("", "an inference tensor that needs a gradient, outside the mode: copies, casts, views, and beside other tensors")
+def inference_tensors_with_gradients(compile):
+    after = [
+        lambda y, w: y.clone() + w,
+        lambda y, w: y.to(torch.float64),
+        lambda y, w: torch.dropout(y, 0.5, True),
+        lambda y, w: y.view(-1) * 2,
+        lambda y, w: y * w,
+        lambda y, w: y.sum() * w,
+    ]
+    found = []
+    for number, fn in enumerate(after):
+
+        def outside(x, w, fn=fn):
+            y = (x * 1.0).requires_grad_()
+            with torch.inference_mode(False):
+                return fn(y, w)
+
+        def made(x, w):
+            z = torch.ones(3, 3, requires_grad=True) * x
+            with torch.inference_mode(False):
+                y = x.flip(0)
+            return y, z
+
+        for f, needs in ((outside, False), (made, True)):
+            f.__code__ = f.__code__.replace(co_name=f"{f.__name__}_{number}")
+            torch.manual_seed(number)
+            results = torch.inference_mode()(compile(f))(grown(3, 3).detach().requires_grad_(needs), grown(3, 3).detach())
+            results = results if isinstance(results, tuple) else (results,)
+            found.append([(t.requires_grad, t.is_leaf, t.is_inference(), t.detach().clone()) for t in results])
+    return found

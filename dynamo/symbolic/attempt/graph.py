@@ -110,7 +110,7 @@ class GraphBuilder:
 
     def propagate(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run one graph op on fake tensors. What can't be known without data is a break; what fails would fail in eager too."""
-        f_args, f_kwargs = torch.fx.node.map_arg((args, kwargs), lambda n: n.meta["val"])
+        f_args, f_kwargs = torch.fx.node.map_arg((args, kwargs), _given)
         name = target_name(target)
         target = through("shape", target, target, args, kwargs, None)
         if torch._C._len_torch_function_stack():
@@ -154,6 +154,14 @@ class GraphBuilder:
         self._names.add(name)
         self._next_name[base] = n
         return name
+
+
+def _given(node: Node) -> Any:
+    """The value of an argument. Kernels that copy such a one as below record histories outside inference mode, and those of fakes don't."""
+    value = node.meta["val"]
+    if isinstance(value, torch.Tensor) and value.requires_grad and value.is_inference() and not torch.is_inference_mode_enabled():
+        raise BreakError("DD022", "an inference tensor that needs a gradient, outside inference mode")
+    return value
 
 
 def target_name(target: Any) -> str:
