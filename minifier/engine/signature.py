@@ -96,13 +96,16 @@ _NUMBERS = re.compile(r"\b[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?\b")
 _LISTS = re.compile(r"[\[(]N(?:, ?N)*,?[\])]")
 _REFUSED = re.compile(r"^(?:.*:\d+:\d+|\S*(?:gcc|g\+\+|clang|cc1|ld|collect2)\S*): (?:fatal )?(error: .+)$", re.MULTILINE)
 _FUNCTION = re.compile(r": In .*?function .*?(\w+)(?:\(.*)?['’]:$", re.MULTILINE)
+_BEHIND = re.compile(r"\n\s*(?:from user code:\n|Set TORCHDYNAMO_VERBOSE=).*", re.DOTALL)
 _VARIABLE = re.compile(r"(?<=[A-Za-z])\d+(?=\b|_part\b)")
 LONGEST = 500
 
 
 def normalised(message: str) -> str:
-    """A message without what changes from one candidate to the next: numbers, shapes, addresses, folders, counters of node names. Of what a
-    C or C++ compiler says it is the first error, with the function that it is in."""
+    """A message without what changes from one candidate to the next: numbers, shapes, addresses, folders, counters of node names, and the
+    user's lines that torch's compiler puts behind its own. Of what a C or C++ compiler says it is the first error, with the function that
+    it is in."""
+    message = _BEHIND.sub("", message)
     refused = _REFUSED.search(message)
     text = message if refused is None else _refusal(message[: refused.start()], refused[1])
     text = _PATHS.sub("", text)
