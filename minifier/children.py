@@ -82,9 +82,11 @@ def begun(request: dict[str, Any]) -> None:
 
 
 def internal() -> tuple[str, ...]:
-    """Failures of our compiler's own in this process, which it went on after."""
+    """Failures of a compiler's own in this process, which it went on after: ours does, and of torch's a script may catch what it raises."""
     errors: Any = sys.modules.get("dynamo.internal_errors")
-    return () if errors is None else tuple(f"{kind} at {place} [{error_id}]" for error_id, kind, place in errors.internal_errors())
+    ours = () if errors is None else tuple(f"{kind} at {place} [{error_id}]" for error_id, kind, place in errors.internal_errors())
+    patient: Any = sys.modules.get("dynamo.peer.patient")
+    return ours if patient is None else (*ours, *dict.fromkeys(patient.failures))
 
 
 def _tell(file: Path, child: Child) -> None:

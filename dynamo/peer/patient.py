@@ -17,6 +17,7 @@ from dynamo.peer.script_adapter import AfterImport
 _CONFIGS = ("torch._dynamo.config", "torch._inductor.config", "torch._functorch.config")
 # Of instructions: those that are taken in place of the first, and what is told instead of trying them.
 _WIDTH, _OK = "torch._inductor.config.cpp.simdlen", "torch._inductor.config.cpp.vec_isa_ok"
+_FRAMES = "torch._dynamo.convert_frame"
 _CAPABILITY = "ATEN_CPU_CAPABILITY"
 _TAKEN = {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
@@ -161,6 +162,43 @@ def _tried(kinds: Sequence[Any]) -> list[bool]:
 def is_of_another_kind(options: Iterable[str]) -> bool:
     """Whether options, by full name, have it take other instructions than the first."""
     return _WIDTH in options
+
+
+def tell_failures(told: Callable[[BaseException], object]) -> None:
+    """Have failures of its own and of backends told before the program gets them, which may catch them: breaks of a graph that is to be
+    whole, and limits that the program has set, are none. It is loaded when the program loads it."""
+    if _FRAMES in sys.modules:
+        _tell_failures(told)
+    else:
+        sys.meta_path.insert(0, AfterImport(_FRAMES, lambda: _tell_failures(told)))
+
+
+def _tell_failures(told: Callable[[BaseException], object]) -> None:
+    errors, owner = _of("torch._dynamo.exc"), sys.modules[_FRAMES].CatchErrorsWrapper
+    own = (errors.InternalTorchDynamoError, errors.BackendCompilerFailed, AssertionError)
+    original = owner.__call__
+
+    @functools.wraps(original)
+    def compile_frame(*given: Any) -> Any:
+        try:
+            return original(*given)
+        except own as error:
+            told(error)
+            raise
+
+    owner.__call__ = compile_frame
+
+
+def note_failures() -> None:
+    """Have them kept in `failures`, each as one line."""
+
+    def note(error: BaseException) -> None:
+        failures.append(f"{type(error).__name__}: {error}".splitlines()[0])
+
+    tell_failures(note)
+
+
+failures: list[str] = []
 
 
 def switch_off() -> None:

@@ -45,6 +45,22 @@ dynamo.config.suppress_errors = False
 dynamo.install_as_torch_compile({backend!r})
 """
 _CAUGHT = "dynamo.internal_errors.before_raise = lambda error: shows(error) and end(type(error), error, None)  # the script may catch it\n"
+_CAUGHT_OF_TORCH = """
+
+def caught(compile_frame):
+    def call(*given):  # the script may catch what this raises
+        try:
+            return compile_frame(*given)
+        except Exception as error:
+            if shows(error):
+                end(type(error), error, None)
+            raise
+
+    return call
+
+
+CatchErrorsWrapper.__call__ = caught(CatchErrorsWrapper.__call__)
+"""
 _NOT_MEMORY = ("    return False", "    return isinstance(error, MemoryError)")
 
 
@@ -59,10 +75,10 @@ def script_text(program: str, setting: ScriptSetting, signature: Signature, name
     return _TEXT.format(
         doc=doc_of(signature, name, remark, "runs the script below under a compiler, which fails; without it, it works"),
         future="".join(f"{line}\n" for line in future),
-        enter=_OURS.format(backend=backend) if setting.engine == "dynamo" else _theirs(backend),
+        enter=_OURS.format(backend=backend) if setting.engine == "dynamo" else _theirs(backend, is_exception),
         constants=constants if is_exception else "",
         shows=SHOWS if is_exception else _NOT_MEMORY[signature.kind is Kind.MEMORY],
-        caught=_CAUGHT if is_exception and setting.engine == "dynamo" else "",
+        caught=(_CAUGHT if setting.engine == "dynamo" else _CAUGHT_OF_TORCH) if is_exception else "",
         argv=f"sys.argv[1:] = {list(setting.args)!r}\n" if setting.args else "",
         program="\n".join(kept) + "\n",
     )
@@ -73,11 +89,10 @@ def _words(message: str) -> str:
     return message.partition(" [DD")[0]
 
 
-def _theirs(backend: str) -> str:
-    if not backend:
-        return "import torch\n"
+def _theirs(backend: str, may_catch: bool) -> str:
+    loaded = "import torch\n" + ("from torch._dynamo.convert_frame import CatchErrorsWrapper\n" if may_catch else "")
     forced = f"functools.partial(torch.compile, backend={backend!r})"
-    return f"import functools\n\nimport torch\n\ntorch.compile = {forced}\n"
+    return f"import functools\n\n{loaded}\ntorch.compile = {forced}\n" if backend else loaded
 
 
 def write_script(

@@ -12,6 +12,7 @@ from dynamo.peer import patient, watching
 def record(recorder: Callable[[], Any], after: str, wanted: str) -> None:
     """Have the graphs of a script recorded; nothing of torch is loaded before the script loads it."""
     patient.stand_between_when_torch_loads(lambda: recorder().taken, after, wanted)
+    patient.note_failures()
 
 
 def enter(backend: str, is_fresh: bool = False) -> None:
@@ -24,7 +25,8 @@ def enter(backend: str, is_fresh: bool = False) -> None:
 
 
 def watch(told: Callable[[BaseException], object]) -> None:
-    """What it raises of its own accord a script gets without us; none of that is told."""
+    """Have its failures told before the script gets them."""
+    patient.tell_failures(told)
 
 
 def switch_off() -> None:
