@@ -144,7 +144,13 @@ def followed(failure: Failure, summary: Summary, runner: Transport, tell: Tell, 
     summary.clusters.append(cluster)
     blame = f", {failure.culprit}" if failure.culprit else ""
     tell(f"program {failure.drawn.number} ({failure.drawn.kind}) fails at {failure.stage}{blame}: {failure.signature}")
-    reduced(cluster, wish, wish.folder / CLUSTERS / str(len(summary.clusters)), tell, listener)
+    reduced(cluster, wish, next_folder(wish.folder / CLUSTERS), tell, listener)
+
+
+def next_folder(folder: Path) -> Path:
+    """One that nothing is in yet: what an earlier search found stays."""
+    taken = [int(place.name) for place in folder.glob("*") if place.name.isdecimal()]
+    return folder / str(max(taken, default=0) + 1)
 
 
 def is_failure(outcome: Outcome) -> bool:

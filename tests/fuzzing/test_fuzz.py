@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from minifier.engine import Kind, Signature
+from minifier.fuzz.fuzzing import next_folder
 from minifier.fuzz.types import Cluster, Drawn, Failure, Summary, Wish
 from tests.cli.command import run
 from tui.commands.fuzz import as_text
@@ -32,6 +33,14 @@ def test_a_healthy_backend(tmp_path: Path) -> None:
     assert (told["outcomes"]["failed"], told["clusters"], told["next"]) == (0, [], 3)
     assert 1 <= told["programs"] <= 3
     assert [p.name for p in tmp_path.iterdir()] in ([], ["fuzzed"])
+
+
+def test_a_search_leaves_what_an_earlier_one_found(tmp_path: Path) -> None:
+    assert next_folder(tmp_path / "failures") == tmp_path / "failures" / "1"
+    for name in ("2", "10", "notes"):
+        (tmp_path / name).mkdir()
+
+    assert next_folder(tmp_path) == tmp_path / "11"
 
 
 @pytest.mark.parametrize(
