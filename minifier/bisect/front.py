@@ -31,9 +31,11 @@ class Wish:
 
 @dataclass
 class Found:
-    """The report on every graph, in the order in which they ran first, why some could not be looked at, and those not asked for."""
+    """The report on every graph, in the order in which they ran first, and then on capture, why some could not be looked at, and those not
+    asked for."""
 
     reports: list[Report] = field(default_factory=list)
+    graphs: int = 0
     problems: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
@@ -46,8 +48,8 @@ class Found:
         return max(self.reports, key=lambda r: r.times, default=Report("within rounding", 0.0, text="the script compiled no graph"))
 
     def to_json(self) -> dict[str, Any]:
-        others = [r.graph for r in self.reports if r.is_finding and r is not self.first]
-        return {**self.first.to_json(), "graphs": len(self.reports), "other_findings": others, "problems": self.problems}
+        others = [r.graph for r in self.reports[: self.graphs] if r.is_finding and r is not self.first]
+        return {**self.first.to_json(), "graphs": self.graphs, "other_findings": others, "problems": self.problems}
 
 
 _NOT_CAPTURED = "the compiler fails on a function, which then runs in eager: {}; `dynamo-debug minify` looks at that"
@@ -68,6 +70,7 @@ def bisect(wish: Wish, tell: Callable[[str], None]) -> Found:
             found.problems.append(f"graph {data['graph']}: {data['problem']}")
         elif "report" in data:
             found.reports.append(from_json(data["report"]))
+            found.graphs += 1
             tell(f"graph {data['graph']}: {found.reports[-1].verdict}")
 
     request = {"backend": wish.backend, "draws": wish.draws, "graph": wish.graph, "device": wish.device}

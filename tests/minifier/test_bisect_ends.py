@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from minifier.bisect.front import ScriptFailed, Wish
+from minifier.bisect.front import Found, ScriptFailed, Wish
 from minifier.bisect.front import bisect as bisected
-from minifier.bisect.report import as_text
+from minifier.bisect.report import Report, as_text
 from tui.commands.bisect import bisect
 from tui.exits import Exit
 
@@ -65,11 +66,21 @@ def test_wrong_capture_is_named_with_its_node_and_line(tmp_path: Path, monkeypat
     script.write_text(CAPTURED)
     monkeypatch.setenv("DYNAMO_FAULT", "wrong-capture")
 
-    report = bisected(Wish(str(script), draws=1), lambda line: None).first
+    found = bisected(Wish(str(script), draws=1), lambda line: None)
+    report = found.first
 
+    assert found.to_json()["graphs"] == len(found.reports) - 1
     assert (report.verdict, report.stage, report.verified) == ("capture differs from eager", "capture", True)
     assert report.decision.endswith(": wrong-capture sub")
     assert (Path(report.file).name, report.line) == ("script.py", 7)
+
+
+def test_a_report_on_capture_is_none_on_a_graph() -> None:
+    wrong, whole = Report("value", 1.0, "0/0"), Report("capture differs from eager", 1.0, "1/0", stage="capture")
+
+    assert Found([whole]).to_json()["graphs"] == 0
+    told = Found([Report("within rounding", 1.0, "0/0"), wrong, replace(wrong, graph="0/1"), whole], graphs=3).to_json()
+    assert (told["graphs"], told["other_findings"]) == (3, ["0/1"])
 
 
 def test_script_that_fails_without_a_compiler_is_no_finding(tmp_path: Path) -> None:
