@@ -72,7 +72,7 @@ class Journal:
                 self.set_note(name, value)
             elif found != value:
                 raise JournalError(
-                    f"{self.path}: belongs to another reduction, or its folder was moved ({name} {found[:40]!r}, here {value[:40]!r}); "
+                    f"{self.path}: belongs to another reduction, or its script was moved ({name} {found[:40]!r}, here {value[:40]!r}); "
                     "begin anew without --resume"
                 )
 

@@ -32,7 +32,7 @@ class Plan:
     def options(self, spec: OracleSpec, listener: Listener | None) -> Options:
         """The engine's options for an oracle; without a listener, its own."""
         options = Options(
-            oracle=spec.identity,
+            oracle=spec.identity(self.folder.parent),
             rule=self.rule or Rule(),
             calibration=self.calibration,
             confirm=self.confirm,

@@ -49,10 +49,12 @@ class OracleSpec:
     environment: dict[str, str] = field(default_factory=dict)
     lends: bool = False
 
-    @property
-    def identity(self) -> str:
-        """Names the oracle in a journal."""
-        return json.dumps([self.function, self.command, self.environment], sort_keys=True)
+    def identity(self, folder: Path) -> str:
+        """Names the oracle in a journal, wherever the folder lies that what it asks for is in."""
+        place = str(folder.absolute())
+        written = json.dumps(place)[1:-1]  # as it stands in variables that are JSON
+        environment = {k: v.replace(f"{written}/", "").replace(f"{place}/", "") for k, v in self.environment.items()}
+        return json.dumps([self.function, self.command, environment], sort_keys=True)
 
 
 @dataclass

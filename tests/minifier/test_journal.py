@@ -123,7 +123,7 @@ def test_smallest_candidate_of_another_failure_is_kept() -> None:
         ("/tmp/a/b/kernel.c:12: error: v3", "/home/x/kernel.c:9: error: v3"),
         ("got 1.5e-3 for (1,)", "got 2 for (3,)"),
         ("two\n  lines", "two lines"),
-        ("KeyError: lost\n\nfrom user code:\n   File \"a.py\", line 3, in f\n    return x.sin()\n\nSet ...", "KeyError: lost"),
+        ('KeyError: lost\n\nfrom user code:\n   File "a.py", line 3, in f\n    return x.sin()\n\nSet ...', "KeyError: lost"),
         ("KeyError: lost\n\nSet TORCHDYNAMO_VERBOSE=1 for the internal stack trace (please do", "KeyError: lost"),
     ],
 )

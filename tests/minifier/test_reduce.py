@@ -65,6 +65,21 @@ def test_compile_error_ends_at_the_two_operations(tmp_path: Path) -> None:
     assert [s.exceptions for s in result.others] == [("NotImplementedError",)]
 
 
+def test_a_folder_that_was_moved_is_gone_on_with(tmp_path: Path) -> None:
+    graph = graph_of(model, torch.randn(40, 48), torch.randn(48, 64))
+
+    def ended(place: Path, resume: bool) -> Result[Graph]:
+        setting = Setting(FAULTS + "refuses_erf_and_tanh", store=str(place / "recorded" / "val\u00fces"))
+        return reduce_graph(graph, setting, Plan(place / "graph", limits=Limits(timeout=60.0), resume=resume))
+
+    first = ended(tmp_path / "one", resume=False)
+    (tmp_path / "one").rename(tmp_path / "tw\u00f6")
+    again = ended(tmp_path / "tw\u00f6", resume=True)
+
+    assert (again.status, again.state, again.signature) == (first.status, first.state, first.signature)
+    assert again.distinct == 0 < first.distinct
+
+
 def test_crash_ends_at_the_threshold(tmp_path: Path) -> None:
     result = reduced(Setting(FAULTS + "crashes_on_large"), tmp_path)
 
