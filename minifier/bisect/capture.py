@@ -22,13 +22,15 @@ from minifier.bisect.report import CAPTURE, Report, with_decision
 from minifier.programs import standard_input
 from minifier.stands import OFF
 
+OR = " or, in another process, "
 Fact = tuple[str, str, str, str, int]  # graph or compile, name, what it is, file, line
 Take = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One run of the script: how it ended, decisions, nodes of captured graphs, guards."""
+    """One run of the script: how it ended, decisions, nodes of captured graphs, guards. Each of its processes counts its own decisions, and
+    fuel is for all of them: those of one number are one."""
 
     code: int
     decided: tuple[Decided, ...] = ()
@@ -83,11 +85,16 @@ class Runs(Search):
 
 
 def _seen(code: int, told: Sequence[dict[str, Any]]) -> Seen:
-    if not told:
-        return Seen(code)
-    data = told[-1]
-    decided = tuple(Decided("", number, stage, what, taken, "") for number, stage, what, taken in data["decided"])
-    return Seen(code, decided, tuple(tuple(n) for n in data["nodes"]), tuple(tuple(g) for g in data["guards"]))
+    """`told` has one row per process; the script ends last."""
+    decided: dict[int, Decided] = {}
+    for number, stage, what, taken in [row for data in reversed(told) for row in data["decided"]]:
+        known = decided.get(number)
+        if known is None:
+            decided[number] = Decided("", number, stage, what, taken, "")
+        elif what not in known.what.split(OR):
+            decided[number] = replace(known, what=f"{known.what}{OR}{what}")
+    nodes, guards = ([tuple(fact) for data in reversed(told) for fact in data[kind]] for kind in ("nodes", "guards"))
+    return Seen(code, tuple(decided[n] for n in sorted(decided)), tuple(nodes), tuple(guards))
 
 
 def bisect_capture(script: str, args: Sequence[str]) -> Report | None:

@@ -6,7 +6,8 @@ REQUEST is JSON: `pipe` (a file descriptor for one report per line), `backend` (
 `device` ('': where the script has them).
 Graphs run in eager, so the script takes the way that it takes without a compiler; compiled code only runs inside the check.
 
-With `captures` nothing is checked, and the one line told at the end has decisions, nodes and guards of all captured graphs.
+With `captures` nothing is checked, and the one line that each process tells at its end has decisions, nodes and guards of all graphs that
+it captured.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def begin(request: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         pipe = open(f"/proc/{asked['of']}/fd/{asked['pipe']}", "w")  # noqa: SIM115  # as long as the process
         _check(asked, pipe)
-        if not asked.get("captures", False):
+        if asked.get("captures", False):
+            lasting = contextlib.ExitStack()
+            atexit.register(lasting.close)
+            atexit.register(_tell_facts, pipe, lasting.enter_context(session()))
+        else:
             atexit.register(_tell_failures, pipe)
 
 
@@ -62,6 +67,11 @@ def _tell_failures(pipe: TextIO) -> None:
     if failures := children.internal():
         with contextlib.suppress(OSError):  # nobody listens any more
             _tell(pipe, {"failures": failures})
+
+
+def _tell_facts(pipe: TextIO, store: Store) -> None:
+    with contextlib.suppress(OSError):  # nobody listens any more
+        _tell(pipe, facts(store))
 
 
 def _tell(pipe: TextIO, data: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from minifier.bisect.capture import _seen
 from minifier.bisect.front import Found, ScriptFailed, Wish
 from minifier.bisect.front import bisect as bisected
 from minifier.bisect.report import Report, as_text
@@ -73,6 +74,40 @@ def test_wrong_capture_is_named_with_its_node_and_line(tmp_path: Path, monkeypat
     assert (report.verdict, report.stage, report.verified) == ("capture differs from eager", "capture", True)
     assert report.decision.endswith(": wrong-capture sub")
     assert (Path(report.file).name, report.line) == ("script.py", 7)
+
+
+LAUNCHING = """
+import subprocess, sys
+from pathlib import Path
+import torch
+print(torch.compile(torch.sin)(torch.ones(3)))
+sys.exit(subprocess.run([sys.executable, Path(__file__).with_name("worker.py")]).returncode)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_wrong_capture_in_a_process_that_the_script_starts_is_named_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(LAUNCHING)
+    (tmp_path / "worker.py").write_text(CAPTURED)
+    monkeypatch.setenv("DYNAMO_FAULT", "wrong-capture")
+
+    report = bisected(Wish(str(script), draws=1), lambda line: None).first
+
+    assert (report.verdict, report.stage, report.verified) == ("capture differs from eager", "capture", True)
+    assert report.decision.endswith(": wrong-capture sub")
+    assert (Path(report.file).name, report.line) == ("worker.py", 7)
+
+
+def test_decisions_of_several_processes_are_told_by_number() -> None:
+    own = {"decided": [(1, "inline", "a", True), (2, "capture", "b", True)], "nodes": [["0/0", "x", "sin", "s.py", 1]], "guards": []}
+    other = {"decided": [(1, "inline", "a", True), (2, "capture", "c", True), (3, "fuse", "d", True)], "nodes": [], "guards": []}
+    seen = _seen(1, [other, own])
+
+    assert [(d.number, d.what) for d in seen.decided] == [(1, "a"), (2, "b or, in another process, c"), (3, "d")]
+    assert seen.nodes == (("0/0", "x", "sin", "s.py", 1),)
+    assert _seen(3, []).decided == ()
 
 
 def test_a_report_on_capture_is_none_on_a_graph() -> None:
