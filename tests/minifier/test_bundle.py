@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import stat
 import struct
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -171,6 +173,33 @@ def test_what_never_ends_is_not_packed(tmp_path: Path, says: str, monkeypatch: p
     with bounded(), pytest.raises(OSError, match=says):
         pack(tmp_path, path)
     assert not [p for p in tmp_path.iterdir() if "ddbg" in p.name]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    names=st.sets(st.sampled_from([MANIFEST, *FILES]), min_size=1),
+    says=st.sampled_from(list(SPECIAL)),
+    links=st.integers(0, 3),
+    as_bundle=st.booleans(),
+)
+def test_nothing_special_is_read_wherever_it_stands(names: set[str], says: str, links: int, as_bundle: bool) -> None:
+    """In place of any files of a folder that is to be packed, or of the bundle; itself, or at the end of links."""
+    with TemporaryDirectory() as made, contextlib.chdir(made), bounded():
+        folder = Path(made)
+        bundle = packed(folder)
+        for place in [bundle] if as_bundle else [folder / name for name in names]:
+            place.unlink()
+            ends = [place.with_name(f"{place.name}.{number}") for number in range(links)]
+            for link, target in pairwise([place, *ends]):
+                link.symlink_to(target.name)
+            SPECIAL[says]([place, *ends][-1])
+        before = {p: p.lstat() for p in folder.rglob("*")}
+        if as_bundle:
+            assert says in refused(bundle)
+        else:
+            with pytest.raises(OSError, match=says):
+                pack(folder, folder / "y.ddbg")
+        assert {p: p.lstat().st_mtime_ns for p in folder.rglob("*")} == {p: s.st_mtime_ns for p, s in before.items()}
 
 
 def test_a_file_longer_than_it_says_is_cut_off(tmp_path: Path) -> None:
