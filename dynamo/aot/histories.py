@@ -48,7 +48,7 @@ def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) ->
     return {call: sum(1 << i for i, nodes in enumerate(behind) if maker in nodes) for call, maker in makers}
 
 
-def saved(ends: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint] = ()) -> dict[Any, int]:
+def saved(ends: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint] = ()) -> dict[Any, int]:
     """Roots of what autograd has saved, as tracks of the trace, with the results behind which that is, a bit for each.
 
     Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same. Their own results are left out.
@@ -56,7 +56,7 @@ def saved(ends: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint] = ()) 
     behind = [_behind(end.grad_fn) for end in ends]
     found: dict[Any, int] = {}
     with _disable_current_modes(), _Unpacking():
-        for node in set().union(*behind) - {None}:
+        for node in set().union(*behind).difference({None}, *(checkpoint.nodes for checkpoint in checkpoints)):
             mask = _bits_of({node}, behind)
             for t in _saved_of(node):
                 if (track := getattr(t, "track", None)) is not None:
@@ -95,9 +95,8 @@ class Checkpoint:
 
     def around(self, results: Iterable[Any]) -> None:
         """Note the operations of the region, which has these results."""
-        if self.kept:
-            nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
-            self.nodes = nodes if self.reentrant else _saving(nodes)
+        nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
+        self.nodes = nodes if self.reentrant else _saving(nodes)
 
     def asking(self, behind: Sequence[set[Any]]) -> int:
         """The ends, as bits, whose passes run the region again."""

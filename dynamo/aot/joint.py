@@ -260,7 +260,8 @@ class Builder:
             if reentrant and not any(isinstance(t, Tensor) and t.requires_grad for t in tensors[:tracked]):
                 with torch.no_grad():
                     return self.call(body, tensors)
-            results = self.call(body, tensors)
+            with _values_of_now(self.tracer):
+                results = self.call(body, tensors)
             kept.around(results)
             self.checkpoints.append(kept)
             return results
@@ -530,6 +531,20 @@ class Builder:
             joint.arriving = arriving(ends, leaves)
         joint.meeting = meeting(ends, tracer.makers) if len(ends) > 1 else {}
         tracer.makers.clear()
+
+
+@contextmanager
+def _values_of_now(tracer: Tracer) -> Iterator[None]:
+    """What operations inside save is their values, whatever is written later: a pass runs a checkpointed region again."""
+    tracing = torch._C._autograd._saved_tensors_hooks_set_tracing(False)
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: tracer.node_of(t) if type(t) is FakeTensor else t,
+            lambda kept: tracer.tracked(kept) if isinstance(kept, Node) else kept,
+        ):
+            yield
+    finally:
+        torch._C._autograd._saved_tensors_hooks_set_tracing(tracing)
 
 
 def _unwritten(joint: Joint, found: dict[Any, int]) -> dict[Node, int]:

@@ -151,7 +151,14 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     unkept, itself = _unkept(joint, reads), _compared(joint, reads) | _read_alone(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and not is_view(node))
-        cost = INFINITE if node in unkept else _cost_of_keeping(node, shown if node in returned else reads) if alive else _saving_cost(node)
+        made_again = "region" in node.meta and node in returned and node not in joint.saved
+        cost = (
+            INFINITE
+            if node in unkept or made_again
+            else _cost_of_keeping(node, shown if node in returned else reads)
+            if alive
+            else _saving_cost(node)
+        )
         network.connect(2 * i, 2 * i + 1, cost)
         if node in itself or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)

@@ -369,7 +369,7 @@ class Tracer(FakeMode):
         """What eager's kernel for zeros without memory gives."""
         operands = [self.node_of(a) if type(a) is FakeTensor else a for a in args[:2]]
         node = computed(func, operands, kwargs.get("alpha", 1), self.emit, lambda: fake_mode.run(self, func, args, kwargs))
-        return None if node is None else self._tracked(node)
+        return None if node is None else self.tracked(node)
 
     def _filled(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Where eager has no kernel for zeros without memory, one zero that stands in all places is given in their place."""
@@ -383,11 +383,12 @@ class Tracer(FakeMode):
             if type(value) is not FakeTensor or not is_absent(self.node_of(value)):
                 return value
             zero = self.emit(aten.zeros.default, [], dtype=value.dtype, device=value.fake_device)
-            return self._tracked(self.emit(aten.expand.default, zero, list(value.shape)))
+            return self.tracked(self.emit(aten.expand.default, zero, list(value.shape)))
 
         return tuple(a if i in facts.writes else filled(a) for i, a in enumerate(args))
 
-    def _tracked(self, node: Node) -> FakeTensor:
+    def tracked(self, node: Node) -> FakeTensor:
+        """A tensor of its own with that value."""
         fake = val_of(node.meta["val"])
         self.track(fake, node)
         return fake
@@ -425,7 +426,7 @@ class Tracer(FakeMode):
         if like is None or out.stride() == like.stride():
             return out
         empty = self.emit(aten.empty_strided.default, list(like.shape), list(like.stride()), dtype=out.dtype, device=out.fake_device)
-        return self._tracked(self.emit(aten.copy.default, empty, self.node_of(out)))
+        return self.tracked(self.emit(aten.copy.default, empty, self.node_of(out)))
 
     @contextmanager
     def again(self) -> Iterator[None]:

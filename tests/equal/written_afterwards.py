@@ -472,6 +472,16 @@ def _kept_arguments(reentrant: bool) -> dict[str, Callable[[torch.Tensor, torch.
         h += again(torch.exp, h)
         return h
 
+    def result_cleared(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = again(lambda s: torch.softmax(s, -1), x)
+        y.diagonal().zero_()
+        return y.sqrt()
+
+    def two_results(x: torch.Tensor, w: torch.Tensor) -> object:
+        y, z = checkpoint(lambda s, t: (s.exp(), (s * t).sigmoid()), x, w, use_reentrant=reentrant)
+        y += z
+        return y, z
+
     def written_here(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         y = again(lambda s, t: s * t, x, w)
         w.add_(1)
@@ -487,24 +497,30 @@ def _kept_arguments(reentrant: bool) -> dict[str, Callable[[torch.Tensor, torch.
         "of values": lambda x, w: again(lambda s, t: s.cos() * t, x * 2, w.cos()),
         "returned too": lambda x, w: (x * 2 + again(lambda s, t: s * t, x, w), x * 3),
         "accumulated": accumulated,
+        "result written": lambda x, w: again(lambda s, t: (s * t).exp(), x, w).add_(1),
+        "result cleared": result_cleared,
+        "a view of it": lambda x, w: again(torch.relu, x * w)[0].mul_(2),
+        "two results": two_results,
+        "read outside": lambda x, w: (lambda y: y * y.sin())(again(torch.tanh, x)),
         "written here": written_here,
     }
 
 
-@program("", "arguments of a checkpoint are written before the pass, and inside the function")
+@program("", "arguments and results of a checkpoint are written before the pass, and inside the function")
 def kept_for_running_again(compile):
     found = []
     for reentrant in (False, True):
         for name, fn in _kept_arguments(reentrant).items():
             fn.__code__ = fn.__code__.replace(co_name=f"kept_{name.replace(' ', '_')}_{reentrant}")
             compiled = compile(fn)
-            for written in (None, "x", "w"):
+            for written in (None, "x", "w", "result"):
                 leaf = torch.arange(6.0).reshape(2, 3).requires_grad_()
                 x, w = leaf * 1, torch.ones(2, 3)
                 results = compiled(x, w)
+                results = results if isinstance(results, tuple) else (results,)
                 if written is not None:
-                    {"x": x, "w": w}[written].detach().mul_(2)
-                found.append([_pass(r, leaf) for r in (results if isinstance(results, tuple) else (results,))])
+                    {"x": x, "w": w, "result": results[0]}[written].detach().mul_(2)
+                found.append([_pass(r, leaf) for r in results])
     return found
 
 
