@@ -268,6 +268,8 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
             if v.source is not None:
                 tx.guard(v.source, "pred", IsUnset(raw))
             return None
+        except Exception as error:  # what the attribute raises, as saved tensors that are freed do: CPython asks for it again
+            raise tx.break_("DD014", f"attribute {name!r} of {v.describe()} raises {type(error).__name__}") from error
         return tx.wrap(real, v.source.attr(name) if v.source is not None else None)
     if isinstance(raw, types.MemberDescriptorType):
         return None
