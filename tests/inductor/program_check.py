@@ -108,10 +108,10 @@ class Noise(TorchDispatchMode):
         if name in NEAR_ONE:
             steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
             result.add_(torch.where(args[0] == 0, 0, steps * torch.finfo(wide_for(result)).eps).to(result.dtype))
-        if name == "gelu_backward":  # at -3 the slope is a small difference of numbers near 1
+        if name in ("gelu", "gelu_backward"):  # at -3 the slope, at -5 the factor, is a difference of numbers near 1
             steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
             eps = min(torch.finfo(result.dtype).eps, torch.finfo(torch.float32).eps)
-            result.add_((args[0] * steps * self.units * eps).to(result.dtype))
+            result.add_(torch.where(args[0].isfinite(), args[0] * steps * self.units * eps, 0).to(result.dtype))
         if is_exact:
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
@@ -478,6 +478,8 @@ def compare(form: str, program: Program, expected: Seen, found: Seen, bounds: Bo
         for fact, of in FACTS.items():
             if name.startswith("grad") and fact == "strides":
                 continue  # eager's own depend on what the engine accumulates first
+            if name.startswith("grad") and fact == "requires_grad" and not e.numel():
+                continue  # without elements the gradient of a running extreme is its argument
             if of(e) != of(f):
                 fail(f"{name} has {fact} {of(f)} instead of {of(e)}")
         if bool(bounds.excess(at, f, e).any()):

@@ -375,7 +375,10 @@ def _transformed(draw: st.DrawFn) -> str:
     within = "s"
     for _ in range(draw(st.integers(1, 3))):
         within = draw(st.sampled_from(WITHIN)).replace("{e}", within)
-    return draw(_filled(draw(st.sampled_from(AROUND + CHECKPOINTS)).replace("{e}", within)))
+    around = draw(st.sampled_from(AROUND + CHECKPOINTS))
+    if around in CHECKPOINTS:  # run again, a function reads what its variables are by then; graphs keep what they were
+        within = within.replace("{b}.mean()", "t.mean()")
+    return draw(_filled(around.replace("{e}", within)))
 
 
 @st.composite
