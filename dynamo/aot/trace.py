@@ -327,6 +327,7 @@ class Tracer(FakeMode):
 
     # dispatch
 
+    @fake_mode.counting_lists
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func, args, kwargs = fake_mode.numbers_made(func, args, kwargs or {})
         plan = fake_mode.plan_of(func)

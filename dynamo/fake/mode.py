@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, wraps
 from typing import Any, Self
 
 import torch
@@ -20,7 +21,7 @@ from dynamo.fake.rules import Rule, rule_of
 from dynamo.fake.said import saying
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
-from dynamo.ops.facts import CHECKS_TYPES, facts_of, is_composite, mixes_types, unwritten_form
+from dynamo.ops.facts import CHECKS_TYPES, facts_of, is_composite, mixes_types, unwritten_form, writes_of
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -41,6 +42,37 @@ class Plan:
 
 
 _plans: dict[Any, Plan] = {}
+
+
+def counting_lists(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler of operators after which the tensors in lists that were written have one more version.
+
+    Writes to other tensors are counted by autograd, above the handler; those to lists by the kernels, which fakes don't have.
+    """
+
+    @wraps(dispatch)
+    def counted(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not (lists := _lists_written(func)):
+            return dispatch(self, func, types, args, kwargs)
+        given = dict(enumerate(args)) | (kwargs or {})
+        written = [t for at in lists for t in given.get(at, ()) if not t.is_inference()]
+        before = [t._version for t in written]
+        result = dispatch(self, func, types, args, kwargs)
+        if [t._version for t in written] == before:
+            torch.autograd.graph.increment_version(written)
+        return result
+
+    return counted
+
+
+@cache
+def _lists_written(func: Any) -> tuple[int | str, ...]:
+    """Places and names of the lists whose tensors eager's kernel counts a write to: those of fused optimizers write behind autograd."""
+    name = getattr(func, "_schema", None) and func._schema.name
+    if not name or not name.startswith("aten::") or name.startswith(("aten::_fused_", "aten::_amp_")):
+        return ()
+    lists = {a.name if a.kwarg_only else i: a.type for i, a in enumerate(func._schema.arguments)}
+    return tuple(at for at in writes_of(func) if str(lists[at]) == "List[Tensor]")
 
 
 class FakeMode(TorchDispatchMode):
@@ -78,6 +110,7 @@ class FakeMode(TorchDispatchMode):
         """Torch wraps `__torch_dispatch__` of modes in a call of its own compiler unless this says no."""
         return False
 
+    @counting_lists
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func, args, kwargs = numbers_made(func, args, kwargs or {})
         self.ran[func] += 1

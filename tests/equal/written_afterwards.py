@@ -531,3 +531,30 @@ def _pass(result: torch.Tensor, leaf: torch.Tensor) -> object:
     except RuntimeError as error:
         return str(error)[:60]
     return leaf.grad
+
+
+_OF_LISTS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
+    "scaled": lambda p, q: torch._foreach_mul_([p], 2.0),
+    "averaged": lambda p, q: torch._foreach_lerp_([p, q], [q, p], 0.5),
+    "copied": lambda p, q: torch._foreach_copy_([p], [q]),
+    "cleared": lambda p, q: torch._foreach_zero_([p]),
+    "twice": lambda p, q: torch._foreach_add_([p, p], 1.0),
+    "a part": lambda p, q: torch._foreach_mul_([p[1:]], 2.0),
+    "after another": lambda p, q: (p.mul_(2), torch._foreach_neg_([p]))[0],
+    "into a list": lambda p, q: torch.split_copy(q, 1, out=[p[:1], p[1:2], p[2:]]),
+    "behind autograd": lambda p, q: torch._amp_foreach_non_finite_check_and_unscale_([p], q[:1] * 0, q[:1]),
+    "what was computed": lambda p, q: torch._foreach_mul_([p * 1], 2.0),
+}
+
+
+@program("", "tensors in lists are written between a function and its backward pass, as foreach optimizers and averages do")
+def lists_of_tensors(compile):
+    found = []
+    for name, fn in _OF_LISTS.items():
+        fn.__code__ = fn.__code__.replace(co_name=f"of_lists_{name.replace(' ', '_')}")
+        p, q, leaf = torch.ones(3), torch.ones(3) * 2, torch.ones(3, requires_grad=True)
+        y = (leaf * p).sum() + (leaf * q).sum() * 2
+        with torch.no_grad():
+            compile(fn)(p, q)
+        found.append((name, p, q, p._version, q._version, _pass(y, leaf)))
+    return found
