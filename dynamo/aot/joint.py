@@ -185,8 +185,8 @@ class Builder:
 
     # running the FX graph
 
-    def run(self, groups: list[list[int]]) -> tuple[list[Any], TreeSpec]:
-        """Returns the flat outputs (fakes and constants) of the FX graph."""
+    def run(self, groups: list[list[int]], after: list[tuple[int, Any]]) -> tuple[list[Any], TreeSpec]:
+        """Returns the flat outputs (fakes and constants) of the FX graph; `after` gets the modes that it leaves changed."""
         for group in groups:
             self.add_base(group)
         self._add_attributes(self.gm)
@@ -197,7 +197,7 @@ class Builder:
             if isinstance(value, Tensor):
                 self.add_primal(node.name, value, i, node.meta.get("source"))
         args = [self.by_id[id(v)].fake if isinstance(v, Tensor) else v for v in self.inputs]
-        with self.tracer:
+        with self.tracer, modes_kept(after):  # leaving inference mode puts back the dispatch keys, this mode's among them, of when it began
             out = self.interpret(self.gm, args)
         return tree_flatten(out)
 
@@ -632,8 +632,7 @@ def _trace_joint(gm: GraphModule, example_inputs: Sequence[Any], decompositions:
     while True:
         builder = Builder(gm, example_inputs, decompositions)
         after: list[tuple[int, Any]] = []
-        with modes_kept(after):
-            flat, spec = builder.run(groups)
+        flat, spec = builder.run(groups, after)
         more = builder.shared_and_written()
         if not more or groups:
             break

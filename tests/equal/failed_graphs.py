@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from typing import Any
@@ -289,3 +290,38 @@ def kept_gradients_of_written_arguments(compile: Compile) -> Any:
             (fn(y) ** 2).sum().backward()
             seen += [x.grad, y.detach(), y.grad if keeps else None]
     return seen
+
+
+@program("", "graphs that can't be made functional, where a mode is on at the operator that says so")
+def refused_below_a_mode(compile):
+    def beyond(x):
+        y = (x * 2)[1]
+        with torch.inference_mode():
+            y.as_strided((2,), (1,), 0).add_(1)
+        return y
+
+    def of_rows(x):
+        z = torch.func.jacrev(lambda s: s * 2)(x)[1, 0]
+        with torch.inference_mode():
+            z.as_strided((2,), (1,), 4).add_(1)
+        return z
+
+    def without_gradients(x):
+        y = (x * 2)[1]
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            y.as_strided((2,), (1,), 0).add_(1)
+        return y
+
+    def in_the_mode(x):
+        y = (x * 2)[1]
+        with torch.inference_mode(False):
+            (x * 3)[1].as_strided((2,), (1,), 0).add_(1)
+        return y
+
+    found = []
+    for fn in (beyond, of_rows, without_gradients, in_the_mode):
+        for mode in (contextlib.nullcontext, torch.no_grad, torch.inference_mode):
+            with mode():
+                found.append(compile(fn)(torch.arange(9.0).view(3, 3).requires_grad_()))
+            found.append((torch.ones(2) * 2, torch.is_inference_mode_enabled(), torch.is_grad_enabled()))
+    return found
