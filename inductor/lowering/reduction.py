@@ -188,7 +188,7 @@ def _with_mean(
     dtype, dims = ctx.meta[0].dtype, normal_dims(dim, x.ndim)
     spread, centre = _variance(ctx, x, dim, correction, True, dtype, root)
     if ctx.program.device == "cpu" and not no_elements(x.shape):
-        found = ctx.reduce("sum", x, dims, True, torch.float32, pre=_one_unless_finite)
+        found = ctx.reduce("sum", x, dims, True, torch.float32, accumulate_type(x.dtype), pre=_one_unless_finite)
         ends = [const(n - 1) if k in dims else i for k, (n, i) in enumerate(zip(x.shape, dim_indices(x.shape), strict=True))]
 
         def updated(mean: Expr, unfinite: Expr, end: Expr) -> Expr:
