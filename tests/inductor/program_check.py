@@ -452,7 +452,7 @@ class Bounds:
         # Inside one operator (a normalisation) small results are differences of large numbers.
         largest = float(wide[finite].abs().max().clamp(max=100)) if bool(finite.any()) else 0.0
         if e.dtype in (torch.bfloat16, torch.float16):
-            allowed = 2 * spread + wide.abs() * info.eps + largest * torch.finfo(torch.float32).eps
+            allowed = 2 * spread + wide.abs().clamp(min=info.tiny) * info.eps + largest * torch.finfo(torch.float32).eps
         else:
             allowed = 4 * spread + (wide.abs() * steps * 2 + largest) * info.eps
         near = finite & other.isfinite() & ((wide - other).abs() <= allowed)
