@@ -268,6 +268,9 @@ WRITES = (
     "[part.mul_(2) for part in {a}.split(1)]",
     "{a}.as_strided((2,), (1,), 4).add_(1)",
     "{a}.diagonal().zero_()",
+    "torch._foreach_mul_([{a}, {b}], 2.0)",
+    "torch._foreach_copy_([{a}[1:]], [{b}[1:]])",
+    "torch._foreach_lerp_([{a}], [{b}], 0.5)",
 )
 RANDOM_STATE = (
     "torch.manual_seed({n})",

@@ -255,7 +255,7 @@ def cast(w: Writer) -> str:
 def dims_text(w: Writer, v: str) -> str:
     rank = w.value(v).ndim
     chosen = [d for d in range(rank) if w.number(0, 1) == 0]
-    return f"{tuple(chosen)}" if chosen else f"{tuple(range(rank))}"
+    return f"{tuple(chosen)}" if chosen or w.chance(10) else f"{tuple(range(rank))}"
 
 
 def reduction(w: Writer) -> str | None:
