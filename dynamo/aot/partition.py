@@ -151,14 +151,8 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     unkept, itself = _unkept(joint, reads), _compared(joint, reads) | _read_alone(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and not is_view(node))
-        made_again = "region" in node.meta and node in returned and node not in joint.saved
-        cost = (
-            INFINITE
-            if node in unkept or made_again
-            else _cost_of_keeping(node, shown if node in returned else reads)
-            if alive
-            else _saving_cost(node)
-        )
+        kept = _cost_of_keeping(node, shown if node in returned else reads) if alive else _saving_cost(node)
+        cost = INFINITE if node in unkept or (node in returned and _is_made_again(joint, node)) else kept
         network.connect(2 * i, 2 * i + 1, cost)
         if node in itself or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
@@ -257,11 +251,18 @@ def _saving_cost(node: Node) -> int:
     return 4 * size + 2 if is_view(node) else 2 * size + 1
 
 
+def _is_made_again(joint: Joint, node: Node) -> bool:
+    """A result of a checkpointed region that eager doesn't keep: the caller may write to it, and the pass runs the region again."""
+    return "region" in node.meta and node not in joint.saved and not _is_drawn(node)
+
+
+def _is_drawn(node: Node) -> bool:
+    return draws(node) or (node.target is getitem and draws(node.args[0]))  # type: ignore[arg-type]  # an item of what a node returns
+
+
 def _inside_region(node: Node) -> bool:
     region = node.meta.get("region")
-    if region is None or draws(node):
-        return False
-    if node.target is getitem and draws(node.args[0]):  # type: ignore[arg-type]  # an item of what a node returns
+    if region is None or _is_drawn(node):
         return False
     return all(u.meta.get("region") == region or _is_backward(u) for u in node.users)
 
