@@ -93,8 +93,8 @@ class Checkpoint:
         self.before = _starts(tensors)
         self.nodes: set[Any] = set()
 
-    def around(self, results: Iterable[Any]) -> None:
-        """Note the operations of the region, which has these results."""
+    def close(self, results: Iterable[Any]) -> None:
+        """The region ends with these results: its operations are what lies between its arguments and them."""
         nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
         self.nodes = nodes if self.reentrant else _saving(nodes)
 

@@ -262,7 +262,7 @@ class Builder:
                     return self.call(body, tensors)
             with _values_of_now(self.tracer):
                 results = self.call(body, tensors)
-            kept.around(results)
+            kept.close(results)
             self.checkpoints.append(kept)
             return results
         finally:
