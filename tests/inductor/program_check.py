@@ -53,6 +53,8 @@ EXACT = frozenset(
 TWO_LOOPS = frozenset(f"{f}_backward" for f in "elu hardshrink hardswish hardtanh logit softshrink".split())
 # One rounding, the same in every correct implementation unless it is fused with another.
 ARITHMETIC = frozenset("add sub mul rsub square floor_divide remainder fmod frac".split())
+# No rounding at all, but in the remainders that the divisor is added to: those whose sign isn't that of the dividend.
+RESTS: dict[str, Callable[..., torch.Tensor]] = {"frac": torch.frac, "fmod": torch.fmod, "remainder": torch.fmod}
 # 1.0 is where they come near enough to it, and how near that is differs between implementations; of zero they are 0.5, 0 or 1 exactly.
 SATURATING = frozenset("tanh sigmoid erf cos cosh exp exp2".split())
 # In a row of nearly equal values, `x * scale - mean * scale` leaves the roundings of two large products where `(x - mean) * scale` is zero;
@@ -90,6 +92,7 @@ class Noise(TorchDispatchMode):
         name = op._schema.name.removeprefix("aten::")
         is_exact = name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags or op.is_view
         saturated = args[0] != 0 if name.removesuffix("_") in SATURATING else None
+        rest = RESTS[name.removesuffix("_")](torch.as_tensor(args[0]), *args[1:2]) if name.removesuffix("_") in RESTS else None
         result = op(*args, **(kwargs or {}))
         has_loops = name in TWO_LOOPS or (not is_exact and torch.Tag.pointwise in op.tags)
         if has_loops and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
@@ -116,7 +119,7 @@ class Noise(TorchDispatchMode):
             return result
         for value in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                self.move(value, name.removesuffix("_") in ARITHMETIC, saturated)
+                self.move(value, name.removesuffix("_") in ARITHMETIC, saturated, rest)
         return result
 
     def change_zeros(self, result: torch.Tensor, first: torch.Tensor, *others: Any) -> None:
@@ -148,7 +151,10 @@ class Noise(TorchDispatchMode):
     def one_of(self, rows: Sequence[Any]) -> Any:
         return rows[int(torch.randint(len(rows), (), generator=self.generator))]
 
-    def move(self, value: torch.Tensor, is_arithmetic: bool, saturated: torch.Tensor | None = None) -> None:
+    def move(
+        self, value: torch.Tensor, is_arithmetic: bool, saturated: torch.Tensor | None = None, rest: torch.Tensor | None = None
+    ) -> None:
+        """Those that saturate stay where they are 1, and rests where they are as they were before any rounding."""
         is_half = value.dtype in (torch.bfloat16, torch.float16)
         if not value.numel() or value._is_zerotensor() or value.device.type == "meta":
             return
@@ -162,6 +168,8 @@ class Noise(TorchDispatchMode):
         stays = few_bits(wide, value.dtype)
         if saturated is not None:
             stays &= (wide.abs() != 1) | ~saturated
+        if rest is not None:
+            stays |= value == rest
         value.copy_(torch.where(stays, wide, moved))
         bits = value.view(INTEGERS[value.dtype])  # conversions of NaN lose its sign
         flipped = wide.isnan() & (torch.rand(value.shape, generator=self.generator) < 0.5)

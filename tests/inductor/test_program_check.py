@@ -149,3 +149,16 @@ def test_every_loop_gives_the_same_for_plain_numbers(shape: tuple[int, ...]) -> 
     given = torch.arange(torch.Size(shape).numel(), dtype=torch.float32).reshape(shape) + 1
     for op, args in ((torch.ops.aten.mul.Tensor, (given, given)), (torch.ops.aten.mul.Tensor, (given, torch.tensor(2.0)))):
         assert all(torch.equal(loop(op, op(*args), args, {}), op(*args)) for loop in LOOPS)
+
+
+def test_rests_that_no_rounding_has_changed_stay() -> None:
+    """Of noise that a softmax leaves, some is smaller than its sum and equal to its own remainder."""
+    small, large = torch.rand(64) + 1, torch.rand(64) + 2
+    behind_the_point, difference = 1 - small, large - small
+    with Noise(0, 4.0):
+        assert torch.remainder(small, large).equal(small) and torch.fmod(-small, large).equal(-small)
+        assert torch.frac(-small).equal(behind_the_point)
+        assert not torch.remainder(-small, large).equal(difference)
+    made = "make((2, 2, 2), torch.float32, 'normal', 'reversed', 0)"
+    body = ("v0 = torch.func.grad(lambda s, t: torch.softmax(s - s.mean(), -1).sum())(a, a)", "v1 = v0.sum(0)")
+    check_program(Program((("a", made),), (*body, "v2 = torch.eq(torch.remainder(v0, v1), v0) + 2"), ("v2",), ()))
