@@ -80,6 +80,16 @@ def is_dense(t: Tensor) -> bool:
     return True
 
 
+def in_rows(t: Tensor) -> bool:
+    """Contiguous, and dims of one element have the strides they have in a new tensor: iterators look at those too."""
+    step = 1
+    for size, stride in zip(reversed(t.shape), reversed(t.stride()), strict=True):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
 def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Raises RuntimeError as eager does when the shapes don't fit."""
     ndim = max(map(len, shapes))

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
 
-from dynamo.fake.layout import as_float, broadcast, dense, formatted, like, promote, suggested_format, wrap_dims
+from dynamo.fake.layout import (
+    as_float,
+    broadcast,
+    converted,
+    dense,
+    formatted,
+    in_rows,
+    iterate,
+    like,
+    promote,
+    suggested_format,
+    wrap_dims,
+)
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.fake.standins import plain_shapes
 from dynamo.ops.facts import aten_name, overloads, writes_of
@@ -171,17 +184,30 @@ def _scatter(device: Device, x: Tensor, dim: int, index: Tensor, source: Any, **
 
 
 def _index(device: Device, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
-    """Adjacent integer indices into a contiguous tensor; the rest is the meta kernel's."""
+    """Integer indices, laid out as the iterator over source and indices is: torch's meta kernel leaves those out of account."""
     at = [i for i, index in enumerate(indices) if index is not None]
-    if not at or at[-1] - at[0] != len(at) - 1 or not x.is_contiguous() or len(indices) > x.dim():
-        return NotImplemented
     given = [index for index in indices if index is not None]
-    if any(index.dtype not in (torch.int64, torch.int32) or not index.is_contiguous() for index in given):
+    if not given or len(indices) > x.dim() or any(index.dtype not in (torch.int64, torch.int32) for index in given):
         return NotImplemented
-    if len(given) > 1 and any(n == 1 for index in given for n in index.shape):
-        return NotImplemented
+    if any(len({*sizes} - {1}) > 1 for sizes in zip_longest(*(reversed(index.shape) for index in given), fillvalue=1)):
+        return NotImplemented  # eager's error is the meta kernel's
     picked = broadcast([index.shape for index in given])
-    return dense((*x.shape[: at[0]], *picked, *x.shape[at[-1] + 1 :]), x.dtype)
+    if 0 in picked or any(x.shape[i] == 0 for i in at):
+        return NotImplemented
+    are_adjacent = at[-1] - at[0] == len(at) - 1
+    have_one_shape = len(given) == 1 or all(n != 1 for index in given for n in index.shape)
+    if are_adjacent and have_one_shape and all(in_rows(t) for t in (x, *given)):
+        return dense((*x.shape[: at[0]], *picked, *x.shape[at[-1] + 1 :]), x.dtype)
+    before, rest = (at[0], x.dim() - at[-1] - 1) if are_adjacent else (0, x.dim() - len(at))
+    if not are_adjacent:
+        x = x.permute([*at, *(i for i in range(x.dim()) if i not in at)])
+    shape, strides = list(x.shape), list(x.stride())
+    shape[before : before + len(at)], strides[before : before + len(at)] = picked, [0] * len(picked)
+    expanded = converted([index.expand(picked) for index in given], torch.int64)
+    around = [index.reshape([1] * before + list(picked) + [1] * rest) for index in expanded]
+    if device.type != "cpu" and len({index.stride() for index in around}) > 1:
+        around = [index.contiguous() for index in around]
+    return iterate([x.as_strided(shape, strides), *around], False, x.dtype)
 
 
 def _index_put(device: Device, x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
@@ -410,6 +436,7 @@ ROWS: dict[Any, Rule] = {
     aten.scatter.value: _scatter,
     aten.scatter_add.default: _scatter,
     aten.index.Tensor: _index,
+    aten._unsafe_index.Tensor: _index,
     aten.index_put.default: _index_put,
     aten.tril.default: _triangle,
     aten.triu.default: _triangle,
