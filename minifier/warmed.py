@@ -30,6 +30,8 @@ _LEFT_OUT = ("fxgraph", "aotautograd", "locks")
 _WAITING = """import atexit, gc, os, runpy, sys
 gc.disable()
 {lines}
+gc.freeze()
+gc.unfreeze()  # what is loaded counts as old: it is not looked through for garbage
 gc.enable()
 path = sys.stdin.readline().rstrip()
 if path:

@@ -13,9 +13,9 @@ import sys
 import traceback
 from types import FrameType
 
+from dynamo.surroundings.collector import paused
 from minifier.isolation.keeper import keep
 from minifier.isolation.wire import send
-from minifier.loading import without_collection
 
 
 def uses_cuda() -> bool:
@@ -65,7 +65,7 @@ def serve(control: socket.socket) -> None:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     try:
-        with without_collection():
+        with paused():
             told = warm(json.loads(sys.argv[2]))
     except BaseException:  # noqa: BLE001  # the controller shows it
         send(control, {"problem": traceback.format_exc()})

@@ -131,6 +131,24 @@ def test_interpreter_that_is_started_early_runs_the_repro_as_a_reader_would(tmp_
     assert said.startswith(f"__main__ ['{tmp_path}/repro.py'] {tmp_path} {tmp_path} True\n")
 
 
+OLD = """
+import gc
+
+raise SystemExit(len(gc.get_objects(generation=2)) < 100_000)
+"""
+
+
+def test_what_is_loaded_early_is_not_looked_through_for_garbage(tmp_path: Path, transport: LocalTransport) -> None:
+    (tmp_path / "repro.py").write_text(OLD)
+    many = "kept = [[] for _ in range(100_000)]"
+    made = Warmed(transport, [many], environment())
+    made.early.run(tmp_path / "repro.py")
+    code = made.early.process.wait(60)
+    made.close()
+
+    assert code == 0
+
+
 def test_interpreter_that_nobody_needs_is_ended(transport: LocalTransport) -> None:
     made = Warmed(transport, ["import time", "time.sleep(100)"], environment())
     made.close()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dynamo.surroundings.collector import paused
 from dynamo.trace.model import plural
 from minifier import ahead
 from minifier.engine import Decided, Event, JournalError, Keep, OtherFailure, Rule, Verdict
 from minifier.isolation import IsolationError, Limits
-from minifier.loading import without_collection
 from minifier.places import FILES, MADE, MARKS
 from minifier.programs import program
 from tui import options
@@ -99,7 +99,7 @@ def minify(
     made = program(script, given)
     _check_place(output, made.path)
     ready = None if command else ahead.started(made, after, engine, backend, accuracy, output, jobs, limits)
-    with without_collection():
+    with paused():
         from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
 
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), limits)
