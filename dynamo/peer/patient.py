@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
@@ -10,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 from dynamo.peer.script_adapter import AfterImport
@@ -130,18 +132,45 @@ def know_machine() -> None:
     _tried(_kinds())
 
 
-def know_first_kind() -> dict[str, str]:
+def know_first_kind(kernel: Callable[[], object]) -> dict[str, str]:
     """The same for the instructions that it takes unless told otherwise, in a process that sets options by `set_options` alone.
 
-    Where they can be built, none of the others is tried; variables that have other processes do so too.
+    It tries a kind by building a call of a function that torch's library has for these instructions. `kernel` compiles and runs one, with
+    headers that are compiled already: where that works with what is taken untried, nothing else is built for it, and variables are given
+    that have other processes take it too. Otherwise all kinds are tried.
     """
     kinds, options = _kinds(), _of("torch._inductor.config").cpp
-    is_free = options.vec_isa_ok is None and _CAPABILITY not in os.environ
-    if not (is_free and any(_tried(kinds[:1]))):
-        _tried(kinds)
-        return {}
-    options.vec_isa_ok = True
-    return dict(_TAKEN)
+    if kinds and options.vec_isa_ok is None and _CAPABILITY not in os.environ:
+        options.vec_isa_ok = True
+        _tried(kinds)  # for what some have beyond the others
+        if _is_vectorised(kernel):
+            return dict(_TAKEN)
+        options.vec_isa_ok = None
+        _forget(kinds)
+    _tried(kinds)
+    with contextlib.suppress(Exception):  # for oracles to judge
+        kernel()
+    return {}
+
+
+def _is_vectorised(kernel: Callable[[], object]) -> bool:
+    """Whether it works, and was generated with instructions for many numbers at once."""
+    metrics = _of("torch._inductor.metrics")
+    before = metrics.generated_cpp_vec_kernel_count
+    try:
+        kernel()
+    except Exception:  # noqa: BLE001  # whatever is raised, it does not work
+        return False
+    return bool(metrics.generated_cpp_vec_kernel_count > before)
+
+
+def _forget(kinds: Sequence[Any]) -> None:
+    """What is known of them."""
+    _of("torch._inductor.cpu_vec_isa").valid_vec_isa_list.cache_clear()
+    for method in {vars(base).get("__bool__") for kind in kinds for base in type(kind).__mro__}:
+        clear = getattr(method, "cache_clear", None)
+        if clear is not None:
+            clear()
 
 
 def _kinds() -> list[Any]:
@@ -152,11 +181,12 @@ def _kinds() -> list[Any]:
     return [kind for kind in module.supported_vec_isa_list if all(flag in known for flag in str(kind).split())]
 
 
-def _tried(kinds: Sequence[Any]) -> list[bool]:
+def _tried(kinds: Sequence[Any]) -> None:
     with ThreadPoolExecutor(max(1, len(kinds))) as pool:
-        found = pool.map(bool, kinds)
+        found = [pool.submit(copy_context().run, bool, kind) for kind in kinds]  # torch's options are of a context
         _compile_small("aot_eager")
-        return list(found)
+    for run in found:
+        run.result()
 
 
 def is_of_another_kind(options: Iterable[str]) -> bool:

@@ -83,15 +83,19 @@ def warm() -> dict[str, str]:
     setting = Setting.from_environment()
     graph = fx.Graph()
     x = graph.placeholder("x")
-    target = torch.ops.aten.neg.default if setting.after == "aot" else torch.neg
+    target = torch.ops.aten.exp.default if setting.after == "aot" else torch.exp
     graph.output((graph.call_function(target, (x,)),))
-    value, found = torch.ones(3), dict[str, str]()
-    if (setting.engine, setting.backend) == ("torch", "inductor"):
-        found = patient.know_first_kind()
-        refusals.keep(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "refused"))
-    with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
+    value = torch.ones(64)  # enough for any instructions
+
+    def small() -> None:
         compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
-    return found
+
+    if (setting.engine, setting.backend) == ("torch", "inductor"):
+        refusals.keep(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "refused"))
+        return patient.know_first_kind(small)
+    with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge
+        small()
+    return {}
 
 
 def known(setting: Setting, transport: LocalTransport) -> dict[str, str]:

@@ -85,29 +85,81 @@ class Kind:
         return self.builds
 
 
+WORKS, RAISES, ONE_BY_ONE = (True, 1), (False, 0), (True, 0)  # whether a kernel works, and how many were vectorised
+
+
 @pytest.mark.parametrize(
-    "builds, told, asked, tried, found",
+    "count, told, asked, kernel, tried, found",
     [
-        ([True, True], None, "", [1, 0], True),
-        ([False, True], None, "", [2, 1], False),
-        ([], None, "", [], False),
-        ([True, True], False, "", [1, 1], False),
-        ([True, True], None, "avx2", [1, 1], False),
+        (2, None, "", WORKS, 1, True),
+        (2, None, "", RAISES, 2, False),
+        (2, None, "", ONE_BY_ONE, 2, False),
+        (0, None, "", ONE_BY_ONE, 0, False),
+        (2, False, "", WORKS, 1, False),
+        (2, None, "avx2", WORKS, 1, False),
     ],
-    ids=["first", "not the first", "none", "told by the user", "another is asked for"],
+    ids=["works", "raises", "not vectorised", "none", "told by the user", "another is asked for"],
 )
-def test_only_the_first_kind_of_instructions_is_tried_where_it_is_taken(
-    monkeypatch: pytest.MonkeyPatch, builds: list[bool], told: bool | None, asked: str, tried: list[int], found: bool
+def test_instructions_are_tried_by_a_kernel_where_they_are_taken(
+    monkeypatch: pytest.MonkeyPatch, count: int, told: bool | None, asked: str, kernel: tuple[bool, int], tried: int, found: bool
 ) -> None:
-    kinds, config = [Kind(b) for b in builds], SimpleNamespace(cpp=SimpleNamespace(vec_isa_ok=told))
+    is_fine, vectorised = kernel
+    kinds, ran = [Kind(True) for _ in range(count)], list[bool | None]()
+    torchs = SimpleNamespace(
+        cpp=SimpleNamespace(vec_isa_ok=told),
+        generated_cpp_vec_kernel_count=0,
+        valid_vec_isa_list=SimpleNamespace(cache_clear=lambda: None),
+    )
+
+    def small() -> None:
+        ran.append(torchs.cpp.vec_isa_ok)
+        torchs.generated_cpp_vec_kernel_count += vectorised
+        if not is_fine:
+            raise RuntimeError
+
     monkeypatch.setattr(patient, "_kinds", lambda: kinds)
-    monkeypatch.setattr(patient, "_of", lambda name: config)
+    monkeypatch.setattr(patient, "_of", lambda name: torchs)
     monkeypatch.setattr(patient, "_compile_small", lambda backend: None)
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", asked) if asked else monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
 
-    assert patient.know_first_kind() == ({"TORCHINDUCTOR_VEC_ISA_OK": "1"} if found else {})
-    assert [k.tried for k in kinds] == tried
-    assert config.cpp.vec_isa_ok is (True if found else told)
+    assert patient.know_first_kind(small) == ({"TORCHINDUCTOR_VEC_ISA_OK": "1"} if found else {})
+    assert [k.tried for k in kinds] == [tried] * count
+    assert ran == ([True] if found else [True, told] if tried == 2 else [told])
+    assert torchs.cpp.vec_isa_ok is (True if found else told)
+
+
+KERNEL = """
+import os, subprocess, sys
+import torch
+import torch._inductor.cpu_vec_isa as isa
+from dynamo.peer import patient
+
+broken, texts, original = len(sys.argv) > 1, [], subprocess.run
+
+def run(command, *args, **kwargs):
+    texts.extend(open(word).read() for word in command if str(word).endswith(".cpp"))
+    if broken and any("exp()" in text for text in texts[-1:]):
+        raise subprocess.CalledProcessError(1, command, b"no such instructions")
+    return original(command, *args, **kwargs)
+
+subprocess.run = run
+
+def kernel():
+    torch.compiler.reset()
+    torch.compile(torch.exp)(torch.ones(64))
+
+told = patient.know_first_kind(kernel)
+tries = sum("__avx_chk_kernel" in text for text in texts)
+known = bool(isa.valid_vec_isa_list())
+sys.exit((told, tries > 0, known) != (({}, True, False) if broken else ({"TORCHINDUCTOR_VEC_ISA_OK": "1"}, False, True)))
+"""
+
+
+@pytest.mark.parametrize("broken", [[], pytest.param(["broken"], marks=pytest.mark.slow)], ids=["works", "does not"])
+def test_torchs_own_try_is_left_out_where_a_kernel_works(tmp_path: Path, broken: list[str]) -> None:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHINDUCTOR_", "ATEN_"))}
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    assert subprocess.run([sys.executable, "-c", KERNEL, *broken], env={**kept, **variables}).returncode == 0
 
 
 WIDTH = "torch._inductor.config.cpp.simdlen"
@@ -117,7 +169,7 @@ import torch
 import torch._inductor.cpu_vec_isa as isa
 from dynamo.peer import patient
 
-told = patient.know_first_kind()
+told = patient.know_first_kind(lambda: torch.compile(torch.exp)(torch.ones(64)))
 isa.valid_vec_isa_list()
 patient.set_options({{{WIDTH!r}: 256}})
 config = torch._inductor.config.cpp
