@@ -8,12 +8,14 @@ before all graphs are there. BACKEND '' is what the script asks for.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynamo.peer.after_import import AfterImport
 from dynamo.surroundings.parent import end_with_parent
 from minifier import children, stands
 from minifier.isolation.standing import tell_parent_when_asked
@@ -62,6 +64,7 @@ def _record(folder: str, engine: str, after: str, wanted: str) -> None:
         return made[0]
 
     stands.of(engine).record(recorder, after, wanted)
+    sys.meta_path.insert(0, AfterImport("torch", gc.freeze))  # Python would look through it for garbage three times at its end
 
 
 if __name__ == "__main__":

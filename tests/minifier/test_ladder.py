@@ -332,3 +332,29 @@ def test_graphs_of_forks_are_recorded_beside_those_of_the_script(tmp_path: Path)
     assert [g.number for g in graphs] == [0, 1, 2, 3]
     found = {str(node.target).rpartition(".")[2] for g in graphs if g.graph is not None for node in g.graph.nodes}
     assert found == {"add", "sin", "cos", "tan"}
+
+
+GARBAGE = """
+import gc, os, sys
+import torch
+
+class Finalized:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self, write=os.write):
+        write(1, b"finalized")
+
+kept = Finalized()
+gone = [m for m in gc.get_objects() if m is vars(torch)]
+sys.exit(2 * len(gone) + (not any(o is kept for o in gc.get_objects())))
+"""
+
+
+@pytest.mark.parametrize("engine", ["torch", "dynamo"])
+def test_a_script_that_is_recorded_is_looked_through_for_garbage_and_torch_is_not(tmp_path: Path, engine: str) -> None:
+    (tmp_path / "script.py").write_text(GARBAGE)
+    ended, _ = runs.recorded_run(tmp_path / "out", str(tmp_path / "script.py"), (), engine, "dynamo", "", 120.0)
+
+    assert ended.code == 0, ended.said
+    assert ended.said == "finalized"

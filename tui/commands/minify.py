@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import shlex
 import shutil
 from pathlib import Path
@@ -101,6 +103,7 @@ def minify(
     ready = None if command else ahead.started(made, after, engine, backend, accuracy, output, jobs, limits)
     with paused():
         from minifier import minify as front  # noqa: PLC0415  # loads torch, while those processes do
+    atexit.register(gc.freeze)  # nothing of a program's is in this process, and to look through torch for garbage takes its time
 
     plan = front.Plan(output, jobs, time_limit or None, resume, Rule(Keep(keep_signature)), limits)
     wish = front.Wish(script, given, after, backend, accuracy, graph, output, plan, engine, command, pytest)
