@@ -23,11 +23,12 @@ from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
 from dynamo.fake import FakeTensor
+from dynamo.fake.composites import COMPOSITES
 from dynamo.fake.convert import modes_off
 from dynamo.fake.layout import is_dense
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.graph import transforms
-from dynamo.ops.facts import ONE_HOT, facts_of
+from dynamo.ops.facts import facts_of
 from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot
 
@@ -248,7 +249,7 @@ class Builder:
         special = _SPECIAL_CALLS.get(getattr(target, "__qualname__", ""))
         if special is not None and getattr(target, "__module__", "") in _SPECIAL_HOMES:
             return special(self, *args, **kwargs)
-        return _WITH_CHECKS.get(target, target)(*args, **kwargs)
+        return COMPOSITES.get(target, target)(*args, **kwargs)
 
     def checkpoint(self, body: Any, options: dict[str, Any], tracked: int, *tensors: Any) -> Any:
         """Nodes of a checkpointed region may not be saved for backward, except what leaves the region and random numbers."""
@@ -591,20 +592,10 @@ def _is_view_node(node: Any) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views
 
 
-def _one_hot(index: Tensor, num_classes: int = -1) -> Tensor:
-    """Torch's own one, for tensors without data, takes any class; eager refuses those out of range, as this `gather` does."""
-    if num_classes <= 0 or index.dtype is not torch.int64 or not index.numel():
-        return torch.nn.functional.one_hot(index, num_classes)
-    classes = torch.arange(num_classes, device=index.device)
-    return torch.eq(classes.gather(0, index.reshape(-1)).view(*index.shape, 1), classes).to(torch.int64)
-
-
 def _transformed(fn: Callable[..., Any]) -> Callable[..., Any]:
     return lambda builder, *args: builder.transformed(fn, *args)
 
 
-# Composite operators that look at values, but not at those of fakes: what does the same with an operator that checks.
-_WITH_CHECKS: dict[Any, Callable[..., Any]] = dict.fromkeys(ONE_HOT, _one_hot)
 _SPECIAL_CALLS: dict[str, Callable[..., Any]] = {
     "checkpoint": Builder.checkpoint,
     "cond": Builder.cond,

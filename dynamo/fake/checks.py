@@ -103,7 +103,7 @@ def _scatter(x: Tensor, dim: int, index: Tensor, source: Any, **_: Any) -> None:
         require(source.dtype is x.dtype, "scatter(): Expected self.dtype to be equal to src.dtype")
     else:
         holds(x.dtype, source)
-    require(index.dtype in (torch.int64, torch.int32), "scatter(): Expected dtype int32/int64 for index")
+    require(index.numel() == 0 or index.dtype in (torch.int64, torch.int32), "scatter(): Expected dtype int32/int64 for index")
 
 
 def _index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, **_: Any) -> None:

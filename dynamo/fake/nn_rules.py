@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dynamo.fake.layout import dense, formatted, iterate, like, suggested_format
+from dynamo.fake.layout import dense, formatted, iterate, like, numel, suggested_format
 from dynamo.torch_facts import SHAPE_ERRORS_NAME_THE_OPERATOR
 
 aten = torch.ops.aten
@@ -133,10 +133,24 @@ def _cudnn_batch_norm_backward(device: Device, x: Tensor, grad: Tensor, weight: 
     return formatted(x.shape, x.dtype, suggested_format(x)), dense(weight.shape, weight.dtype), dense(weight.shape, weight.dtype)
 
 
-def _conv_format(x: Tensor, weight: Tensor) -> torch.memory_format:
-    """`determine_backend_memory_format` for mkldnn, the native kernels and cuDNN: double never goes channels last."""
-    if x.dtype is torch.float64 or weight.dtype is torch.float64:
+def _goes_to_mkldnn(x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int) -> bool:
+    """`ConvParams::use_mkldnn` of float32: small volumes and single kernels are left to the native kernels."""
+    is_plain = max(stride) == max(dilation) == 1 and x.shape[0] < 16 and weight.shape[-2:] == (1, 1)
+    if is_plain and torch.get_num_threads() == 1:
+        return False
+    return groups > 1 or min(weight.shape[-2:]) > 3 or x.shape[0] > 1 or numel(x.shape[:4]) > 20480
+
+
+def _conv_format(
+    device: Device, x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> torch.memory_format:
+    """`determine_backend_memory_format` for mkldnn, the native kernels and cuDNN. Native ones go channels last for images alone."""
+    if torch.float64 in (x.dtype, weight.dtype) and (device.type != "cpu" or x.dim() == 5):
         return torch.contiguous_format
+    if x.dim() == 5 and device.type == "cpu" and x.dtype is torch.float32 and not _goes_to_mkldnn(x, weight, stride, dilation, groups):
+        return torch.contiguous_format
+    if x.dim() == 3:
+        x, weight = x.contiguous().unsqueeze(2), weight.unsqueeze(2)  # a permuted sequence isn't taken for an image that is channels last
     fmt = suggested_format(x)
     return fmt if fmt is not torch.contiguous_format else suggested_format(weight)
 
@@ -185,9 +199,8 @@ def _convolution(
     if min(shape) <= 0 or x.numel() == 0:
         return NotImplemented
     if x.dim() == 3:
-        fmt = _conv_format(x.unsqueeze(2), weight.unsqueeze(2))
-        return formatted((*shape[:2], 1, shape[2]), x.dtype, fmt).squeeze(2)
-    return formatted(shape, x.dtype, _conv_format(x, weight))
+        return formatted((*shape[:2], 1, shape[2]), x.dtype, _conv_format(device, x, weight, stride, dilation, groups)).squeeze(2)
+    return formatted(shape, x.dtype, _conv_format(device, x, weight, stride, dilation, groups))
 
 
 def _convolution_backward(
@@ -208,7 +221,7 @@ def _convolution_backward(
         return NotImplemented
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     line = x.dim() == 3
-    fmt = _conv_format(x.unsqueeze(2), weight.unsqueeze(2)) if line else _conv_format(x, weight)
+    fmt = _conv_format(device, x, weight, stride, dilation, groups)
 
     def laid(t: Tensor) -> Tensor:
         if line:
@@ -317,11 +330,12 @@ def _edge_pad_backward(device: Device, grad: Tensor, x: Tensor, pad: Sequence[in
 
 
 def _loss_backward(op: Any) -> Callable[..., Any]:
-    """ATen writes to memory of the operand's type. Torch's own rules promote, and divide by the number of elements, which may be zero."""
+    """ATen writes to new, row-major memory of the operand's type. Torch's own rules promote, and divide by the number of elements, which
+    may be zero."""
 
     def rule(device: Device, grad: Tensor, x: Tensor, target: Tensor, reduction: int, *rest: Any) -> Any:
-        if x.numel() == 0 and x.shape == target.shape:
-            return torch.zeros_like(x)
+        if x.shape == target.shape and (not x.numel() or (x.dtype is target.dtype is grad.dtype and grad.shape in ((), x.shape))):
+            return dense(x.shape, x.dtype)
         same = x.dtype is target.dtype
         return NotImplemented if same else op(grad.to(x.dtype), x, target.to(x.dtype), reduction, *rest)
 
@@ -329,10 +343,11 @@ def _loss_backward(op: Any) -> Callable[..., Any]:
 
 
 def _bce(device: Device, x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Any:
-    """ATen multiplies in the memory of the loss, so a weight's type doesn't count."""
-    if weight is None or weight.dtype is x.dtype:
-        return NotImplemented
-    return aten.binary_cross_entropy.default(x, target, weight.to(x.dtype), reduction)
+    """ATen multiplies in the memory of the loss, which is allocated like the first operand: neither layout nor type of others count."""
+    if weight is not None and weight.dtype is not x.dtype:
+        return aten.binary_cross_entropy.default(x, target, weight.to(x.dtype), reduction)
+    is_plain = x.shape == target.shape and x.dtype is target.dtype and x.dtype.is_floating_point
+    return like(x) if is_plain and reduction == 0 else NotImplemented
 
 
 def _soft_margin(device: Device, x: Tensor, target: Tensor, reduction: int = 1) -> Any:
@@ -455,6 +470,42 @@ def _linear(device: Device, x: Tensor, weight: Tensor, bias: Tensor | None = Non
     return dense((*x.shape[:-1], weight.shape[0]), x.dtype)
 
 
+def _batch_norm_with_update(device: Device, x: Tensor, weight: Any, bias: Any, mean: Tensor, var: Tensor, *numbers: float) -> Any:
+    outs = _batch_norm(device, x, weight, bias, mean, var, True, *numbers) if device.type == "cpu" else NotImplemented
+    return outs if outs is NotImplemented else (*outs, dense((0,), torch.uint8))
+
+
+def _max_unpool(device: Device, x: Tensor, indices: Tensor, sizes: Sequence[int]) -> Any:
+    if device.type != "cpu" or x.dim() != 4 or len(sizes) != 2 or x.shape != indices.shape or not x.numel():
+        return NotImplemented
+    return formatted((*x.shape[:2], *sizes), x.dtype, suggested_format(x)) if indices.dtype is torch.int64 else NotImplemented
+
+
+def in_columns(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Matrices as LAPACK has them."""
+    return dense((*shape[:-2], shape[-1], shape[-2]), dtype).mT
+
+
+def _svd(device: Device, x: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
+    """torch's meta kernel takes tensors of unknown devices for those of a GPU, where the last result is row-major."""
+    if x.dim() < 2 or not (x.dtype.is_floating_point or x.dtype.is_complex):
+        return NotImplemented
+    (*batch, m, n), k = x.shape, min(x.shape[-2:])
+    values = dense((*batch, k), x.dtype.to_real())
+    if not compute_uv:
+        return dense((0,), x.dtype), values, dense((0,), x.dtype)
+    left, right = (*batch, m, m if full_matrices else k), (*batch, n if full_matrices else k, n)
+    return in_columns(left, x.dtype), values, (in_columns if device.type == "cpu" else dense)(right, x.dtype)
+
+
+def _householder(device: Device, x: Tensor, tau: Tensor) -> Any:
+    return in_columns(x.shape, x.dtype) if x.dim() >= 2 and x.dtype is tau.dtype else NotImplemented
+
+
+def _ormqr(device: Device, x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Any:
+    return in_columns(other.shape, x.dtype) if other.dim() >= 2 and x.dtype is tau.dtype is other.dtype else NotImplemented
+
+
 def _linalg_eig(device: Device, x: Tensor) -> Any:
     if x.dim() < 2 or not (x.dtype.is_floating_point or x.dtype.is_complex):
         return NotImplemented
@@ -468,6 +519,7 @@ ROWS: dict[Any, Any] = {
     aten.native_group_norm.default: _group_norm,
     aten.native_batch_norm.default: _batch_norm,
     aten._native_batch_norm_legit.default: _batch_norm,
+    aten._batch_norm_with_update.default: _batch_norm_with_update,
     aten._native_batch_norm_legit_functional.default: _batch_norm_functional,
     aten._native_batch_norm_legit.no_stats: _batch_norm_no_stats,
     aten.cudnn_batch_norm.default: _cudnn_batch_norm,
@@ -477,6 +529,7 @@ ROWS: dict[Any, Any] = {
     aten.convolution_backward.default: _convolution_backward,
     aten.max_pool2d_with_indices.default: _max_pool,
     aten.max_pool2d_with_indices_backward.default: _pool_backward,
+    aten.max_unpool2d.default: _max_unpool,
     aten.avg_pool2d.default: _avg_pool,
     aten.avg_pool2d_backward.default: _pool_backward,
     aten.pixel_shuffle.default: _pixel_shuffle,
@@ -517,4 +570,7 @@ ROWS: dict[Any, Any] = {
     aten._log_softmax_backward_data.default: _softmax_backward,
     aten.linear.default: _linear,
     aten.linalg_eig.default: _linalg_eig,
+    aten._linalg_svd.default: _svd,
+    aten.linalg_householder_product.default: _householder,
+    aten.ormqr.default: _ormqr,
 }

@@ -102,6 +102,11 @@ def _pow_scalar(device: torch.device, base: Any, x: Tensor) -> Tensor:
     return dense(x.shape, promote((base, x)))  # written into an empty tensor, so row-major whatever the exponents' strides are
 
 
+def _ldexp(device: torch.device, x: Tensor, other: Tensor) -> Any:
+    """`x * 2.0 ** other`."""
+    return _op(2, _same)(device, x, _pow_scalar(device, 2.0, other))
+
+
 def _angle(device: torch.device, x: Tensor) -> Any:
     """Of complex numbers it is written into an empty tensor."""
     return dense(x.shape, x.dtype.to_real()) if x.dtype.is_complex else NotImplemented
@@ -294,6 +299,7 @@ ROWS: dict[Any, Rule] = {
     aten.pow.Scalar: _pow_scalar,
     aten.pow.Tensor_Tensor: _op(2, _same),
     aten.pow_.Scalar: _in_place(1, _same),
+    aten.ldexp.Tensor: _ldexp,
     aten.hardtanh.default: _hardtanh,
     aten.complex.default: _complex,
     aten.polar.default: _complex,

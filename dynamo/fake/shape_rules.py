@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from math import prod
 from typing import Any
 
 import torch
@@ -178,9 +179,17 @@ def _gather(device: Device, x: Tensor, dim: int, index: Tensor, *, sparse_grad: 
 
 
 def _scatter(device: Device, x: Tensor, dim: int, index: Tensor, source: Any, **_: Any) -> Any:
-    if x.dim() != index.dim() or (isinstance(source, Tensor) and source.dtype is not x.dtype):
+    if isinstance(source, Tensor) and source.dtype is not x.dtype:
+        return NotImplemented
+    if not index.numel():
+        return dense(x.shape, x.dtype)  # eager's kernels leave at once, and the type of the index doesn't count
+    if x.dim() != index.dim():
         return NotImplemented
     return dense(x.shape, x.dtype) if x.is_contiguous() else NotImplemented
+
+
+def _scatter_into(device: Device, x: Tensor, dim: int, index: Tensor, *_: Any) -> Any:
+    return NotImplemented if index.numel() else x
 
 
 def _index(device: Device, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
@@ -212,6 +221,29 @@ def _index(device: Device, x: Tensor, indices: Sequence[Tensor | None]) -> Any:
 
 def _index_put(device: Device, x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
     return like(x) if values.dtype is x.dtype else NotImplemented
+
+
+def _index_fill(device: Device, x: Tensor, dim: int, index: Tensor, value: Any) -> Any:
+    is_plain = x.dim() > 0 and index.dim() <= 1 and index.dtype is torch.int64 and not isinstance(value, complex)
+    return like(x) if is_plain and -x.dim() <= dim < x.dim() else NotImplemented
+
+
+def _normal(device: Device, mean: Any, std: Any = 1.0, generator: Any = None) -> Any:
+    """Drawn into an empty tensor."""
+    given = [t for t in (mean, std) if isinstance(t, Tensor)]
+    is_plain = all(t.dtype is given[0].dtype and t.dtype.is_floating_point for t in given)
+    return dense(broadcast([t.shape for t in given]), given[0].dtype) if is_plain else NotImplemented
+
+
+def _nonzero_static(device: Device, x: Tensor, *, size: int, fill_value: int = -1) -> Any:
+    return dense((size, x.dim()), torch.int64) if device.type == "cpu" and size >= 0 else NotImplemented
+
+
+def _view_copy(device: Device, x: Tensor, size: Sequence[int]) -> Any:
+    """A copy where there is no such view: torch's meta kernel refuses that."""
+    rest = prod(n for n in size if n != -1)
+    shape = [x.numel() // rest if n == -1 and rest else n for n in size]
+    return dense(shape, x.dtype) if size.count(-1) < 2 and min(shape, default=0) >= 0 and prod(shape) == x.numel() else NotImplemented
 
 
 def _triangle(device: Device, x: Tensor, diagonal: int = 0) -> Any:
@@ -435,9 +467,15 @@ ROWS: dict[Any, Rule] = {
     aten.scatter.src: _scatter,
     aten.scatter.value: _scatter,
     aten.scatter_add.default: _scatter,
+    aten.scatter_add_.default: _scatter_into,
     aten.index.Tensor: _index,
     aten._unsafe_index.Tensor: _index,
     aten.index_put.default: _index_put,
+    aten.index_fill.int_Scalar: _index_fill,
+    aten.index_fill.int_Tensor: _index_fill,
+    **dict.fromkeys((aten.normal.Tensor_Tensor, aten.normal.Tensor_float, aten.normal.float_Tensor), _normal),
+    aten.nonzero_static.default: _nonzero_static,
+    aten.view_copy.default: _view_copy,
     aten.tril.default: _triangle,
     aten.triu.default: _triangle,
     aten.roll.default: _rolled,

@@ -16,7 +16,7 @@ from dynamo.fake import DataDependent, FakeMode, FakeTensor, NoMeta, Unsupported
 from tests.fake.observe import facts, gradients
 from tests.samples import draw
 
-SAMPLES = 3
+SAMPLES = 6
 DTYPES = (torch.float32, torch.int64, torch.bool)
 
 
@@ -77,9 +77,9 @@ def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
 
 
 def variants(sample: Any) -> Iterator[Any]:
-    """The sample, its non-contiguous twin, a transposed one, and one with images channels last, where they differ from the sample."""
+    """The sample, its non-contiguous twin, a transposed and a reversed one, one with images channels last, where they differ."""
     yield sample
-    for relaid in (_every_second, _transposed, _channels_last):
+    for relaid in (_every_second, _transposed, _reversed, _channels_last):
         with quiet():
             other = sample.transform(relaid)
         if any(a is not b for a, b in zip(_leaves(other), _leaves(sample), strict=True)):
@@ -105,6 +105,13 @@ def _transposed(t: Any) -> Any:
     if not isinstance(t, torch.Tensor) or t.dim() < 2 or t.layout is not torch.strided:
         return t
     return _relaid(t, t.detach().mT.contiguous().mT)
+
+
+def _reversed(t: Any) -> Any:
+    if not isinstance(t, torch.Tensor) or t.dim() < 3 or t.layout is not torch.strided:
+        return t
+    last_first = tuple(range(t.dim()))[::-1]
+    return _relaid(t, t.detach().permute(last_first).contiguous().permute(last_first))
 
 
 def _channels_last(t: Any) -> Any:

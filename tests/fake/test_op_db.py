@@ -1,4 +1,4 @@
-"""Fakes against eager: every operator of torch's database, four layouts, forward and backward."""
+"""Fakes against eager: every operator of torch's database, five layouts, forward and backward."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.fake.sweep import sweep  # noqa: E402
 DATA_DEPENDENT = words(
     """allclose argwhere bincount combinations corrcoef cov equal index_fill index_put item linalg.lstsq
     linalg.lstsq.grad_oriented masked_select narrow nn.functional.ctc_loss nn.functional.gaussian_nll_loss
-    nn.functional.one_hot nonzero unique unique_consecutive"""
+    nn.functional.one_hot nonzero repeat_interleave unique unique_consecutive"""
 )
 # (op, kind): torch's own meta kernel is missing or lays the result out otherwise; values are never affected
 KNOWN = frozenset(
@@ -24,16 +24,8 @@ KNOWN = frozenset(
         ("histogramdd", "no-meta"),
         ("max.reduction_no_dim", "facts"),
         ("min.reduction_no_dim", "facts"),
-        ("_batch_norm_with_update", "facts"),
-        ("nn.functional.pad.replicate_negative", "facts"),
-        ("nn.functional.max_unpool2d", "facts"),
-        ("nn.functional.max_unpool2d.grad", "facts"),
-        ("view_copy", "raised"),
         ("ormqr", "facts"),
         ("tensor_split", "raised"),
-        ("svd_lowrank", "facts"),
-        ("pca_lowrank", "facts"),
-        ("normal", "facts"),
         ("prod", "facts"),
         ("linalg.householder_product", "facts"),
     }
@@ -51,8 +43,9 @@ KNOWN_IN_2_11 = frozenset(
         ("fft.ifftn", "facts"),
     }
 )
-# the same since torch 2.15: the gradient of clamp fills in place, but out of place for tensors of a subclass, and that is row-major
-KNOWN_SINCE_2_15 = frozenset({("clamp", "facts")})
+# the same since torch 2.15: gradients of what chooses fill in place, but out of place for tensors of a subclass, and that is row-major
+CHOOSING = words("clamp clamp_max clamp_min fmax fmin max.binary maximum min.binary minimum")
+KNOWN_SINCE_2_15 = frozenset((op, "facts") for op in CHOOSING)
 
 
 def test_fakes_agree_with_eager() -> None:

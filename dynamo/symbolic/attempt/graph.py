@@ -11,6 +11,7 @@ from torch.fx import Graph, Node
 from torch.utils._device import DeviceContext
 
 from dynamo import fake
+from dynamo.fake.composites import COMPOSITES
 from dynamo.faults import through
 from dynamo.surroundings.kernel_warnings import Kept, Said, each_time
 from dynamo.symbolic.values.errors import BreakError
@@ -129,7 +130,7 @@ class GraphBuilder:
     def _run(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if op == "call_method" and isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)
-        return target(*args, **kwargs)
+        return COMPOSITES.get(target, target)(*args, **kwargs)
 
     def said_each_time(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Said], list[Said]]:
         """See `each_time`. The operator that said it runs again, so it must not be one that writes."""
