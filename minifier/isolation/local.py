@@ -19,7 +19,7 @@ from typing import Any
 from minifier.engine.problem import Candidate
 from minifier.engine.signature import Kind, Signature
 from minifier.engine.transport import Outcome, Transport, Verdict
-from minifier.isolation.lent import lend
+from minifier.isolation.lent import give_back, headers, lend
 from minifier.isolation.linux import end
 from minifier.isolation.standing import innermost, readable
 from minifier.isolation.wire import Report, Request, plain, receive, send
@@ -95,9 +95,9 @@ class _Query:
 class LocalTransport(Transport):
     """Runs every candidate in a fresh child of a warmed process on this machine.
 
-    All files are made below `folder`: candidates, temporary files, caches. With `fresh`, or where the warmed process has used a GPU, each
-    child is a new interpreter instead of a fork. Raises IsolationError where the warmed process can't be started; with `in_background`,
-    where it is not waited for until something is asked, the first query does.
+    All files are made below `folder`: candidates, temporary files, caches; of headers see `lent`. With `fresh`, or where the warmed
+    process has used a GPU, each child is a new interpreter instead of a fork. Raises IsolationError where the warmed process can't be
+    started; with `in_background`, where it is not waited for until something is asked, the first query does.
     """
 
     def __init__(
@@ -120,6 +120,7 @@ class LocalTransport(Transport):
         self._fresh = fresh
         self._lock = threading.Lock()
         self._count = 0
+        self._lent: frozenset[Path] = frozenset()
         self._queries: dict[Future[Outcome], _Query] = {}
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="query")
         self._zygote, self._control = self._spawn(self.spec.warm)
@@ -208,6 +209,8 @@ class LocalTransport(Transport):
             ours.close()
             zygote.wait()
             raise IsolationError("the warmed process can't be made ready:\n" + hello["problem"].rstrip())
+        if self.spec.lends:
+            give_back(self.folder / "tmp", Path(tempfile.gettempdir()), self._lent)
         self._fresh = self._fresh or not hello["forks"]
         self._found = hello["environment"]
         return zygote, ours
@@ -218,6 +221,7 @@ class LocalTransport(Transport):
         (self.folder / "tmp").mkdir(exist_ok=True)
         if self.spec.lends:
             lend(Path(tempfile.gettempdir()), self.folder / "tmp")
+            self._lent = headers(self.folder / "tmp")
         places = {"DYNAMO_CACHE_DIR": "dynamo", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "XDG_CACHE_HOME": ""}
         places = {name: str(cache / sub) for name, sub in places.items()}
         if self.spec.function:  # found where this process would find it; a command may be of another Python

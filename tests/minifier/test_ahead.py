@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +19,7 @@ from minifier.engine import Candidate, Verdict
 from minifier.graph import warming
 from minifier.graph.oracle import Setting, known
 from minifier.isolation import Limits, LocalTransport, OracleSpec
-from minifier.isolation.lent import lend
+from minifier.isolation.lent import give_back, headers, lend
 from minifier.ladder.probe import spec_for
 from minifier.programs import program
 
@@ -72,6 +74,47 @@ def test_only_what_asks_torchs_compiler_gets_headers(tmp_path: Path, monkeypatch
     LocalTransport(OracleSpec("tests.minifier.oracles:behave", lends=lends), tmp_path / "work").close()
 
     assert (tmp_path / "work" / "tmp" / HEADERS / "a.h").exists() == lends
+
+
+def test_headers_are_given_back_once(tmp_path: Path) -> None:
+    home, target = tmp_path / "home", tmp_path / "target"
+    for place, name, text in ((home, "a.h", "theirs"), (target, "a.h", "ours"), (target, "old.h.gch", "half of"), (home, "lent.h", "lent")):
+        (place / HEADERS).mkdir(parents=True, exist_ok=True)
+        (place / HEADERS / name).write_text(text)
+    lend(home, target)
+    known = headers(target) - {Path(HEADERS, "a.h")}
+    (target / HEADERS / "new.h.gch").write_text("new")
+    give_back(target, home, known)
+
+    found = {p.name: p.read_text() for p in (home / HEADERS).iterdir()}
+    assert found == {"a.h": "theirs", "lent.h": "lent", "new.h.gch": "new"}
+    assert not (target / HEADERS / "new.h.gch").samefile(home / HEADERS / "new.h.gch")
+
+
+def test_a_header_that_cannot_be_given_back_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(source: Path, target: str) -> None:
+        Path(target).write_text("half")
+        raise OSError
+
+    (tmp_path / "target" / HEADERS).mkdir(parents=True)
+    (tmp_path / "target" / HEADERS / "a.h").write_text("a")
+    monkeypatch.setattr(shutil, "copyfile", fails)
+    give_back(tmp_path / "target", tmp_path / "home", frozenset())
+
+    assert list((tmp_path / "home" / HEADERS).iterdir()) == []
+
+
+@pytest.mark.parametrize("lends", [False, True])
+def test_headers_that_the_warmed_process_compiles_are_there_for_the_next_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lends: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    spec = OracleSpec("tests.minifier.oracles:behave", warm=("tests.minifier.oracles:warm_with_a_header",), lends=lends)
+    LocalTransport(spec, tmp_path / "one").close()
+
+    assert headers(tmp_path) == ({Path(HEADERS, "b.h.gch")} if lends else set())
+    LocalTransport(replace(spec, warm=()), tmp_path / "two").close()
+    assert headers(tmp_path / "two" / "tmp") == headers(tmp_path)
 
 
 class Kind:
