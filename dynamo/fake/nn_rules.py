@@ -133,21 +133,25 @@ def _cudnn_batch_norm_backward(device: Device, x: Tensor, grad: Tensor, weight: 
     return formatted(x.shape, x.dtype, suggested_format(x)), dense(weight.shape, weight.dtype), dense(weight.shape, weight.dtype)
 
 
-def _goes_to_mkldnn(x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int) -> bool:
-    """`ConvParams::use_mkldnn` of float32: small volumes and single kernels are left to the native kernels."""
+def _goes_to_mkldnn(
+    x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int
+) -> bool:
+    """`ConvParams::use_mkldnn`: small volumes and single kernels of float32 are left to the native kernels."""
+    if transposed and any(pad >= step for pad, step in zip(output_padding, stride, strict=True)):
+        return False
+    if x.dtype is not torch.float32:
+        return x.dtype in (torch.bfloat16, torch.float16)
     is_plain = max(stride) == max(dilation) == 1 and x.shape[0] < 16 and weight.shape[-2:] == (1, 1)
     if is_plain and torch.get_num_threads() == 1:
         return False
     return groups > 1 or min(weight.shape[-2:]) > 3 or x.shape[0] > 1 or numel(x.shape[:4]) > 20480
 
 
-def _conv_format(
-    device: Device, x: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int], groups: int
-) -> torch.memory_format:
+def _conv_format(device: Device, x: Tensor, weight: Tensor, *how: Any) -> torch.memory_format:
     """`determine_backend_memory_format` for mkldnn, the native kernels and cuDNN. Native ones go channels last for images alone."""
-    if torch.float64 in (x.dtype, weight.dtype) and (device.type != "cpu" or x.dim() == 5):
+    if device.type == "cpu" and x.dim() == 5 and not _goes_to_mkldnn(x, weight, *how):
         return torch.contiguous_format
-    if x.dim() == 5 and device.type == "cpu" and x.dtype is torch.float32 and not _goes_to_mkldnn(x, weight, stride, dilation, groups):
+    if device.type != "cpu" and torch.float64 in (x.dtype, weight.dtype):
         return torch.contiguous_format
     if x.dim() == 3:
         x, weight = x.contiguous().unsqueeze(2), weight.unsqueeze(2)  # a permuted sequence isn't taken for an image that is channels last
@@ -199,8 +203,10 @@ def _convolution(
     if min(shape) <= 0 or x.numel() == 0:
         return NotImplemented
     if x.dim() == 3:
-        return formatted((*shape[:2], 1, shape[2]), x.dtype, _conv_format(device, x, weight, stride, dilation, groups)).squeeze(2)
-    return formatted(shape, x.dtype, _conv_format(device, x, weight, stride, dilation, groups))
+        return formatted(
+            (*shape[:2], 1, shape[2]), x.dtype, _conv_format(device, x, weight, stride, dilation, transposed, output_padding, groups)
+        ).squeeze(2)
+    return formatted(shape, x.dtype, _conv_format(device, x, weight, stride, dilation, transposed, output_padding, groups))
 
 
 def _convolution_backward(
@@ -221,7 +227,7 @@ def _convolution_backward(
         return NotImplemented
     out_channels = weight.shape[1] * groups if transposed else weight.shape[0]
     line = x.dim() == 3
-    fmt = _conv_format(device, x, weight, stride, dilation, groups)
+    fmt = _conv_format(device, x, weight, stride, dilation, transposed, output_padding, groups)
 
     def laid(t: Tensor) -> Tensor:
         if line:
@@ -348,6 +354,10 @@ def _bce(device: Device, x: Tensor, target: Tensor, weight: Tensor | None = None
         return aten.binary_cross_entropy.default(x, target, weight.to(x.dtype), reduction)
     is_plain = x.shape == target.shape and x.dtype is target.dtype and x.dtype.is_floating_point
     return like(x) if is_plain and reduction == 0 else NotImplemented
+
+
+def _bce_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Any:
+    return like(x) if x.shape == target.shape and x.dtype is target.dtype is grad.dtype else NotImplemented
 
 
 def _soft_margin(device: Device, x: Tensor, target: Tensor, reduction: int = 1) -> Any:
@@ -544,6 +554,7 @@ ROWS: dict[Any, Any] = {
     aten.replication_pad2d_backward.default: _edge_pad_backward,
     aten.replication_pad3d_backward.default: _edge_pad_backward,
     aten.binary_cross_entropy.default: _bce,
+    aten.binary_cross_entropy_backward.default: _bce_backward,
     aten.soft_margin_loss.default: _soft_margin,
     aten.binary_cross_entropy_with_logits.default: _bce_logits,
     aten.log_sigmoid_forward.default: _log_sigmoid,

@@ -224,7 +224,7 @@ def _index_put(device: Device, x: Tensor, indices: Any, values: Tensor, accumula
 
 
 def _index_fill(device: Device, x: Tensor, dim: int, index: Tensor, value: Any) -> Any:
-    is_plain = x.dim() > 0 and index.dim() <= 1 and index.dtype is torch.int64 and not isinstance(value, complex)
+    is_plain = x.dim() > 0 and index.dim() <= 1 and index.dtype is torch.int64 and (x.dtype.is_complex or not isinstance(value, complex))
     return like(x) if is_plain and -x.dim() <= dim < x.dim() else NotImplemented
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_flatten, tree_map
 
 from dynamo.fake import DataDependent, FakeMode, FakeTensor, NoMeta, Unsupported
+from dynamo.fake.overlap import Overlap
 from tests.fake.observe import facts, gradients
 from tests.samples import draw
 
@@ -77,9 +80,10 @@ def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
 
 
 def variants(sample: Any) -> Iterator[Any]:
-    """The sample, its non-contiguous twin, a transposed and a reversed one, one with images channels last, where they differ."""
+    """The sample, its non-contiguous twin, a transposed and a reversed one, channels last, and a drawn one, where they differ."""
     yield sample
-    for relaid in (_every_second, _transposed, _reversed, _channels_last):
+    rng = random.Random(str([tuple(t.shape) for t in _leaves(sample) if isinstance(t, torch.Tensor)]))
+    for relaid in (_every_second, _transposed, _reversed, _channels_last, partial(_drawn, rng)):
         with quiet():
             other = sample.transform(relaid)
         if any(a is not b for a, b in zip(_leaves(other), _leaves(sample), strict=True)):
@@ -114,6 +118,19 @@ def _reversed(t: Any) -> Any:
     return _relaid(t, t.detach().permute(last_first).contiguous().permute(last_first))
 
 
+def _drawn(rng: random.Random, t: Any) -> Any:
+    """Dims in any order in memory, gaps, repeated elements, any strides of dims of one element."""
+    if not isinstance(t, torch.Tensor) or t.dim() < 1 or t.layout is not torch.strided or not t.numel():
+        return t
+    if rng.random() < 0.15:
+        return _relaid(t, t.detach().narrow(rng.randrange(t.dim()), 0, 1).clone().expand(t.shape))
+    order, step = rng.sample(range(t.dim()), t.dim()), rng.choice((1, 1, 2))
+    whole = t.new_zeros([t.shape[i] * step for i in order])
+    part = whole[(slice(None, None, step),) * t.dim()].permute([order.index(i) for i in range(t.dim())])
+    strides = [s if n > 1 else rng.choice((s, 1, 7)) for s, n in zip(part.stride(), part.shape, strict=True)]
+    return _relaid(t, part.copy_(t.detach()).as_strided(t.shape, strides))
+
+
 def _channels_last(t: Any) -> Any:
     if not isinstance(t, torch.Tensor) or t.dim() != 4 or t.layout is not torch.strided:
         return t
@@ -133,7 +150,7 @@ def compare(op: Any, sample: Any) -> tuple[str, str]:
             return "data-dependent", str(e)
         except NoMeta as e:
             return "no-meta", str(e)
-        except Unsupported as e:
+        except (Unsupported, Overlap) as e:
             return "unsupported", str(e)
         except Exception as e:  # noqa: BLE001 - any other exception is the finding
             return "raised", f"{type(e).__name__}: {str(e)[:160]}"
