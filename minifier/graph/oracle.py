@@ -81,16 +81,18 @@ def warm() -> dict[str, str]:
     """Compile a small graph with the backend of the setting, on one thread: teams of threads don't survive a fork."""
     torch.set_num_threads(1)
     setting = Setting.from_environment()
+    tells_kind = (setting.engine, setting.backend) == ("torch", "inductor")
+    name, count = ("exp", 64) if tells_kind else ("neg", 3)  # few failures are about `neg`; 64 is enough for any instructions
     graph = fx.Graph()
     x = graph.placeholder("x")
-    target = torch.ops.aten.exp.default if setting.after == "aot" else torch.exp
+    target = getattr(torch.ops.aten, name).default if setting.after == "aot" else getattr(torch, name)
     graph.output((graph.call_function(target, (x,)),))
-    value = torch.ones(64)  # enough for any instructions
+    value = torch.ones(count)
 
     def small() -> None:
         compiled(fx.GraphModule(torch.nn.Module(), graph), [value], setting)(value)
 
-    if (setting.engine, setting.backend) == ("torch", "inductor"):
+    if tells_kind:
         refusals.keep(Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], "refused"))
         return patient.know_first_kind(small)
     with contextlib.suppress(Exception):  # a backend that fails on this is for the oracle to judge

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -203,6 +204,18 @@ def test_torchs_own_try_is_left_out_where_a_kernel_works(tmp_path: Path, broken:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHINDUCTOR_", "ATEN_"))}
     variables = {"PYTHONPATH": os.pathsep.join(sys.path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     assert subprocess.run([sys.executable, "-c", KERNEL, *broken], env={**kept, **variables}).returncode == 0
+
+
+def test_the_first_graph_of_our_compiler_is_one_that_few_failures_are_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DYNAMO_FAULT", "lower-hang:op=exp")
+    transport = LocalTransport(spec_for(Setting()), tmp_path, in_background=True)
+    try:
+        waited = threading.Thread(target=transport.found, daemon=True)
+        waited.start()
+        waited.join(60)
+        assert not waited.is_alive()
+    finally:
+        transport.close()
 
 
 WIDTH = "torch._inductor.config.cpp.simdlen"
