@@ -24,6 +24,7 @@ from minifier.isolation.linux import end
 from minifier.isolation.standing import innermost, readable
 from minifier.isolation.wire import Report, Request, plain, receive, send
 
+WARMING = 300.0  # seconds that it may take until oracles can be asked: the dummy run may be one that never ends
 ATTEMPTS = 3  # at a query whose keeper dies
 INTERESTING, OTHER, INVALID = 0, 101, 125  # exit codes of a command that is an oracle
 _ENDED = {"timeout": Kind.HANG, "memory": Kind.MEMORY}
@@ -197,12 +198,14 @@ class LocalTransport(Transport):
         self, warm: tuple[str, ...], zygote: subprocess.Popen[bytes], ours: socket.socket
     ) -> tuple[subprocess.Popen[bytes], socket.socket]:
         """A warmed process that has said that it is ready: the given one, or another in its place."""
+        ours.settimeout(WARMING if warm else None)
         try:
             hello, _ = receive(ours)
-        except EOFError:
+            ours.settimeout(None)
+        except (EOFError, TimeoutError):
             ours.close()
-            if warm:  # what is to be looked at may crash on the dummy run too
-                zygote.wait()
+            if warm:  # what is to be looked at may crash on the dummy run too, or never come back from it
+                end(zygote)
                 return self._start(())
             raise IsolationError(f"the warmed process ended with {zygote.wait()} before it was ready") from None
         if "problem" in hello:

@@ -255,6 +255,14 @@ def test_another_function_is_asked_in_the_same_process(transport: LocalTransport
     assert (asked.result(timeout=30).verdict, ask(transport, "ok").verdict) == (Verdict.INTERESTING, Verdict.BORING)
 
 
+def test_warming_up_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "WARMING", 2.0)
+    made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:warm_for_long",)), tmp_path)
+
+    assert ask(made, "fails").verdict is Verdict.INTERESTING
+    made.close()
+
+
 def test_crash_while_warming_up(tmp_path: Path) -> None:
     made = LocalTransport(OracleSpec(SPEC.function, warm=("tests.minifier.oracles:crash",)), tmp_path)
 
