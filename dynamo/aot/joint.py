@@ -439,7 +439,11 @@ class Builder:
         node = self.tracer.node_of(fake)
         if _is_taken(node, before) or (alias_source(node) is not node and not view_is_fine):
             with self.tracer.at_line_of(node):
-                return self.tracer.emit(aten.clone.default, node)
+                if is_dense(fake) or overlaps_itself(fake.shape, fake.stride()):
+                    return self.tracer.emit(aten.clone.default, node)
+                empty = aten.empty_strided.default  # a clone would close the gaps
+                into = self.tracer.emit(empty, [*fake.shape], [*fake.stride()], dtype=fake.dtype, device=fake.device)
+                return self.tracer.emit(aten.copy.default, into, node)
         return node
 
     def _describe_writes(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:

@@ -316,3 +316,31 @@ def no_dimensions(compile):
         compiled = compile(FunctionType(fn.__code__, globals()))
         found += [(name, dims, compiled(x, dims, keeps)) for x in given for keeps in (False, True)]
     return found
+
+
+_TURNED: dict[str, Callable[[torch.Tensor], object]] = {
+    "narrow": lambda y: y.transpose_(0, -1).narrow(1, 1, 1),
+    "turned again": lambda y: y.transpose_(0, 1)[:, 1:].transpose(0, 2),
+    "select": lambda y: y.unsqueeze_(1).select(2, 1),
+    "steps": lambda y: y.swapaxes_(1, 2)[:, ::2],
+    "whole": lambda y: y.transpose_(0, -1),
+}
+
+
+@program("", "a part of what was transposed in place, which alone is returned")
+def parts_of_transposed(compile):
+    found = []
+    for number, (name, part) in enumerate(_TURNED.items()):
+
+        def f(x, part=part):
+            return part(x * 2)
+
+        f.__code__ = f.__code__.replace(co_name=f"part_{number}")
+        compiled = compile(f)
+        for leaf in (torch.arange(24.0).view(2, 3, 4), torch.arange(24.0).view(2, 3, 4).requires_grad_()):
+            result = compiled(leaf)
+            found.append((name, result))
+            if leaf.requires_grad:
+                found.append(torch.autograd.grad(result.square().sum(), leaf))
+                found.append(result.mul_(2) + 1)
+    return found
