@@ -767,3 +767,32 @@ def asked_of_arguments(compile):
             given = [leaf, leaf * 1, leaf[:], hooked, result, torch.ones(4), (leaf * 1).split(2)[1]]
             found[name, order] = [compiled(x) for x in given[::order]]
     return found
+
+
+@program("", "asking an inference tensor for gradients again, outside of the mode: refused though nothing changes")
+def asked_again_outside(compile):
+    def again(x):
+        with torch.inference_mode():
+            y = (x * 2).requires_grad_()
+        return y.requires_grad_()
+
+    def flagged(x):
+        with torch.inference_mode():
+            y = torch.func.jacrev(torch.sin)(x).sum(0).requires_grad_()
+        y.requires_grad = True
+        return y
+
+    def inside(x):
+        with torch.inference_mode():
+            y = (x * 2).requires_grad_()
+            y.requires_grad_()
+        return y.requires_grad_(False)
+
+    found = []
+    for f in (again, flagged, inside):
+        try:
+            result = compile(f)(torch.ones(3))
+            found.append((result, result.is_inference(), result.requires_grad))
+        except RuntimeError as error:
+            found.append(str(error))
+    return found

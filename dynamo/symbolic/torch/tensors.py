@@ -311,7 +311,8 @@ def tensor_setattr(tx: Tracer, v: TensorValue, name: str, value: Value | None) -
 def set_flag(tx: Tracer, v: TensorValue, flag: Value) -> None:
     """A graph is differentiated as a whole, from inputs to results: what becomes or stops being a leaf does so between graphs."""
     known = tx.try_python(flag)
-    if known is None or known[0] is not v.fake.requires_grad:
+    is_refused = v.fake.is_inference() and not torch.is_inference_mode_enabled()  # also where the flag has that value
+    if known is None or known[0] is not v.fake.requires_grad or (known[0] and is_refused):
         raise tx.break_("DD027", f"requires_grad of {v.describe()} is changed")
 
 
