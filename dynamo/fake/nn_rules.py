@@ -491,7 +491,7 @@ def _max_unpool(device: Device, x: Tensor, indices: Tensor, sizes: Sequence[int]
     return formatted((*x.shape[:2], *sizes), x.dtype, suggested_format(x)) if indices.dtype is torch.int64 else NotImplemented
 
 
-def in_columns(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+def _in_columns(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Matrices as LAPACK has them."""
     return dense((*shape[:-2], shape[-1], shape[-2]), dtype).mT
 
@@ -505,15 +505,15 @@ def _svd(device: Device, x: Tensor, full_matrices: bool = False, compute_uv: boo
     if not compute_uv:
         return dense((0,), x.dtype), values, dense((0,), x.dtype)
     left, right = (*batch, m, m if full_matrices else k), (*batch, n if full_matrices else k, n)
-    return in_columns(left, x.dtype), values, (in_columns if device.type == "cpu" else dense)(right, x.dtype)
+    return _in_columns(left, x.dtype), values, (_in_columns if device.type == "cpu" else dense)(right, x.dtype)
 
 
 def _householder(device: Device, x: Tensor, tau: Tensor) -> Any:
-    return in_columns(x.shape, x.dtype) if x.dim() >= 2 and x.dtype is tau.dtype else NotImplemented
+    return _in_columns(x.shape, x.dtype) if x.dim() >= 2 and x.dtype is tau.dtype else NotImplemented
 
 
 def _ormqr(device: Device, x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Any:
-    return in_columns(other.shape, x.dtype) if other.dim() >= 2 and x.dtype is tau.dtype is other.dtype else NotImplemented
+    return _in_columns(other.shape, x.dtype) if other.dim() >= 2 and x.dtype is tau.dtype is other.dtype else NotImplemented
 
 
 def _linalg_eig(device: Device, x: Tensor) -> Any:

@@ -131,6 +131,23 @@ def on_both(text: str, *tensors: torch.Tensor) -> tuple[list[Any], list[Any]] | 
         return results(text, *fakes), expected
 
 
+Case = tuple[str, str, tuple[torch.Tensor, ...]]  # its name, an expression, and what that is of
+
+
+def differences(cases: list[Case]) -> tuple[int, list[str]]:
+    """How many of them eager computes, and in which of those fakes differ."""
+    compared, wrong = 0, []
+    for name, text, tensors in cases:
+        both = on_both(text, *tensors)
+        if both is None:
+            continue
+        compared += 1
+        found, expected = both
+        if found != expected:
+            wrong.append(f"{name} is {found} instead of {expected}")
+    return compared, wrong
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_agree_with_eager(layout: str) -> None:
     wrong, compared = [], 0
@@ -188,17 +205,12 @@ torch.polar(x,y) | torch.lerp(x,y,0.5) | torch.addcdiv(c,x,y) | torch.addcmul(c,
 def test_layouts_of_operands_of_two_dtypes_agree_with_eager(first: torch.dtype, second: torch.dtype) -> None:
     """An operand that is brought to the common dtype is copied first, and the copy of one with gaps is laid out anew."""
     texts = [f"{name}(x, y)" for name in ops.BINARY] + [text.strip() for text in MIXED.split("|")]
-    wrong, compared = [], 0
+    cases: list[Case] = []
     for layout, other in itertools.product(LAYOUTS, LAYOUTS):
         x, y, c = laid_out(layout, 0, first), laid_out(other, 1, second), laid_out("transposed", 2) > 0
         for text in texts:
-            both = on_both(text, x, y, c)
-            if both is None:
-                continue
-            compared += 1
-            found, expected = both
-            if found != expected:
-                wrong.append(f"{text} of {layout} and {other}: {found} instead of {expected}")
+            cases.append((f"{text} of {layout} and {other}", text, (x, y, c)))
+    compared, wrong = differences(cases)
     assert compared > 1000
     assert not wrong, "\n".join(wrong)
 
@@ -218,26 +230,21 @@ def drawn(rng: random.Random, shape: list[int], dtype: torch.dtype) -> torch.Ten
 def test_layouts_of_broadcast_operands_of_two_dtypes_agree_with_eager() -> None:
     texts = [f"{name}(x, y)" for name in ops.BINARY] + [text.strip() for text in (MIXED + RARE).split("|")]
     dtypes = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.float64, torch.complex64)
-    wrong, compared = [], 0
+    cases: list[Case] = []
     for seed in range(250):
         rng = random.Random(seed)
         shape = [rng.choice((1, 2, 3, 4)) for _ in range(rng.choice((2, 3, 4)))]
         x, y, c = (drawn(rng, shape, dtype) for dtype in (rng.choice(dtypes), rng.choice(dtypes), torch.bool))
         for text in texts:
-            both = on_both(text, x, y, c)
-            if both is None:
-                continue
-            compared += 1
-            found, expected = both
-            if found != expected:
-                wrong.append(f"{seed}: {text} is {found} instead of {expected}")
+            cases.append((f"{seed}: {text}", text, (x, y, c)))
+    compared, wrong = differences(cases)
     assert compared > 10_000
     assert not wrong, "\n".join(wrong)
 
 
 def test_layouts_of_indexed_tensors_agree_with_eager() -> None:
     """The iterator looks at the indices too: of a dimension of one element that is first in memory, torch's meta kernel has the strides."""
-    wrong, compared = [], 0
+    cases: list[Case] = []
     for seed in range(3000):
         rng = random.Random(seed)
         shape = [rng.choice((1, 1, 2, 3)) for _ in range(rng.choice((2, 3, 4)))]
@@ -248,12 +255,7 @@ def test_layouts_of_indexed_tensors_agree_with_eager() -> None:
             index.untyped_storage().fill_(0)
         where = ", ".join(rng.choice(("None", "y", "c")) for _ in shape[: rng.choice((1, len(shape)))])
         for op in ("index.Tensor", "_unsafe_index.Tensor"):
-            both = on_both(f"torch.ops.aten.{op}(x, [{where}])", x, y, c)
-            if both is None:
-                continue
-            compared += 1
-            found, expected = both
-            if found != expected:
-                wrong.append(f"{seed}: {op}(x, [{where}]) is {found} instead of {expected}")
+            cases.append((f"{seed}: {op}(x, [{where}])", f"torch.ops.aten.{op}(x, [{where}])", (x, y, c)))
+    compared, wrong = differences(cases)
     assert compared > 4000
     assert not wrong, "\n".join(wrong)
