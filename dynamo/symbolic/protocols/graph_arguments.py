@@ -29,6 +29,8 @@ from dynamo.symbolic.values.slots import fill
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
+# Python's own types in place of dtypes, which the code of a graph would print as what they are.
+_DTYPES = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
 _TENSOR_TYPE = type(torch.FloatTensor)  # of the legacy names of types
 # Objects that are not plain but may be arguments of a graph op, as attributes of the GraphModule.
 _ATTRIBUTE_KINDS = (torch.Generator, torch.ScriptObject, torch.nn.Module)
@@ -47,6 +49,8 @@ def _choice(tx: Tracer, v: ChoiceValue) -> Any:
 
 
 def _list(tx: Tracer, v: ListValue) -> Any:
+    if not issubclass(v.cls, list):  # a deque, which no operation takes
+        raise tx.break_("DD010", v.describe())
     return [tx.to_fx(x) for x in tx.items(v.items)]
 
 
@@ -79,6 +83,8 @@ def _constant(tx: Tracer, v: Value) -> Any:
         obj = obj.value  # a member of an IntEnum and the like prints as itself in the code of a graph
     if isinstance(obj, _TENSOR_TYPE):
         obj = f"{obj.__module__}.{obj.__name__}"  # `x.type()` takes the name too, and that can be written down
+    if isinstance(obj, type):
+        obj = _DTYPES.get(obj, obj)
     number = as_number(obj)  # so does a number of NumPy
     if number is None and obj is not None:
         raise tx.break_("DD010", v.describe())
@@ -116,7 +122,7 @@ def _opaque(tx: Tracer, v: OpaqueValue) -> Any:
 
 
 def _graph_constant(obj: object) -> bool:
-    return isinstance(obj, (*PLAIN, type, slice, bytes, type(Ellipsis), torch.Size, range)) or callable(obj)
+    return isinstance(obj, (*PLAIN, slice, bytes, type(Ellipsis), torch.Size, range)) or (callable(obj) and not isinstance(obj, type))
 
 
 fill(Value, to_fx=_constant)

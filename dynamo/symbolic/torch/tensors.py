@@ -21,6 +21,7 @@ from dynamo.symbolic.torch.numpy_arrays import with_dtype
 from dynamo.symbolic.values.kinds import (
     NONE,
     NOT_IMPLEMENTED,
+    ClassValue,
     Const,
     FunctionValue,
     TensorValue,
@@ -132,6 +133,8 @@ for _name, _cls in (("__bool__", bool), ("__int__", int), ("__float__", float), 
 @method(Base.type)
 def _type(tx: Tracer, self_: TensorValue, args: Args, kwargs: Kwargs) -> Value:
     """`x.type()` is a name; `x.type(dtype)` converts."""
+    if args and isinstance(args[0], ClassValue) and args[0].obj in (bool, int, float, complex):  # which are dtypes everywhere else
+        raise tx.throw(ValueError, f"invalid type: '{args[0].obj.__name__}'")
     if args or kwargs:
         return tx.call_method("type", [self_, *args], kwargs)
     f = self_.fake
