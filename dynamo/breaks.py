@@ -231,6 +231,13 @@ _ROWS: tuple[Reason, ...] = (
         "breakpoint()   # breaks",
     ),
     Reason(
+        "DD034",
+        "more memory than there is",
+        "an operation asked for more memory than Python gives. CPython runs the instruction, and may raise MemoryError.",
+        "make what is that large a tensor, or make it outside of the compiled function.",
+        "[0] * sys.maxsize   # breaks",
+    ),
+    Reason(
         "DD090",
         "internal error while compiling",
         "compiling a frame failed inside this tool; the frame runs in eager.",

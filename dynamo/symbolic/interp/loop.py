@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dynamo.symbolic.attempt.frame import Frame
-from dynamo.symbolic.values.errors import BreakError, Raised
+from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised
 from dynamo.symbolic.values.kinds import Const, ExceptionGroupValue, ExceptionValue, TracebackValue, Value
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ def run(tx: Tracer, f: Frame) -> Value:
                 raise tx.break_("DD016", ins.op)
             try:
                 handler(tx, f, ins)
+            except MemoryError as e:
+                raise tx.break_("DD034", ins.op) from e
+            except NotConstant as e:
+                raise tx.break_("DD005", f"{ins.op} of {e}, whose value is not known") from e
             except Raised as e:
                 unwind(tx, f, e, root)
     except Return as r:
