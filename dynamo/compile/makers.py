@@ -225,7 +225,7 @@ def _function(w: EntryWriter, v: FunctionValue) -> str:
 
 
 def _method(w: EntryWriter, v: MethodValue) -> str:
-    if isinstance(v.fn, BuiltinValue):
+    if isinstance(v.fn, BuiltinValue) and hasattr(type(v.fn.obj), "__get__"):
         receiver = w.value(v.self_)
         of_class = isinstance(v.fn.obj, types.ClassMethodDescriptorType)
         return w.assign("m", f"{w.value(v.fn)}.__get__({f'None, {receiver}' if of_class else receiver})", v)

@@ -20,7 +20,6 @@ from dynamo.symbolic.values.kinds import (
     Lazy,
     ListValue,
     MethodValue,
-    ModuleValue,
     ObjectValue,
     OpaqueValue,
     PropertyValue,
@@ -34,7 +33,7 @@ from dynamo.symbolic.values.kinds import (
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
 
-_ATOMS = (Const, ClassValue, FunctionValue, BuiltinValue, ModuleValue, PropertyValue, SliceValue)
+_ATOMS = (Const, ClassValue, FunctionValue, BuiltinValue, PropertyValue, SliceValue)
 
 
 def shallow(tx: Tracer, v: Value) -> Value:
@@ -81,6 +80,8 @@ def _empty(tx: Tracer, v: ObjectValue) -> ObjectValue:
         return TupleValue([], v.cls)
     if isinstance(v, ExceptionValue):
         return ExceptionValue(v.cls, list(v.args))
+    if tx.lookup(v.cls, "__new__") is not object.__new__:  # numbers, texts, partials: what they hold is given to it
+        raise tx.break_("DD005", f"copy of {v.describe()}")
     return ObjectValue(v.cls)
 
 
