@@ -37,6 +37,17 @@ def is_statement(cls: type) -> bool:
     return has_flag(cls, HEAP) and not has_flag(cls, IMMUTABLE)
 
 
+def c_name(cls: type) -> str:
+    """The name of a class in errors of C code (`tp_name`): classes that C code made have their module in it, unless it is `builtins`."""
+    other = str if issubclass(cls, int) else int
+    try:
+        other.__new__(cls)
+    except TypeError as e:  # "int.__new__(NAME): NAME is not a subtype of int", before anything of the class is asked
+        text = str(e).removeprefix(f"{other.__name__}.__new__(").removesuffix(f" is not a subtype of {other.__name__}")
+        return text[: (len(text) - len("): ")) // 2]
+    raise AssertionError(cls)
+
+
 def attributes_of(obj: Any) -> dict[str, Any] | None:
     """The dict that keeps the attributes of `obj`, None where it has none or its class hides it."""
     if issubclass(type(obj), _thread._local):  # this thread's

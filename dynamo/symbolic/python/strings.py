@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import reprlib
-import string
 import types
-from _string import formatter_field_name_split  # type: ignore[import-not-found]  # what string.Formatter uses
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.inspection import HEAP, has_flag, is_library
+from dynamo.inspection import HEAP, c_name, has_flag, is_library
 from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.calls import fold
@@ -77,7 +75,7 @@ def text_of(tx: Tracer, v: Value) -> str:
     except NotConstant as e:
         raise tx.break_("DD005", f"text of {v.describe()}") from e
     if not isinstance(known, str):
-        raise tx.throw(TypeError, f"expected str instance, {v.cls.__name__} found")
+        raise tx.throw(TypeError, f"expected str instance, {c_name(v.cls)} found")
     return known
 
 
@@ -96,7 +94,7 @@ def format_(tx: Tracer, v: Value, spec: str) -> str:
     raw = tx.lookup(v.cls, "__format__")
     if raw is object.__format__:
         if spec:
-            raise tx.throw(TypeError, f"unsupported format string passed to {v.cls.__name__}.__format__")
+            raise tx.throw(TypeError, f"unsupported format string passed to {c_name(v.cls)}.__format__")
         return str_(tx, v)
     if type(raw) is types.FunctionType:
         return _text_from(tx, tx_call(tx, tx.wrap(raw, None), [v, Const(spec)]), "__format__ must return a str, not {}")
@@ -321,62 +319,57 @@ def _join(tx: Tracer, self: Value, iterable: Value) -> Value:
         raise tx.throw(TypeError, "can only join an iterable")
     for i, x in enumerate(unpack_iterable(tx, iterable)):
         if not issubclass(x.cls, str):
-            raise tx.throw(TypeError, f"sequence item {i}: expected str instance, {x.cls.__name__} found")
+            raise tx.throw(TypeError, f"sequence item {i}: expected str instance, {c_name(x.cls)} found")
         parts.append(text_of(tx, x))
     return Const(text_of(tx, self).join(parts))
 
 
 @on_method(str, "format", "*args **")
 def _str_format(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return Const(_expand(tx, text_of(tx, self), args, kwargs, [0]))
+    template = text_of(tx, self)
+    return _filled(tx, lambda: template.format(*(_Replacement(tx, v) for v in args), **{k: _Replacement(tx, v) for k, v in kwargs.items()}))
 
 
 @on_method(str, "format_map", "mapping")
 def _format_map(tx: Tracer, self: Value, mapping: Value) -> Value:
-    return Const(_expand(tx, text_of(tx, self), [], mapping, [0]))
+    return _filled(tx, lambda: text_of(tx, self).format_map(_Replacement(tx, mapping)))
 
 
-def _expand(tx: Tracer, template: str, args: list[Value], kwargs: dict[str, Value] | Value, auto: list[int]) -> str:
-    out = []
+def _filled(tx: Tracer, fill: Callable[[], str]) -> Const:
+    """The text that CPython makes of a template; what it refuses, the program is told."""
     try:
-        pieces = list(string.Formatter().parse(template))
-    except ValueError as e:
-        raise tx.throw(ValueError, str(e)) from e
-    for literal, name, spec, conversion in pieces:
-        out.append(literal)
-        if name is None:
-            continue
-        v = _field(tx, name, args, kwargs, auto)
-        if conversion:
-            v = Const({"s": str_, "r": repr_, "a": ascii_}[conversion](tx, v))
-        out.append(format_(tx, v, _expand(tx, spec or "", args, kwargs, auto)))
-    return "".join(out)
+        return Const(fill())
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
+        raise tx.throw(type(e), *e.args) from e
 
 
-def _field(tx: Tracer, name: str, args: list[Value], kwargs: dict[str, Value] | Value, auto: list[int]) -> Value:
-    first, rest = _split_field(name)
-    if first == "":
-        first = str(auto[0])
-        auto[0] += 1
-    if first.isdigit() and not isinstance(kwargs, Value):
-        if int(first) >= len(args):
-            raise tx.throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
-        v = args[int(first)]
-    elif isinstance(kwargs, Value):
-        v = getitem(tx, kwargs, Const(first))
-    elif first in kwargs:
-        v = kwargs[first]
-    else:
-        raise tx.throw(KeyError, first)
-    for is_attribute, key in rest:
-        v = getattr_(tx, v, str(key)) if is_attribute else getitem(tx, v, Const(key))
-    return v
+class _Replacement:
+    """A value in a template of `str.format`: its attributes, items and text are asked for only where the template does."""
+
+    def __init__(self, tx: Tracer, v: Value) -> None:
+        object.__setattr__(self, "held", (tx, v))
+
+    def __getattribute__(self, name: str) -> _Replacement:
+        tx, v = _held(self)
+        return _Replacement(tx, getattr_(tx, v, name))
+
+    def __getitem__(self, key: int | str) -> _Replacement:
+        tx, v = _held(self)
+        return _Replacement(tx, getitem(tx, v, Const(key)))
+
+    def __format__(self, spec: str) -> str:
+        return format_(*_held(self), spec)
+
+    def __str__(self) -> str:
+        return str_(*_held(self))
+
+    def __repr__(self) -> str:
+        return repr_(*_held(self))
 
 
-def _split_field(name: str) -> tuple[str, list[tuple[bool, int | str]]]:
-    """`a.b[0]` as CPython splits it."""
-    first, rest = formatter_field_name_split(name)
-    return str(first), list(rest)
+def _held(replacement: _Replacement) -> tuple[Tracer, Value]:
+    found: tuple[Tracer, Value] = object.__getattribute__(replacement, "held")
+    return found
 
 
 @on_method(str, "__mod__", "value")
@@ -384,21 +377,21 @@ def _percent(tx: Tracer, self: Value, value: Value) -> Value:
     known = tx.try_python(value)
     if known is not None and not isinstance(value, ObjectValue | ClassValue):
         return Const(_folded(tx, str.__mod__, self, value))
-    if isinstance(value, DictValue):
-        fields: dict[Value | str, Any] = {tx.as_python(k): _Field(tx, x) for k, x in dict_items(tx, value)}
-        arguments: Any = fields
-    elif isinstance(value, TupleValue):
-        arguments = tuple(_argument(tx, x) for x in tx.items(value.items))
-    else:
+    if isinstance(value, TupleValue) and issubclass(value.cls, tuple):
+        arguments: Any = tuple(_argument(tx, x) for x in tx.items(value.items))
+    elif tx.lookup(value.cls, "__getitem__") in (MISSING, deque.__getitem__):
         arguments = (_argument(tx, value),)
-    try:
-        return Const(text_of(tx, self) % arguments)
-    except (TypeError, ValueError, KeyError) as e:
-        raise tx.throw(type(e), *e.args) from e
+    else:  # what has items counts as a mapping, which need not be used up
+        arguments = _argument(tx, value, _Mapping)
+    return _filled(tx, lambda: text_of(tx, self) % arguments)
 
 
-def _argument(tx: Tracer, v: Value) -> Any:
-    return v.value if isinstance(v, Const) else _Field(tx, v)
+def _argument(tx: Tracer, v: Value, *more: type) -> Any:
+    """What stands for a value: with the methods by which C code makes numbers of it where it has them, and its name in errors."""
+    if isinstance(v, Const):
+        return v.value
+    kinds = tuple(kind for name, kind in _NUMBERS.items() if tx.lookup(v.cls, name) is not MISSING)
+    return type(c_name(v.cls), (*more, *kinds, _Field), {})(tx, v)
 
 
 class _Field:
@@ -414,8 +407,27 @@ class _Field:
     def __repr__(self) -> str:
         return repr_(self.tx, self.v)
 
+
+class _Indexed(_Field):
     def __index__(self) -> int:
         return index_of(self.tx, self.v)
 
+
+class _Whole(_Field):
+    def __int__(self) -> int:
+        return int(self.tx.as_python(tx_call(self.tx, BuiltinValue(int), [self.v])))
+
+
+class _Real(_Field):
     def __float__(self) -> float:
         return float(to_float(self.tx, self.v))
+
+
+_NUMBERS = {"__index__": _Indexed, "__int__": _Whole, "__float__": _Real}
+
+
+class _Mapping(_Field):
+    """One that has items, which `%(name)s` asks for."""
+
+    def __getitem__(self, key: str) -> Any:
+        return _argument(self.tx, getitem(self.tx, self.v, Const(key)))
