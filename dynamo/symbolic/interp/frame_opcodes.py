@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dynamo.bytecode import facts
+from dynamo.inspection import c_name
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.interp import refusals
 from dynamo.symbolic.interp.foresight import certain_break
@@ -102,7 +103,7 @@ def _call_function_ex(tx: Tracer, f: Frame, ins: Instr) -> None:
                 raise tx.throw(TypeError, "keywords must be strings")
             kw[name] = v
     if not containers.is_iterable(args):
-        raise tx.throw(TypeError, f"{containers.shown_callable(fn)} argument after * must be an iterable, not {args.cls.__name__}")
+        raise tx.throw(TypeError, f"{containers.shown_callable(fn)} argument after * must be an iterable, not {c_name(args.cls)}")
     f.push(call(tx, fn, iteration.unpack_iterable(tx, args, with_room=True), kw))
 
 
@@ -280,7 +281,7 @@ def _special(tx: Tracer, manager: Value, name: str, what: str = "") -> Value:
     raw = tx.lookup(manager.cls, name)
     found = bind_descriptor(tx, raw, manager, manager.cls, name) if raw is not MISSING else None
     if found is None:
-        raise tx.throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol{what}")
+        raise tx.throw(TypeError, f"'{c_name(manager.cls)}' object does not support the context manager protocol{what}")
     return found
 
 

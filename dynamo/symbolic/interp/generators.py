@@ -9,6 +9,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.interp.loop import Yield, run, unwind
 from dynamo.symbolic.protocols.attributes import find_attr, tx_call
@@ -184,7 +185,7 @@ def as_exception(tx: Tracer, kind: Value, value: Value | None = None) -> Excepti
         kind = tx_call(tx, kind, [value] if value is not None and value is not NONE else [])
     if isinstance(kind, ExceptionValue):
         return kind
-    raise tx.throw(TypeError, f"exceptions must be classes or instances deriving from BaseException, not {kind.cls.__name__}")
+    raise tx.throw(TypeError, f"exceptions must be classes or instances deriving from BaseException, not {c_name(kind.cls)}")
 
 
 # ---- methods ----------------------------------------------------------------------------------------------

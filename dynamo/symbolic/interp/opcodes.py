@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dynamo.bytecode import facts
 from dynamo.bytecode.origins import is_free
-from dynamo.inspection import MAPPING, SEQUENCE, has_flag
+from dynamo.inspection import MAPPING, SEQUENCE, c_name, has_flag
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.interp import patterns, refusals
 from dynamo.symbolic.interp.generators import discard
@@ -347,7 +347,7 @@ def _list_extend(tx: Tracer, f: Frame, ins: Instr) -> None:
         added = iteration.unpack_iterable(tx, v, with_room=True)
     except Raised:
         if all(tx.lookup(v.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
-            raise tx.throw(TypeError, f"Value after * must be an iterable, not {v.cls.__name__}") from None
+            raise tx.throw(TypeError, f"Value after * must be an iterable, not {c_name(v.cls)}") from None
         raise
     tx.touch(target)
     for x in added:

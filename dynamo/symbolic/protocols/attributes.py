@@ -13,7 +13,7 @@ import torch
 
 from dynamo.guards.definitions import MISSING, lookup
 from dynamo.guards.kinds import IsUnset
-from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
+from dynamo.inspection import HEAP, attributes_of, c_name, has_flag, is_library
 from dynamo.source import Source, const_source
 from dynamo.surroundings.pristine import builtin
 from dynamo.symbolic.protocols.names import defined
@@ -65,10 +65,10 @@ def _no_attribute(v: Value, name: str) -> str:
     if isinstance(v, ModuleValue):
         return f"module '{v.obj.__name__}' has no attribute '{name}'"
     if isinstance(v, ClassValue):
-        return f"type object '{v.obj.__name__}' has no attribute '{name}'"
+        return f"type object '{c_name(v.obj)}' has no attribute '{name}'"
     if sys.version_info >= (3, 13) and isinstance(lookup(v.cls, name), types.MemberDescriptorType):
         return f"'{v.cls.__module__}.{v.cls.__qualname__}' object has no attribute '{name}'"
-    return f"'{v.cls.__name__}' object has no attribute '{name}'"
+    return f"'{c_name(v.cls)}' object has no attribute '{name}'"
 
 
 def find_attr(tx: Tracer, v: Value, name: str) -> Value | None:
@@ -271,7 +271,7 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
         except Exception as error:  # what the attribute raises, as saved tensors that are freed do: CPython asks for it again
             raise tx.break_("DD014", f"attribute {name!r} of {v.describe()} raises {type(error).__name__}") from error
         return tx.wrap(real, v.source.attr(name) if v.source is not None else None)
-    if isinstance(raw, types.MemberDescriptorType):
+    if isinstance(raw, types.MemberDescriptorType) and "__slots__" in raw.__objclass__.__dict__:  # those of C types have values
         return None
     raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
 
@@ -610,7 +610,7 @@ def generic_setattr(tx: Tracer, v: Value, name: str, value: Value | None) -> Non
     d = instance_dict(tx, v)
     if d is None:
         if raw is not MISSING:
-            raise tx.throw(AttributeError, f"'{v.cls.__name__}' object attribute '{name}' is read-only")
+            raise tx.throw(AttributeError, f"'{c_name(v.cls)}' object attribute '{name}' is read-only")
         text = _no_attribute(v, name) + _NO_DICT
         raise _lacking(tx, v, name, text) if _NO_DICT else tx.throw(AttributeError, text)
     if value is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.bytecode.decode import decode
+from dynamo.inspection import c_name
 from dynamo.source import const_source
 from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.attempt.frame import Frame
@@ -73,7 +74,7 @@ def call_object(tx: Tracer, fn: Value, args: list[Value], kwargs: dict[str, Valu
         return special(tx, fn, args, kwargs)
     method = tx.lookup(fn.cls, "__call__")
     if method is MISSING:
-        raise tx.throw(TypeError, f"'{fn.cls.__name__}' object is not callable")
+        raise tx.throw(TypeError, f"'{c_name(fn.cls)}' object is not callable")
     if type(method) is types.FunctionType:
         return tx_call(tx, tx.wrap(method, const_source(method, method.__qualname__)), [fn, *args], kwargs)
     row = METHODS.get(method)
@@ -301,7 +302,7 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
         if type(init) is types.FunctionType:
             result = tx_call(tx, tx.wrap(init, const_source(init, init.__qualname__)), [v, *args], kwargs)
             if not (isinstance(result, Const) and result.value is None):
-                raise tx.throw(TypeError, f"__init__() should return None, not '{result.cls.__name__}'")
+                raise tx.throw(TypeError, f"__init__() should return None, not '{c_name(result.cls)}'")
         elif init is not object.__init__:
             handler = METHODS.get(init)
             if handler is None:

@@ -7,6 +7,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, find_attr, lookup, tx_call
 from dynamo.symbolic.protocols.iteration import iter_, next_, unpack_iterable
 from dynamo.symbolic.protocols.operators import equal, getitem, special
@@ -17,7 +18,6 @@ from dynamo.symbolic.values.kinds import (
     FALSE,
     TRUE,
     BuiltinValue,
-    ClassValue,
     Const,
     DictValue,
     ExceptionValue,
@@ -95,7 +95,7 @@ def mapping_items(tx: Tracer, v: Value) -> list[tuple[Value, Value]]:
         return dict_items(tx, v)
     keys = find_attr(tx, v, "keys")
     if keys is None:
-        raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not a mapping")
+        raise tx.throw(TypeError, f"'{c_name(v.cls)}' object is not a mapping")
     return [(k, getitem(tx, v, k)) for k in unpack_iterable(tx, tx_call(tx, keys, []))]
 
 
@@ -105,7 +105,7 @@ def shown_callable(fn: Value) -> str:
     made = isinstance(fn, FunctionValue) and obj is None
     name = fn.qualname if isinstance(fn, FunctionValue) and made else getattr(obj, "__qualname__", None)
     if name is None:
-        return f"{fn.cls.__name__} object"
+        return f"{c_name(fn.cls)} object"
     module = fn.globals.get("__name__") if isinstance(fn, FunctionValue) and made else getattr(obj, "__module__", None)
     return f"{name}()" if module in (None, "builtins") else f"{module}.{name}()"
 
@@ -113,7 +113,7 @@ def shown_callable(fn: Value) -> str:
 def merge_keywords(tx: Tracer, target: DictValue, v: Value, fn: Value) -> None:
     """`**v` of a call of fn, into the keywords so far."""
     if not isinstance(v, DictValue) and (isinstance(v, Const) or find_attr(tx, v, "keys") is None):
-        raise tx.throw(TypeError, f"{shown_callable(fn)} argument after ** must be a mapping, not {v.cls.__name__}")
+        raise tx.throw(TypeError, f"{shown_callable(fn)} argument after ** must be a mapping, not {c_name(v.cls)}")
     for k, x in mapping_items(tx, v):
         if has_key(tx, target, k):
             raise tx.throw(TypeError, f"{shown_callable(fn)} got multiple values for keyword argument '{tx.as_python(k)}'")
@@ -122,8 +122,8 @@ def merge_keywords(tx: Tracer, target: DictValue, v: Value, fn: Value) -> None:
         dict_set(tx, target, k, x)
 
 
-def pairs_of(tx: Tracer, v: Value) -> list[tuple[Value, Value]]:
-    """What dict(v) and d.update(v) take: a mapping, or an iterable of pairs."""
+def pairs_of(tx: Tracer, v: Value, ordered: bool = False) -> list[tuple[Value, Value]]:
+    """What dict(v) and d.update(v) take: a mapping, or an iterable of pairs. OrderedDict (`ordered`) has other words for errors."""
     if isinstance(v, DictValue) or (not isinstance(v, Const) and find_attr(tx, v, "keys") is not None):
         return mapping_items(tx, v)
     out = []
@@ -131,9 +131,12 @@ def pairs_of(tx: Tracer, v: Value) -> list[tuple[Value, Value]]:
         try:
             both = unpack_iterable(tx, pair)
         except Raised as e:
-            if issubclass(e.value.cls, TypeError):
+            if issubclass(e.value.cls, TypeError) and not ordered:
                 raise tx.throw(TypeError, f"cannot convert dictionary update sequence element #{i} to a sequence") from e
             raise
+        if ordered and len(both) != 2:
+            few = f"need more than {len(both)} value{'' if len(both) == 1 else 's'} to unpack"
+            raise tx.throw(ValueError, few if len(both) < 2 else "too many values to unpack (expected 2)")
         if len(both) != 2:
             raise tx.throw(ValueError, f"dictionary update sequence element #{i} has length {len(both)}; 2 is required")
         out.append((both[0], both[1]))
@@ -151,7 +154,7 @@ def steps(tx: Tracer, it: Value) -> Iterator[Value]:
 
 def is_iterable(v: Value) -> bool:
     """Whether iter(v) finds a protocol to use."""
-    if isinstance(v, TracingState | TensorValue | ClassValue):
+    if isinstance(v, TracingState | TensorValue):
         return True
     found = lookup(v.cls, "__iter__")
     return found is not None and (found is not MISSING or lookup(v.cls, "__getitem__") is not MISSING)
@@ -160,7 +163,7 @@ def is_iterable(v: Value) -> bool:
 def check_unpackable(tx: Tracer, v: Value) -> None:
     """The complaint of an unpacking assignment about its right side."""
     if not is_iterable(v):
-        raise tx.throw(TypeError, f"cannot unpack non-iterable {v.cls.__name__} object")
+        raise tx.throw(TypeError, f"cannot unpack non-iterable {c_name(v.cls)} object")
 
 
 def find_index(tx: Tracer, items: list[Value], v: Value) -> int | None:
@@ -182,7 +185,23 @@ def index_of(tx: Tracer, v: Value, complaint: str = "") -> int:
         if type(known) is not int:
             raise tx.break_("DD009", f"__index__ that gives {found.describe()}")
         return known
-    raise tx.throw(TypeError, complaint or f"'{v.cls.__name__}' object cannot be interpreted as an integer")
+    raise tx.throw(TypeError, complaint or f"'{c_name(v.cls)}' object cannot be interpreted as an integer")
+
+
+def subscript_of(tx: Tracer, v: Value, error: type[Exception], complaint: str = "") -> int:
+    """The index that a C function makes of an object (PyNumber_AsSsize_t), which refuses with `error` what C has no room for."""
+    i = index_of(tx, v, complaint)
+    if not -sys.maxsize - 1 <= i <= sys.maxsize:
+        raise tx.throw(error, f"cannot fit '{c_name(v.cls)}' into an index-sized integer")
+    return i
+
+
+def size_of(tx: Tracer, v: Value, complaint: str = "") -> int:
+    """An integer argument of a C function (format "n", PyLong_AsSsize_t)."""
+    i = index_of(tx, v, complaint)
+    if not -sys.maxsize - 1 <= i <= sys.maxsize:
+        raise tx.throw(OverflowError, "Python int too large to convert to C ssize_t")
+    return i
 
 
 def slice_of(tx: Tracer, v: SliceValue) -> slice:
@@ -202,7 +221,7 @@ def as_slice(tx: Tracer, v: Value) -> slice | None:
 
 def position(tx: Tracer, v: Value, n: int, what: str, owner: str) -> int:
     """A checked index into a sequence of n items."""
-    i = index_of(tx, v, f"{owner} indices must be integers or slices, not {v.cls.__name__}")
+    i = subscript_of(tx, v, IndexError, f"{owner} indices must be integers or slices, not {c_name(v.cls)}")
     i = i + n if i < 0 else i
     if not 0 <= i < n:
         raise tx.throw(IndexError, f"{what} out of range")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.choices import ChoiceValue
 from dynamo.symbolic.protocols.operators import equal, special
 from dynamo.symbolic.protocols.tables import ComparedKey, hash_key
@@ -67,7 +68,7 @@ def hash_(tx: Tracer, v: Value) -> Const:
             return Const(hash(v.obj))
     else:
         if v.cls.__hash__ is None:
-            raise tx.throw(TypeError, f"unhashable type: '{v.cls.__name__}'")
+            raise tx.throw(TypeError, f"unhashable type: '{c_name(v.cls)}'")
         found = special(tx, v, "__hash__")
     known = tx.try_python(found) if found is not None else None
     if known is None or not isinstance(known[0], int):
@@ -135,14 +136,14 @@ def _tensor(tx: Tracer, v: TensorValue) -> Any:
 
 def _computed(tx: Tracer, v: NumberValue | ArrayValue) -> Any:
     if v.cls.__hash__ is None:  # of an array, its class says that it has no hash
-        raise tx.throw(TypeError, f"unhashable type: '{v.cls.__name__}'")
+        raise tx.throw(TypeError, f"unhashable type: '{c_name(v.cls)}'")
     raise tx.break_("DD003", f"hash of a {v.cls.__name__}")
 
 
 def _object(tx: Tracer, v: ObjectValue) -> Any:
     h: Any = v.cls.__hash__
     if h is None:
-        raise tx.throw(TypeError, f"unhashable type: '{v.cls.__name__}'")
+        raise tx.throw(TypeError, f"unhashable type: '{c_name(v.cls)}'")
     if h is object.__hash__ or isinstance(v.obj, torch.nn.Module):
         return Identity(v.obj if v.obj is not None else v)
     if compares_itself(v.cls):

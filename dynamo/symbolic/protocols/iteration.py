@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.operators import equal, getitem, is_of_program, special, truth
 from dynamo.symbolic.values.errors import Raised
@@ -77,11 +78,11 @@ def _object_iter(tx: Tracer, v: Value) -> Value:
     result = special(tx, v, "__iter__")
     if result is not None:
         if not isinstance(result, TracingState) and tx.lookup(result.cls, "__next__") is MISSING:
-            raise tx.throw(TypeError, f"iter() returned non-iterator of type '{result.cls.__name__}'")
+            raise tx.throw(TypeError, f"iter() returned non-iterator of type '{c_name(result.cls)}'")
         return result
     if tx.lookup(v.cls, "__getitem__") is not MISSING:
         return _getitem_iter(tx, v)
-    raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not iterable")
+    raise tx.throw(TypeError, f"'{c_name(v.cls)}' object is not iterable")
 
 
 def _constant_iter(tx: Tracer, v: Const) -> IterValue:
@@ -155,7 +156,7 @@ def next_(tx: Tracer, it: Value) -> Value | None:
             return None
         raise
     if result is None:
-        raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+        raise tx.throw(TypeError, f"'{c_name(it.cls)}' object is not an iterator")
     return result
 
 

@@ -10,10 +10,11 @@ import functools
 import operator
 import types
 import warnings
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.inspection import is_library
+from dynamo.inspection import c_name, is_library, is_statement
 from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.protocols.attributes import MISSING, class_function, getattr_, tx_call
 from dynamo.symbolic.protocols.changing import computed, of_number
@@ -27,12 +28,10 @@ from dynamo.symbolic.values.kinds import (
     BuiltinValue,
     ClassValue,
     Const,
-    ListValue,
     NumberValue,
     ObjectValue,
     OpaqueValue,
     TensorValue,
-    TupleValue,
     Value,
 )
 from dynamo.symbolic.values.numpy_types import NUMBERS
@@ -104,8 +103,31 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     result = _dispatch(tx, name, rname, a, b)
     if result is not None:
         return result
+    if name == "__mul__":
+        for v, times in ((a, b), (b, a)):
+            if isinstance(v, Const) and v.cls in (str, bytes):
+                return _repeated(tx, v, times)
+    if name == "__add__":
+        for base, text in _CONCATENATED.items():
+            if issubclass(a.cls, base):
+                raise tx.throw(TypeError, text.format(c_name(b.cls)))
     shown = symbol if symbol != "**" else "** or pow()"
-    raise tx.throw(TypeError, f"unsupported operand type(s) for {shown}: '{a.cls.__name__}' and '{b.cls.__name__}'")
+    raise tx.throw(TypeError, f"unsupported operand type(s) for {shown}: '{c_name(a.cls)}' and '{c_name(b.cls)}'")
+
+
+# What sequences say where no number comes of the two.
+_CONCATENATED: dict[type, str] = {
+    **{base: f'can only concatenate {base.__name__} (not "{{}}") to {base.__name__}' for base in (list, tuple, deque, str)},
+    bytes: "can't concat {} to bytes",
+}
+
+
+def _repeated(tx: Tracer, v: Const, times: Value) -> Value:
+    """`"ab" * times`, which C code asks for the index of an object."""
+    index = special(tx, times, "__index__")
+    if index is None:
+        raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(times.cls)}'")
+    return binary(tx, "*", v, index)
 
 
 def _tensor_operands(a: Value, b: Value) -> bool:
@@ -138,8 +160,6 @@ def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | 
             return result
     if isinstance(a, TensorValue) or isinstance(b, TensorValue) or isinstance(a, OpaqueValue) or isinstance(b, OpaqueValue):
         raise tx.break_("DD006", f"{name} of {a.describe()} and {b.describe()}")
-    if isinstance(a, ListValue | TupleValue) and name == "__add__":
-        return None
     return None
 
 
@@ -206,7 +226,7 @@ def unary(tx: Tracer, op: str, v: Value) -> Value:
         return negated
     result = special(tx, v, name)
     if result is None:
-        raise tx.throw(TypeError, f"bad operand type for unary {symbol}: '{v.cls.__name__}'")
+        raise tx.throw(TypeError, f"bad operand type for unary {symbol}: '{c_name(v.cls)}'")
     return result
 
 
@@ -220,7 +240,10 @@ def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
             isinstance(other, Const) and other.value is not None and not isinstance(other.value, str)
         ):
             return tx.call_function(fn, [a, b], {})
-        if symbol in ("==", "!=") and not isinstance(other, OpaqueValue):
+        if symbol in ("==", "!=") and not isinstance(other, OpaqueValue) and not issubclass(other.cls, int | float | complex):
+            answer = special(tx, other, name, b if other is a else a)  # torch has none, so that the other side is asked
+            if answer is not None and not (isinstance(answer, Const) and answer.value is NotImplemented):
+                return answer
             return TRUE if symbol == "!=" else FALSE
     if isinstance(a, Const) and isinstance(b, Const):
         return _fold(tx, fn, a, b)
@@ -239,7 +262,7 @@ def compare(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
         return TRUE if is_(tx, a, b) else FALSE
     if symbol == "!=":
         return FALSE if is_(tx, a, b) else TRUE
-    raise tx.throw(TypeError, f"'{symbol}' not supported between instances of '{a.cls.__name__}' and '{b.cls.__name__}'")
+    raise tx.throw(TypeError, f"'{symbol}' not supported between instances of '{c_name(a.cls)}' and '{c_name(b.cls)}'")
 
 
 def equal(tx: Tracer, a: Value, b: Value) -> bool:
@@ -321,7 +344,7 @@ def _constant_len(tx: Tracer, v: Const) -> Value:
 def _object_len(tx: Tracer, v: Value) -> Value:
     result = _length(tx, v)
     if result is None:
-        raise tx.throw(TypeError, f"object of type '{v.cls.__name__}' has no len()")
+        raise tx.throw(TypeError, f"object of type '{c_name(v.cls)}' has no len()")
     return result
 
 
@@ -342,10 +365,10 @@ def _object_getitem(tx: Tracer, owner: Value, key: Value) -> Value:
     if owner.cls.__module__ == "typing":  # Optional[...] in annotations and casts
         known = tx.try_python(owner, key)
         if known is not None:
-            return tx.wrap(known[0][known[1]], None)
+            return _fold(tx, operator.getitem, *map(Const, known))
     result = special(tx, owner, "__getitem__", key)
     if result is None:
-        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object is not subscriptable")
+        raise tx.throw(TypeError, f"'{c_name(owner.cls)}' object is not subscriptable")
     return result
 
 
@@ -377,12 +400,18 @@ def setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
 
 def _object_setitem(tx: Tracer, owner: Value, key: Value, v: Value) -> None:
     if special(tx, owner, "__setitem__", key, v) is None:
-        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object does not support item assignment")
+        raise tx.throw(TypeError, f"'{c_name(owner.cls)}' object does not support item assignment")
 
 
 def delitem(tx: Tracer, owner: Value, key: Value) -> None:
     if special(tx, owner, "__delitem__", key) is None:
-        raise tx.throw(TypeError, f"'{owner.cls.__name__}' object doesn't support item deletion")
+        verb = "doesn't" if _is_sequence(tx, owner.cls) and tx.lookup(key.cls, "__index__") is not MISSING else "does not"
+        raise tx.throw(TypeError, f"'{c_name(owner.cls)}' object {verb} support item deletion")
+
+
+def _is_sequence(tx: Tracer, cls: type) -> bool:
+    """Whether C code goes to the slots of a sequence (`tp_as_sequence`), which classes of the program have in any case."""
+    return is_statement(cls) or any(tx.lookup(cls, name) is not MISSING for name in ("__len__", "__contains__", "__getitem__"))
 
 
 def contains(tx: Tracer, owner: Value, v: Value) -> bool:
@@ -396,7 +425,7 @@ def _constant_contains(tx: Tracer, owner: Const, v: Value) -> bool:
     if known is not None:
         return bool(_fold(tx, operator.contains, owner, Const(known[0])).value)  # type: ignore[attr-defined]  # a bool constant
     if isinstance(owner.value, str):
-        raise tx.throw(TypeError, f"'in <string>' requires string as left operand, not {v.cls.__name__}")
+        raise tx.throw(TypeError, f"'in <string>' requires string as left operand, not {c_name(v.cls)}")
     return False
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import tx_call
 from dynamo.symbolic.protocols.registry import CONSTRUCTORS, FUNCTIONS, METHODS
 from dynamo.symbolic.values.kinds import ClassValue, FunctionValue, Value
@@ -162,7 +163,7 @@ def _method_row(raw: Any, owner: type, spec: str, kind: type | tuple[type, ...],
         if not isinstance(self, kind) or (kind is not Value and not issubclass(self.cls, owner)):
             if issubclass(self.cls, owner):
                 raise tx.break_("DD005", f"{owner.__name__}.{raw.__name__} on {self.describe()}")
-            text = f"descriptor '{raw.__name__}' for '{owner.__name__}' objects doesn't apply to a '{self.cls.__name__}' object"
+            text = f"descriptor '{raw.__name__}' for '{owner.__name__}' objects doesn't apply to a '{c_name(self.cls)}' object"
             raise tx.throw(TypeError, text)
         return handler(tx, self, *bind(tx, functools.partial(_unbound, raw, owner), spec, args, kwargs))
 

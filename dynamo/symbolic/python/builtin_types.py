@@ -14,6 +14,7 @@ import torch
 
 from dynamo import _C
 from dynamo.guards.kinds import NotSubclass
+from dynamo.inspection import c_name, is_library
 from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import (
     MISSING,
@@ -49,6 +50,7 @@ from dynamo.symbolic.values.kinds import (
     Const,
     FunctionValue,
     MethodValue,
+    ObjectValue,
     PropertyValue,
     SuperValue,
     TensorValue,
@@ -70,6 +72,8 @@ def is_instance(tx: Tracer, v: Value, spec: Value) -> bool:
     """isinstance(v, spec)."""
     if isinstance(spec, TupleValue):
         return any(is_instance(tx, v, x) for x in tx.items(spec.items))
+    if isinstance(spec, ObjectValue) and find_attr(tx, spec, "__bases__") is not None:  # which makes a class of anything
+        raise tx.break_("DD005", f"isinstance() with {spec.describe()}")
     known = spec.obj if isinstance(spec, ClassValue) else getattr(spec, "obj", None)
     return _instance_of(tx, v, known)
 
@@ -106,6 +110,9 @@ def _is_subclass(tx: Tracer, cls: type, spec: Any) -> bool:
     if isinstance(spec, tuple):
         return any(_is_subclass(tx, cls, x) for x in spec)
     tx.guards.definitions.of_bases(cls)
+    check = tx.lookup(type(spec), "__subclasscheck__")
+    if type(check) is types.FunctionType and not is_library(check.__module__):
+        return truth(tx, tx_call(tx, tx.wrap(check, None), [tx.wrap(spec, None), tx.wrap(cls, None)]))
     found = issubclass(cls, spec)
     if not found and isinstance(spec, abc.ABCMeta):
         tx.guard(_ABSTRACT, "pred", NotSubclass(cls, spec))
@@ -144,6 +151,8 @@ def _isinstance(tx: Tracer, v: Value, spec: Value) -> Value:
 @on_function(issubclass, "cls classinfo")
 def _issubclass(tx: Tracer, cls: Value, spec: Value) -> Value:
     if not isinstance(cls, ClassValue):
+        if find_attr(tx, cls, "__bases__") is not None:
+            raise tx.break_("DD005", f"issubclass of {cls.describe()}, which has bases of its own")
         raise tx.throw(TypeError, "issubclass() arg 1 must be a class")
     try:
         return bool_(_is_subclass(tx, cls.obj, tx.as_python(spec)))
@@ -225,7 +234,7 @@ def _super(tx: Tracer, cls: type, start: Value | None, v: Value | None) -> Value
     if start is None:
         start, v = _implicit(tx)
     if not isinstance(start, ClassValue):
-        raise tx.throw(TypeError, f"super() argument 1 must be a type, not {start.cls.__name__}")
+        raise tx.throw(TypeError, f"super() argument 1 must be a type, not {c_name(start.cls)}")
     if v is None or v is NONE:
         raise tx.break_("DD014", "super() without an object")
     if not (issubclass(v.cls, start.obj) or (isinstance(v, ClassValue) and issubclass(v.obj, start.obj))):
@@ -275,7 +284,7 @@ def _object_init(tx: Tracer, self: Value, args: list[Value], kwargs: dict[str, V
         text = (
             "object.__init__() takes exactly one argument (the instance to initialize)"
             if own
-            else f"{self.cls.__name__}() takes no arguments"
+            else f"{c_name(self.cls)}() takes no arguments"
         )
         raise tx.throw(TypeError, text)
     return NONE
@@ -290,7 +299,7 @@ def _object_getattribute(tx: Tracer, self: Value, name: Value) -> Value:
     fallback = tx.lookup(self.cls, "__getattr__")
     found = generic_getattr(tx, self, text) if fallback is MISSING else plain_attr(tx, self, text)
     if found is None:
-        raise tx.throw(AttributeError, f"'{self.cls.__name__}' object has no attribute '{text}'")
+        raise tx.throw(AttributeError, f"'{c_name(self.cls)}' object has no attribute '{text}'")
     return found
 
 
@@ -354,7 +363,7 @@ def _object_str(tx: Tracer, self: Value) -> Value:
 @on_method(object, "__format__", "spec")
 def _object_format(tx: Tracer, self: Value, spec: Value) -> Value:
     if text_of(tx, spec):
-        raise tx.throw(TypeError, f"unsupported format string passed to {self.cls.__name__}.__format__")
+        raise tx.throw(TypeError, f"unsupported format string passed to {c_name(self.cls)}.__format__")
     return Const(str_(tx, self))
 
 
@@ -473,7 +482,7 @@ for _name, _attribute in (("__get__", "fget"), ("__set__", "fset"), ("__delete__
 @on_function(getattr, "object name default?")
 def _getattr(tx: Tracer, v: Value, name: Value, default: Value | None) -> Value:
     if not issubclass(name.cls, str):
-        raise tx.throw(TypeError, f"attribute name must be string, not '{name.cls.__name__}'")
+        raise tx.throw(TypeError, f"attribute name must be string, not '{c_name(name.cls)}'")
     text = text_of(tx, name)
     if default is None:
         return getattr_(tx, v, text)
@@ -489,7 +498,7 @@ def _getattr(tx: Tracer, v: Value, name: Value, default: Value | None) -> Value:
 @on_function(hasattr, "object name")
 def _hasattr(tx: Tracer, v: Value, name: Value) -> Value:
     if not issubclass(name.cls, str):
-        raise tx.throw(TypeError, f"attribute name must be string, not '{name.cls.__name__}'")
+        raise tx.throw(TypeError, f"attribute name must be string, not '{c_name(name.cls)}'")
     return bool_(hasattr_(tx, v, text_of(tx, name)))
 
 

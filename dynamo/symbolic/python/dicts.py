@@ -66,7 +66,7 @@ def _make_defaultdict(tx: Tracer, cls: type, factory: Value | None, mapping: Val
 @on_method(defaultdict, "__init__", "factory? mapping? **", DictValue)
 def _init_defaultdict(tx: Tracer, self: DictValue, factory: Value | None, mapping: Value | None, kwargs: dict[str, Value]) -> Value:
     none = factory is None or (isinstance(factory, Const) and factory.value is None)
-    if isinstance(factory, Const) and not none:
+    if factory is not None and not none and tx.lookup(factory.cls, "__call__") is MISSING:
         raise tx.throw(TypeError, "first argument must be callable or None")
     self.default_factory = None if none else factory
     update(tx, self, mapping, kwargs)
@@ -239,7 +239,7 @@ def _clear(tx: Tracer, self: DictValue) -> Value:
 def update(tx: Tracer, d: DictValue, other: Value | None, kwargs: dict[str, Value]) -> None:
     """d.update(other, **kwargs). Subclasses of OrderedDict go through their own `__setitem__`, as in CPython."""
     python_set = type(tx.lookup(d.cls, "__setitem__")) is types.FunctionType and issubclass(d.cls, OrderedDict)
-    pairs = pairs_of(tx, other) if other is not None else []
+    pairs = pairs_of(tx, other, issubclass(d.cls, OrderedDict)) if other is not None else []
     for k, v in [*pairs, *((Const(n), v) for n, v in kwargs.items())]:
         if python_set:
             setitem(tx, d, k, v)

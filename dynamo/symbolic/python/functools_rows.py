@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo.source import const_source
-from dynamo.symbolic.protocols.attributes import getattr_, tx_call
+from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
 from dynamo.symbolic.protocols.registry import code_row, getset, nested_code
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function, on_method
 from dynamo.symbolic.python import polyfills
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def _partial(tx: Tracer, cls: type, fn: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
     if isinstance(fn, PartialValue):
         return PartialValue(cls, fn.fn, [*fn.args, *args], {**fn.kwargs, **kwargs})
+    if tx.lookup(fn.cls, "__call__") is MISSING:
+        raise tx.throw(TypeError, "the first argument must be callable")
     return PartialValue(cls, fn, args, kwargs)
 
 

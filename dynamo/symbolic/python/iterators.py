@@ -24,6 +24,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.containers import index_of
@@ -134,7 +135,7 @@ def _iter(tx: Tracer, v: Value, sentinel: Value | None) -> Value:
 @on_function(next, "iterator default?")
 def _next(tx: Tracer, it: Value, default: Value | None) -> Value:
     if not isinstance(it, TracingState) and tx.lookup(it.cls, "__next__") is MISSING:
-        raise tx.throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+        raise tx.throw(TypeError, f"'{c_name(it.cls)}' object is not an iterator")
     if default is None:
         return next_or_stop(tx, it)
     found = next_(tx, it)
@@ -204,6 +205,8 @@ def _filter(tx: Tracer, cls: type, fn: Value, iterable: Value) -> Value:
 
 @on_class(reversed, "sequence")
 def _reversed(tx: Tracer, cls: type, v: Value) -> Value:
+    if isinstance(v, Const) and v.cls is range:
+        return iter_(tx, Const(v.value[::-1]))
     if isinstance(v, Const):
         try:
             return list_iter(tx, [tx.wrap(x, None) for x in reversed(v.value)], type(reversed(v.value)))
@@ -216,8 +219,8 @@ def _reversed(tx: Tracer, cls: type, v: Value) -> Value:
         return found
     if isinstance(v, TupleValue):
         return reverse_iter(tx, v, reversed)
-    if tx.lookup(v.cls, "__getitem__") is MISSING or tx.lookup(v.cls, "__len__") is MISSING or own is None:
-        raise tx.throw(TypeError, f"'{v.cls.__name__}' object is not reversible")
+    if tx.lookup(v.cls, "__getitem__") is MISSING or own is None:
+        raise tx.throw(TypeError, f"'{c_name(v.cls)}' object is not reversible")
     n = index_of(tx, len_(tx, v))
     return live(tx, reversed, (getitem(tx, v, Const(i)) for i in range(n - 1, -1, -1)))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.calls import call
-from dynamo.symbolic.protocols.containers import index_of
+from dynamo.symbolic.protocols.containers import index_of, size_of
 from dynamo.symbolic.protocols.iteration import iter_, next_, unpack_iterable
 from dynamo.symbolic.protocols.operators import binary, equal, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 def _given(v: Value | None) -> Value | None:
     """An argument, where it was given and is not the program's None."""
     return None if isinstance(v, Const) and v.value is None else v
+
+
+def _int(tx: Tracer, v: Value, complaint: str) -> Value:
+    """The argument, which has to be an int: what can be made one is refused."""
+    if not issubclass(v.cls, int):
+        raise tx.throw(TypeError, complaint)
+    return v
 
 
 def _index(tx: Tracer, v: Value | None) -> int | None:
@@ -127,7 +134,7 @@ def _count(tx: Tracer, cls: type, start: Value | None, step: Value | None) -> Va
 
 @on_class(itertools.repeat, "| object times?")
 def _repeat(tx: Tracer, cls: type, obj: Value, times: Value | None) -> Value:
-    left = [max(index_of(tx, times), 0) if times is not None else -1]
+    left = [max(size_of(tx, times), 0) if times is not None else -1]
 
     def take() -> Value:
         if left[0] == 0:
@@ -255,7 +262,7 @@ if batched is not None:
     @on_class(batched, "iterable n * strict?")
     def _batched(tx: Tracer, cls: type, iterable: Value, n: Value, strict: Value | None) -> Value:
         it = iter_(tx, iterable)
-        size = index_of(tx, n)
+        size = size_of(tx, n)
         if size < 1:
             raise tx.throw(ValueError, "n must be at least one")
         options = {} if strict is None else {"strict": truth(tx, strict)}
@@ -290,7 +297,9 @@ def _groupby(tx: Tracer, cls: type, iterable: Value, key: Value | None) -> Value
 
 @on_function(itertools.tee, "iterable n?")
 def _tee(tx: Tracer, iterable: Value, n: Value | None) -> Value:
-    count = index_of(tx, n) if n is not None else 2
+    count = size_of(tx, n) if n is not None else 2
+    if count < 0:
+        raise tx.throw(ValueError, "n must be >= 0")
     shared = itertools.tee(Steps(tx, iter_(tx, iterable)), count)
     return tx.make_tuple([live(tx, type(real), real) for real in shared])
 
@@ -322,23 +331,27 @@ def _checked(tx: Tracer, r: int) -> int:
 
 @on_class(itertools.product, "*iterables * repeat?")
 def _product(tx: Tracer, cls: type, repeat: Value | None, iterables: list[Value]) -> Value:
-    times = index_of(tx, repeat) if repeat is not None else 1
+    times = size_of(tx, repeat) if repeat is not None else 1
+    if times < 0:
+        raise tx.throw(ValueError, "repeat argument cannot be negative")
     return _selection(tx, itertools.product, [unpack_iterable(tx, v, with_room=True) for v in iterables], repeat=times)
 
 
 @on_class(itertools.permutations, "| iterable r?")
 def _permutations(tx: Tracer, cls: type, iterable: Value, r: Value | None) -> Value:
     pool = unpack_iterable(tx, iterable, with_room=True)
-    length = _index(tx, r)
-    return _selection(tx, itertools.permutations, [pool], None if length is None else _checked(tx, length))
+    given = _given(r)
+    if given is None:
+        return _selection(tx, itertools.permutations, [pool], None)
+    return _selection(tx, itertools.permutations, [pool], _checked(tx, size_of(tx, _int(tx, given, "Expected int as r"))))
 
 
 @on_class(itertools.combinations, "| iterable r")
 def _combinations(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
-    return _selection(tx, itertools.combinations, [unpack_iterable(tx, iterable, with_room=True)], _checked(tx, index_of(tx, r)))
+    return _selection(tx, itertools.combinations, [unpack_iterable(tx, iterable, with_room=True)], _checked(tx, size_of(tx, r)))
 
 
 @on_class(itertools.combinations_with_replacement, "| iterable r")
 def _combinations_with_replacement(tx: Tracer, cls: type, iterable: Value, r: Value) -> Value:
     pool = unpack_iterable(tx, iterable, with_room=True)
-    return _selection(tx, itertools.combinations_with_replacement, [pool], _checked(tx, index_of(tx, r)))
+    return _selection(tx, itertools.combinations_with_replacement, [pool], _checked(tx, size_of(tx, r)))

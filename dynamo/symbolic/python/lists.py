@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, lookup
 from dynamo.symbolic.protocols.calls import call
-from dynamo.symbolic.protocols.containers import as_slice, bool_, find_index, index_of, position, steps
+from dynamo.symbolic.protocols.containers import as_slice, bool_, find_index, index_of, position, size_of, steps, subscript_of
 from dynamo.symbolic.protocols.iteration import ask_for_room, iter_, sequence_iter
 from dynamo.symbolic.protocols.operators import compare, equal, truth
 from dynamo.symbolic.protocols.registry import getset
@@ -74,7 +75,9 @@ def _deque_init(tx: Tracer, self: ListValue, iterable: Value | None, maxlen: Val
 
 def _fill_deque(tx: Tracer, v: ListValue, iterable: Value | None, maxlen: Value | None) -> None:
     if maxlen is not None and maxlen is not NONE:
-        v.maxlen = index_of(tx, maxlen, "an integer is required")
+        if not issubclass(maxlen.cls, int):
+            raise tx.throw(TypeError, "an integer is required")
+        v.maxlen = size_of(tx, maxlen)
         if v.maxlen < 0:
             raise tx.throw(ValueError, "maxlen must be non-negative")
     if iterable is not None:
@@ -164,7 +167,7 @@ def _iadd(tx: Tracer, self: ListValue, value: Value) -> Value:
 
 @on_method(BOTH, "insert", "index object", ListValue)
 def _insert(tx: Tracer, self: ListValue, index: Value, x: Value) -> Value:
-    i = index_of(tx, index)
+    i = size_of(tx, index)
     if self.maxlen is not None and len(self.items) >= self.maxlen:
         raise tx.throw(IndexError, "deque already at its maximum size")
     _moved(tx, self)
@@ -177,7 +180,7 @@ def _insert(tx: Tracer, self: ListValue, index: Value, x: Value) -> Value:
 
 @on_method(list, "pop", "index?", ListValue)
 def _pop(tx: Tracer, self: ListValue, index: Value | None) -> Value:
-    i = index_of(tx, index) if index is not None else -1
+    i = size_of(tx, index) if index is not None else -1
     n = len(self.items)
     if not n:
         raise tx.throw(IndexError, "pop from empty list")
@@ -244,7 +247,7 @@ def _delitem(tx: Tracer, self: ListValue, key: Value) -> Value:
 
 def _position(tx: Tracer, self: ListValue, key: Value, what: str) -> int:
     if not issubclass(self.cls, list):
-        i = index_of(tx, key, f"sequence index must be integer, not '{key.cls.__name__}'")
+        i = subscript_of(tx, key, IndexError, f"sequence index must be integer, not '{c_name(key.cls)}'")
         n = len(self.items)
         if not -n <= i < n:
             raise tx.throw(IndexError, "deque index out of range")
@@ -309,12 +312,22 @@ def _len(tx: Tracer, self: ListValue) -> Value:
 
 @on_method(BOTH, "__contains__", "key", ListValue)
 def _contains(tx: Tracer, self: ListValue, key: Value) -> Value:
-    return bool_(any(equal(tx, tx.item(self.items, i), key) for i in range(len(self.items))))
+    return bool_(any(equal(tx, x, key) for x in _passed(tx, self)))
 
 
 @on_method(BOTH, "count", "value", ListValue)
 def _count(tx: Tracer, self: ListValue, value: Value) -> Value:
-    return Const(sum(equal(tx, x, value) for x in tx.items(self.items)))
+    return Const(sum(equal(tx, x, value) for x in _passed(tx, self)))
+
+
+def _passed(tx: Tracer, self: ListValue) -> Iterator[Value]:
+    """The items as C code passes them, while comparisons of the program may change how many there are: deques refuse that."""
+    moves, i = self.moves, 0
+    while i < len(self.items):
+        yield tx.item(self.items, i)
+        if self.moves != moves and not issubclass(self.cls, list):
+            raise tx.throw(RuntimeError, _MUTATED)
+        i += 1
 
 
 @on_method(BOTH, "index", "value start? stop?", ListValue)
@@ -393,7 +406,7 @@ def _reverse(tx: Tracer, self: ListValue) -> Value:
 
 @on_method(deque, "rotate", "n?", ListValue)
 def _rotate(tx: Tracer, self: ListValue, n: Value | None) -> Value:
-    by = index_of(tx, n) if n is not None else 1
+    by = size_of(tx, n) if n is not None else 1
     _moved(tx, self)
     turned: deque[Any] = deque(self.items)
     turned.rotate(by)
@@ -443,7 +456,7 @@ def _add(tx: Tracer, self: ListValue, value: Value) -> Value:
 def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
     if tx.lookup(value.cls, "__index__") is MISSING:
         return _no_repeat(tx, value)
-    v = ListValue(self.items * index_of(tx, value), list if issubclass(self.cls, list) else self.cls)
+    v = ListValue(self.items * subscript_of(tx, value, OverflowError), list if issubclass(self.cls, list) else self.cls)
     v.maxlen = self.maxlen
     _trim(v)
     return v
@@ -452,14 +465,14 @@ def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
 def _no_repeat(tx: Tracer, value: Value) -> Value:
     if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
         return NOT_IMPLEMENTED
-    raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{value.cls.__name__}'")
+    raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
 
 
 @on_method(BOTH, "__imul__", "value", ListValue)
 def _imul(tx: Tracer, self: ListValue, value: Value) -> Value:
     if tx.lookup(value.cls, "__index__") is MISSING:
         return _no_repeat(tx, value)
-    n = index_of(tx, value)
+    n = subscript_of(tx, value, OverflowError)
     if n == 1:
         tx.touch(self)
     else:

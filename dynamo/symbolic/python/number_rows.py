@@ -7,15 +7,17 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import call, fold
 from dynamo.symbolic.protocols.changing import computed
+from dynamo.symbolic.protocols.containers import index_of, is_iterable, size_of
 from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.operators import binary, special, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, pure
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
 from dynamo.symbolic.python import polyfills
-from dynamo.symbolic.values.kinds import NOT_IMPLEMENTED, BuiltinValue, Const, ObjectValue, TensorValue, Value
+from dynamo.symbolic.values.kinds import NOT_IMPLEMENTED, BuiltinValue, Const, ObjectValue, OpaqueValue, TensorValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -114,14 +116,14 @@ def _of_constants(tx: Tracer, cls: type, args: list[Value]) -> Value:
 
 
 def _refuse(tx: Tracer, cls: type, v: Value) -> Value:
-    if isinstance(v, ObjectValue):
+    if isinstance(v, ObjectValue) and not isinstance(v, OpaqueValue) and not issubclass(v.cls, str | bytes):
         wanted = {
             "int": "int() argument must be a string, a bytes-like object or a real number",
             "float": "float() argument must be a string or a real number",
             "complex": "complex() first argument must be a string or a number",
         }.get(cls.__name__)
         if wanted is not None:
-            raise tx.throw(TypeError, f"{wanted}, not '{v.cls.__name__}'")
+            raise tx.throw(TypeError, f"{wanted}, not '{c_name(v.cls)}'")
     raise tx.break_("DD005", f"{cls.__name__}({v.describe()})")
 
 
@@ -148,8 +150,13 @@ def _make_bool(tx: Tracer, cls: type, x: Value | None) -> Value:
 @on_class(bytes, "| source? encoding? errors?")
 def _make_bytes(tx: Tracer, cls: type, source: Value | None, encoding: Value | None, errors: Value | None) -> Value:
     args = [v for v in (source, encoding, errors) if v is not None]
-    if source is not None and tx.try_python(source) is None:
-        args[0] = tx.make_list(unpack_iterable(tx, source))
+    if source is not None and tx.try_python(source) is None and tx.lookup(source.cls, "__bytes__") is MISSING:
+        if tx.lookup(source.cls, "__index__") is not MISSING:
+            args[0] = Const(size_of(tx, source))
+        elif not isinstance(source, OpaqueValue):
+            if not is_iterable(source):
+                raise tx.throw(TypeError, f"cannot convert '{c_name(source.cls)}' object to bytes")
+            args[0] = tx.make_list(unpack_iterable(tx, source))
     return _convert(tx, cls, ("__bytes__",), args)
 
 
@@ -176,7 +183,7 @@ def _through(tx: Tracer, fn: Any, name: str, x: Value, complaint: str, *more: Va
         return tx.call_function(fn, [x], {})
     result = special(tx, x, name, *more)
     if result is None:
-        raise tx.throw(TypeError, complaint.format(x.cls.__name__))
+        raise tx.throw(TypeError, complaint.format(c_name(x.cls)))
     return result
 
 
@@ -196,7 +203,7 @@ def _divmod(tx: Tracer, x: Value, y: Value) -> Value:
         result = special(tx, v, name, other)
         if result is not None and result is not NOT_IMPLEMENTED:
             return result
-    raise tx.throw(TypeError, f"unsupported operand type(s) for divmod(): '{x.cls.__name__}' and '{y.cls.__name__}'")
+    raise tx.throw(TypeError, f"unsupported operand type(s) for divmod(): '{c_name(x.cls)}' and '{c_name(y.cls)}'")
 
 
 @on_function(pow, "| base exp mod?")
@@ -222,11 +229,13 @@ def _math_row(fn: Any, protocol: tuple[str, ...]) -> None:
             if fn in _POLYFILLS:
                 return inlined(tx, _POLYFILLS[fn], args, kwargs)
             name = next((n for n in protocol if tx.lookup(args[0].cls, n) is not MISSING), None)
+            if protocol == ("__index__",):
+                return call(tx, BuiltinValue(fn), [Const(index_of(tx, a)) for a in args], kwargs)
             if name == "__float__":
                 return call(tx, BuiltinValue(fn), [_make_float(tx, float, args[0]), *args[1:]], kwargs)
             if name is not None:
                 return _asked(tx, args[0], name)
-            if tx.lookup(args[0].cls, "__iter__") is not MISSING:
+            if fn in _OF_MANY and tx.lookup(args[0].cls, "__iter__") is not MISSING:
                 args = [tx.make_list(unpack_iterable(tx, args[0])), *args[1:]]
         folded = fold(tx, fn, args, kwargs)
         if folded is None:
@@ -242,7 +251,9 @@ _PROTOCOLS: dict[Any, tuple[str, ...]] = {
     math.floor: ("__floor__", "__float__"),
     math.ceil: ("__ceil__", "__float__"),
     math.trunc: ("__trunc__",),
+    **dict.fromkeys((math.factorial, math.gcd, math.lcm, math.comb, math.perm, math.isqrt), ("__index__",)),
 }
 _POLYFILLS: dict[Any, Any] = {math.prod: polyfills.prod}
+_OF_MANY = [getattr(math, name) for name in ("fsum", "prod", "dist", "sumprod") if hasattr(math, name)]  # sumprod since 3.12
 for _fn in [f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)]:
     _math_row(_fn, _PROTOCOLS.get(_fn, ("__float__",)))

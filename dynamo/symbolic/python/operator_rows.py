@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
-from dynamo.symbolic.protocols.containers import bool_, index_of
+from dynamo.symbolic.protocols.containers import bool_, index_of, size_of
 from dynamo.symbolic.protocols.operators import binary, compare, contains, delitem, getitem, is_, len_, setitem, truth, unary
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
@@ -124,6 +124,8 @@ def _abs(tx: Tracer, a: Value) -> Value:
 
 @on_function(operator.length_hint, "obj default?")
 def _length_hint(tx: Tracer, obj: Value, default: Value | None) -> Value:
+    if default is not None:
+        size_of(tx, default)
     if tx.lookup(obj.cls, "__len__") is not MISSING:
         return len_(tx, obj)
     raise tx.break_("DD005", f"length hint of {obj.describe()}")

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo import _C
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import getattr_, instance_dict, tx_call
 from dynamo.symbolic.protocols.calls import fold, inline
 from dynamo.symbolic.protocols.containers import bool_, pairs_of
@@ -334,7 +335,7 @@ for _name in ("heappush", "heappop", "heapreplace", "heappushpop", "heapify"):
 def _fspath(tx: Tracer, path: Value) -> Value:
     found = path if issubclass(path.cls, str | bytes) else special(tx, path, "__fspath__")
     if found is None:
-        raise tx.throw(TypeError, f"expected str, bytes or os.PathLike object, not {path.cls.__name__}")
+        raise tx.throw(TypeError, f"expected str, bytes or os.PathLike object, not {c_name(path.cls)}")
     return found
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import fold
-from dynamo.symbolic.protocols.containers import as_slice, bool_, index_of, position, slice_of
+from dynamo.symbolic.protocols.containers import as_slice, bool_, index_of, position, slice_of, subscript_of
 from dynamo.symbolic.protocols.hashing import Hashed, hash_
 from dynamo.symbolic.protocols.iteration import sequence_iter, unpack_iterable
 from dynamo.symbolic.protocols.operators import equal
@@ -37,7 +38,7 @@ def _make_size(tx: Tracer, cls: type, iterable: Value | None) -> Value:
     items = unpack_iterable(tx, iterable, with_room=True) if iterable is not None else []
     for i, x in enumerate(items):
         if not (isinstance(x, Const) and type(x.value) in (int, bool)):
-            raise tx.throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {i} is '{x.cls.__name__}')")
+            raise tx.throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {i} is '{c_name(x.cls)}')")
     return TupleValue(list(items), cls)
 
 
@@ -90,7 +91,7 @@ def _add(tx: Tracer, self: TupleValue, value: Value) -> Value:
     if not isinstance(value, TupleValue):
         if tx.lookup(value.cls, "__radd__") is not MISSING:
             return NOT_IMPLEMENTED
-        raise tx.throw(TypeError, f'can only concatenate tuple (not "{value.cls.__name__}") to tuple')
+        raise tx.throw(TypeError, f'can only concatenate tuple (not "{c_name(value.cls)}") to tuple')
     return TupleValue([*self.items, *value.items], _joined(tx, self, value))
 
 
@@ -110,8 +111,8 @@ def _mul(tx: Tracer, self: TupleValue, value: Value) -> Value:
     if tx.lookup(value.cls, "__index__") is MISSING:
         if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
             return NOT_IMPLEMENTED
-        raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{value.cls.__name__}'")
-    return TupleValue(self.items * index_of(tx, value), _plain(self))
+        raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
+    return TupleValue(self.items * subscript_of(tx, value, OverflowError), _plain(self))
 
 
 @on_method(TUPLES, "__getnewargs__", "", TupleValue)
