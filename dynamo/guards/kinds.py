@@ -91,6 +91,36 @@ class IsUnset:
         return False
 
 
+_PAYLOADS: dict[type, Any] = {
+    int: int.__index__,
+    float: float.__float__,
+    complex: complex.__pos__,
+    str: str.__str__,
+    bytes: lambda obj: bytes.__getitem__(obj, slice(None)),
+}
+
+
+def payload(obj: Any) -> tuple[type, Any] | None:
+    """The number or text in an object of a subclass, with the class of C that keeps it. Nothing of the object's own is asked."""
+    base = next((cls for cls in _PAYLOADS if issubclass(type(obj), cls)), None)
+    return None if base is None else (base, _PAYLOADS[base](obj))
+
+
+class Holds:
+    """An object of a number's or a text's subclass holds this value."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, obj: Any) -> bool:
+        seen = payload(obj)
+        if seen is None or seen[0] is not type(self.value):
+            return False
+        return repr(seen[1]) == repr(self.value) if seen[0] in (float, complex) else bool(seen[1] == self.value)
+
+
 class NotSubclass:
     """A class that is no subclass of another may be registered with it."""
 
@@ -219,6 +249,8 @@ def _at(row: Kind, record: GuardRecord) -> str:
 def _predicate_text(predicate: Any) -> str:
     if isinstance(predicate, HasItems):
         return f"== {written(set(predicate.items))}"
+    if isinstance(predicate, Holds):
+        return f"holds {written(predicate.value)}"
     if isinstance(predicate, NotSubclass):
         return " not a subclass of ".join(_short(ref()) for ref in predicate.classes)
     return str(getattr(predicate, "__doc__", None) or getattr(predicate, "__name__", "holds"))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.bytecode.decode import decode
+from dynamo.guards.kinds import Holds, payload
 from dynamo.inspection import c_name
 from dynamo.source import const_source
 from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
+from dynamo.symbolic.protocols.constants import is_frozen
 from dynamo.symbolic.protocols.overrides import ask_method, overriding
 from dynamo.symbolic.protocols.registry import CODES, CONSTRUCTORS, FUNCTIONS, METHODS, NEW, PURE
 from dynamo.symbolic.protocols.tensor_numbers import refused
@@ -227,6 +229,8 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     """A method of a C type; args[0] is the receiver."""
     if not args:
         raise tx.throw(TypeError, f"unbound method {raw.__name__}() needs an argument")
+    if raw.__objclass__ in SCALARS_OF_C and raw.__name__ != "__rmod__":
+        args = [plain(tx, args[0]), *(args[1:] if raw in _TEMPLATES else [plain(tx, a) for a in args[1:]])]
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):
         return ask_method(tx, raw, asked, args, kwargs)
@@ -248,6 +252,21 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
         if inherited is not None:
             return inherited(tx, self_, rest, kwargs)
     raise tx.break_("DD005", f"{raw.__objclass__.__name__}.{name} on {self_.describe()}")
+
+
+SCALARS_OF_C = (int, float, complex, str, bytes)
+_TEMPLATES = (str.__mod__, bytes.__mod__, str.format, str.format_map)  # ask objects for their own text
+
+
+def plain(tx: Tracer, v: Value) -> Value:
+    """A number or text of a class of the program as the constant that methods of its base class see."""
+    if not isinstance(v, ObjectValue) or v.obj is None or not issubclass(v.cls, SCALARS_OF_C) or is_frozen(v.obj):
+        return v
+    held = payload(v.obj)
+    assert held is not None
+    if v.source is not None and v.source.kind != "const":
+        tx.guard(v.source, "pred", Holds(held[1]))
+    return Const(held[1])
 
 
 def _is_opaque_tensor(v: Value, method: Any) -> bool:
