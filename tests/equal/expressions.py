@@ -265,3 +265,103 @@ def tracebacks(compile):
             return x * 2, cleared(e)
 
     return f(torch.ones(2)), g(torch.ones(2))
+
+
+class Own(Whole):
+    """Its own methods come before those of the number that it holds."""
+
+    def __add__(self, other):
+        return "added"
+
+    def __eq__(self, other):
+        return "equal"
+
+    __hash__ = int.__hash__
+
+
+class Real(float):
+    def __float__(self):
+        return 100.0
+
+
+class Said(Text):
+    def __str__(self):
+        return "said"
+
+
+class Octets(bytes):
+    pass
+
+
+class Pair(complex):
+    pass
+
+
+@program("", "arithmetic, comparisons and methods of objects whose classes are derived from numbers and texts")
+def derived_from_numbers_and_texts(compile):
+    def of_any(x, v):
+        return x + 1, v == v, v != 3, [v] == [v], v in (1, 2, 3, "ab"), bool(v), {v: 1}.get(v), v + v
+
+    def of_numbers(x, v):
+        try:
+            found = v * 2, 2 * v, v // 2, -v, abs(v), v % 2, v < 3, 3 <= v, divmod(v, 2), pow(v, 2), max(v, 1), round(v), 3 + v, 3 == v
+        except TypeError as e:
+            found = e.args
+        return x + 1, found
+
+    def of_integers(x, v):
+        return x * v, [1] * v, range(v), [5, 6, 7, 8][v], v.bit_length(), int(v), float(v), v.real, 1 << v
+
+    def of_texts(x, v):
+        found = v * 2, v[0], v[1:], "b" in v, v.split("b"), v.upper(), v.replace("a", v), "x".join([v, v]), v.startswith(v), list(v), len(v)
+        return x + 1, found, "%s" % v, v % (), f"{v}", "{}".format(v), v < "b", "b" > v, "ab" + v, max(v, "a"), {"ab": 1}.get(v), str(v)  # noqa: UP031, UP032  # the templates are the point
+
+    out = []
+    numbers = [Whole(3), Whole(4), Own(3), Real(2.5), Real(-0.0), Real(0.0), Real(2.5)]
+    texts = [Text("ab"), Said("ab"), Text("abc"), Text("ab")]
+    given = [
+        (of_any, [*numbers, *texts, Octets(b"ab"), Pair(2j)]),
+        (of_numbers, numbers),
+        (of_integers, [Whole(3), Whole(2)]),
+        (of_texts, texts),
+    ]
+    for function, values in given:
+        compiled = compile(function)
+        out += [compiled(torch.ones(2), v) for v in values]
+    return [repr(found) for found in out]
+
+
+@program("", "kinds of objects that functions take as what they are not")
+def arguments_of_other_kinds(compile):
+    texts = [
+        "iter(3, 4)",
+        "divmod(3, Plain())",
+        "divmod(Plain(), 3)",
+        "Plain() in 3",
+        "Plain() in None",
+        "Plain() in s",
+        "Plain() in b'ab'",
+    ]
+    texts += ["Two() in range(5)", "Plain() in range(5)", "3 in int", "functools.partial(len) in 3", "3 in functools.partial(len)"]
+    texts += ["setattr(d, 3, 1)", "delattr(d, 3)", "getattr(d, 3)", "hasattr(d, 3)", "int(Two(), 3)", "int(Plain(), 99)", "int(a, 2)"]
+    texts += [
+        "operator.concat(3, a)",
+        "operator.concat(a, 3)",
+        "operator.concat({}, {})",
+        "operator.indexOf(3, 1)",
+        "operator.countOf(Plain(), 1)",
+    ]
+    texts += ["{}[{}.keys()]", "{{}.items(): 1}", "format(3, 4)", "functools.reduce(len, 3)", "list.__add__(3, a)", "dict.__or__(3, {})"]
+    texts += [
+        "list.append(3, 4)",
+        "enumerate(3, 1.5)",
+        "s * {}",
+        "s * d",
+        "s * slice(0)",
+        "a + 1",
+        "t + 1",
+        "d + 1",
+        "s + Plain()",
+        "b'a' + a",
+    ]
+    return outcomes(compile, texts)

@@ -173,6 +173,8 @@ def _choice(tx: Tracer, v: ChoiceValue) -> Any:
 
 
 def _other(tx: Tracer, v: Value) -> Any:
+    if v.cls.__hash__ is None:  # of the keys and the items of a dict
+        raise tx.throw(TypeError, f"unhashable type: '{c_name(v.cls)}'")
     obj = getattr(v, "obj", None)
     if obj is not None:
         return object_key(obj)

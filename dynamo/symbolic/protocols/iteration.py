@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
-from dynamo.symbolic.protocols.operators import equal, getitem, is_of_program, special, truth
+from dynamo.symbolic.protocols.operators import NO_CONTAINER, equal, getitem, is_of_program, special, truth
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
     ENDED,
@@ -223,23 +223,12 @@ def unpack_iterable(tx: Tracer, v: Value, limit: int | None = None, with_room: b
 MAX_UNROLL = 100_000
 
 
-def _no_container() -> str:
-    try:
-        0 in None  # type: ignore[operator]  # noqa: B015  # the complaint is the point
-    except TypeError as e:
-        return str(e).replace("NoneType", "{}")
-    raise AssertionError
-
-
-_NO_CONTAINER = _no_container()
-
-
 def _object_contains(tx: Tracer, owner: Value, v: Value) -> bool:
     result = special(tx, owner, "__contains__", v)
     if result is not None:
         return truth(tx, result)
-    if all(tx.lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")) and not isinstance(owner, ClassValue):
-        raise tx.throw(TypeError, _NO_CONTAINER.format(owner.cls.__name__))
+    if all(tx.lookup(owner.cls, name) is MISSING for name in ("__iter__", "__getitem__")):
+        raise tx.throw(TypeError, NO_CONTAINER.format(c_name(owner.cls)))
     it = iter_(tx, owner)
     while (x := next_(tx, it)) is not None:
         if equal(tx, x, v):

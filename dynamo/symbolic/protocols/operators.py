@@ -96,6 +96,11 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
             return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
     if isinstance(a, Const) and isinstance(b, Const):
         return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, fn, a, b)
+    if name == "__mul__":
+        for v, times in ((a, b), (b, a)):
+            if isinstance(v, Const) and v.cls in (str, bytes) and not isinstance(times, TensorValue | NumberValue | OpaqueValue):
+                if not any(type(tx.lookup(times.cls, n)) is types.FunctionType for n in ("__mul__", "__rmul__", "__imul__")):
+                    return _repeated(tx, v, times)
     if inplace:
         result = special(tx, a, "__i" + name[2:], b)
         if result is not None and result is not NOT_IMPLEMENTED:
@@ -103,10 +108,6 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
     result = _dispatch(tx, name, rname, a, b)
     if result is not None:
         return result
-    if name == "__mul__":
-        for v, times in ((a, b), (b, a)):
-            if isinstance(v, Const) and v.cls in (str, bytes):
-                return _repeated(tx, v, times)
     if name == "__add__":
         for base, text in _CONCATENATED.items():
             if issubclass(a.cls, base):
@@ -426,7 +427,27 @@ def _constant_contains(tx: Tracer, owner: Const, v: Value) -> bool:
         return bool(_fold(tx, operator.contains, owner, Const(known[0])).value)  # type: ignore[attr-defined]  # a bool constant
     if isinstance(owner.value, str):
         raise tx.throw(TypeError, f"'in <string>' requires string as left operand, not {c_name(v.cls)}")
-    return False
+    if isinstance(owner.value, bytes):
+        index = special(tx, v, "__index__")
+        if index is None:
+            raise tx.throw(TypeError, f"a bytes-like object is required, not '{c_name(v.cls)}'")
+        return contains(tx, owner, index)
+    if not isinstance(owner.value, range):
+        raise tx.throw(TypeError, NO_CONTAINER.format(c_name(owner.cls)))
+    if tx.lookup(v.cls, "__eq__") is object.__eq__:
+        return False
+    return any(equal(tx, Const(n), v) for n in owner.value)
+
+
+def _no_container() -> str:
+    try:
+        0 in None  # type: ignore[operator]  # noqa: B015  # the complaint is the point
+    except TypeError as e:
+        return str(e).replace("NoneType", "{}")
+    raise AssertionError
+
+
+NO_CONTAINER = _no_container()  # in the words of this version
 
 
 fill(

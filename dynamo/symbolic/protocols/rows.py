@@ -11,6 +11,7 @@ that CPython gives for it.
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -163,7 +164,10 @@ def _method_row(raw: Any, owner: type, spec: str, kind: type | tuple[type, ...],
         if not isinstance(self, kind) or (kind is not Value and not issubclass(self.cls, owner)):
             if issubclass(self.cls, owner):
                 raise tx.break_("DD005", f"{owner.__name__}.{raw.__name__} on {self.describe()}")
-            text = f"descriptor '{raw.__name__}' for '{owner.__name__}' objects doesn't apply to a '{c_name(self.cls)}' object"
+            text = f"for '{c_name(owner)}' objects doesn't apply to a '{c_name(self.cls)}' object"
+            if isinstance(raw, types.WrapperDescriptorType):
+                text = f"requires a '{c_name(owner)}' object but received a '{c_name(self.cls)}'"
+            text = f"descriptor '{raw.__name__}' {text}"
             raise tx.throw(TypeError, text)
         return handler(tx, self, *bind(tx, functools.partial(_unbound, raw, owner), spec, args, kwargs))
 

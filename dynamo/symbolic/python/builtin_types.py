@@ -479,11 +479,15 @@ for _name, _attribute in (("__get__", "fget"), ("__set__", "fset"), ("__delete__
 # ---- attribute builtins -----------------------------------------------------------------------------------
 
 
-@on_function(getattr, "object name default?")
-def _getattr(tx: Tracer, v: Value, name: Value, default: Value | None) -> Value:
+def _attribute_name(tx: Tracer, name: Value) -> str:
     if not issubclass(name.cls, str):
         raise tx.throw(TypeError, f"attribute name must be string, not '{c_name(name.cls)}'")
-    text = text_of(tx, name)
+    return text_of(tx, name)
+
+
+@on_function(getattr, "object name default?")
+def _getattr(tx: Tracer, v: Value, name: Value, default: Value | None) -> Value:
+    text = _attribute_name(tx, name)
     if default is None:
         return getattr_(tx, v, text)
     try:
@@ -497,20 +501,18 @@ def _getattr(tx: Tracer, v: Value, name: Value, default: Value | None) -> Value:
 
 @on_function(hasattr, "object name")
 def _hasattr(tx: Tracer, v: Value, name: Value) -> Value:
-    if not issubclass(name.cls, str):
-        raise tx.throw(TypeError, f"attribute name must be string, not '{c_name(name.cls)}'")
-    return bool_(hasattr_(tx, v, text_of(tx, name)))
+    return bool_(hasattr_(tx, v, _attribute_name(tx, name)))
 
 
 @on_function(setattr, "object name value")
 def _setattr(tx: Tracer, v: Value, name: Value, value: Value) -> Value:
-    setattr_(tx, v, text_of(tx, name), value)
+    setattr_(tx, v, _attribute_name(tx, name), value)
     return NONE
 
 
 @on_function(delattr, "object name")
 def _delattr(tx: Tracer, v: Value, name: Value) -> Value:
-    setattr_(tx, v, text_of(tx, name), None)
+    setattr_(tx, v, _attribute_name(tx, name), None)
     return NONE
 
 

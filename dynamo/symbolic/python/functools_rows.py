@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import MISSING, getattr_, tx_call
+from dynamo.symbolic.protocols.containers import is_iterable
 from dynamo.symbolic.protocols.registry import code_row, getset, nested_code
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function, on_method
 from dynamo.symbolic.python import polyfills
@@ -47,6 +48,8 @@ def _call_partial(tx: Tracer, self: PartialValue, args: list[Value], kwargs: dic
 
 @on_function(functools.reduce, "function iterable initial?")
 def _reduce(tx: Tracer, fn: Value, iterable: Value, initial: Value | None) -> Value:
+    if not is_iterable(iterable):
+        raise tx.throw(TypeError, "reduce() arg 2 must support iteration")
     return inlined(tx, polyfills.reduce, [fn, iterable, *([initial] if initial is not None else [])])
 
 

@@ -118,6 +118,8 @@ def stateful(tx: Tracer, cls: type, make: Callable[[], Iterator[Any]], args: lis
 def _iter(tx: Tracer, v: Value, sentinel: Value | None) -> Value:
     if sentinel is None:
         return iter_(tx, v)
+    if tx.lookup(v.cls, "__call__") is MISSING:
+        raise tx.throw(TypeError, "iter(v, w): v must be callable")
     done = [False]
 
     def step() -> Value:
@@ -170,8 +172,8 @@ def _zip(tx: Tracer, cls: type, strict: Value | None, iterables: list[Value]) ->
 
 @on_class(enumerate, "| iterable start?")
 def _enumerate(tx: Tracer, cls: type, iterable: Value, start: Value | None) -> Value:
-    it = iter_(tx, iterable)
     at = [index_of(tx, start) if start is not None else 0]
+    it = iter_(tx, iterable)
 
     def pairs() -> Iterator[Any]:
         for v in Steps(tx, it):

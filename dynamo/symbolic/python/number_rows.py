@@ -129,6 +129,11 @@ def _refuse(tx: Tracer, cls: type, v: Value) -> Value:
 
 @on_class(int, "x? | base?")
 def _make_int(tx: Tracer, cls: type, x: Value | None, base: Value | None) -> Value:
+    if x is not None and base is not None and not issubclass(x.cls, str | bytes | bytearray):
+        of = index_of(tx, base)
+        if of != 0 and not 2 <= of <= 36:
+            raise tx.throw(ValueError, "int() base must be >= 2 and <= 36, or 0")
+        raise tx.throw(TypeError, "int() can't convert non-string with explicit base")
     return _convert(tx, cls, ("__int__", "__index__", "__trunc__"), [v for v in (x, base) if v is not None])
 
 
@@ -201,7 +206,7 @@ def _divmod(tx: Tracer, x: Value, y: Value) -> Value:
         return found
     for v, name, other in ((x, "__divmod__", y), (y, "__rdivmod__", x)):
         result = special(tx, v, name, other)
-        if result is not None and result is not NOT_IMPLEMENTED:
+        if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
             return result
     raise tx.throw(TypeError, f"unsupported operand type(s) for divmod(): '{c_name(x.cls)}' and '{c_name(y.cls)}'")
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import _operator
 import functools
 import operator
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
-from dynamo.symbolic.protocols.containers import bool_, index_of, size_of
-from dynamo.symbolic.protocols.operators import binary, compare, contains, delitem, getitem, is_, len_, setitem, truth, unary
+from dynamo.symbolic.protocols.containers import bool_, index_of, is_iterable, size_of
+from dynamo.symbolic.protocols.operators import NO_CONTAINER, binary, compare, contains, delitem, getitem, is_, len_, setitem, truth, unary
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
 from dynamo.symbolic.protocols.tables import dict_set
 from dynamo.symbolic.python import polyfills
-from dynamo.symbolic.values.kinds import NONE, BuiltinValue, Const, DictValue, FunctionValue, ObjectValue, PartialValue, Value
+from dynamo.symbolic.values.kinds import NONE, BuiltinValue, Const, DictValue, FunctionValue, ObjectValue, OpaqueValue, PartialValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -62,6 +64,11 @@ for _name, _op in _UNARY.items():
 
 @on_function(operator.concat, "a b")
 def _concat(tx: Tracer, a: Value, b: Value) -> Value:
+    for v in (a, b):
+        if (issubclass(v.cls, dict) or tx.lookup(v.cls, "__getitem__") is MISSING) and not isinstance(v, OpaqueValue):
+            if v is b and issubclass(a.cls, list | tuple | str | bytes | deque):
+                break
+            raise tx.throw(TypeError, f"'{c_name(a.cls)}' object can't be concatenated")
     return binary(tx, "+", a, b)
 
 
@@ -133,6 +140,8 @@ def _length_hint(tx: Tracer, obj: Value, default: Value | None) -> Value:
 
 def _polyfill(fn: Any, twin: Any) -> None:
     def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if args and not is_iterable(args[0]):
+            raise tx.throw(TypeError, NO_CONTAINER.format(c_name(args[0].cls)))
         return inlined(tx, twin, args, kwargs)
 
     FUNCTIONS.add(fn)(row)

@@ -294,6 +294,8 @@ def _ascii(tx: Tracer, v: Value) -> Value:
 
 @on_function(format, "value spec?")
 def _format(tx: Tracer, v: Value, spec: Value | None) -> Value:
+    if spec is not None and not issubclass(spec.cls, str):
+        raise tx.throw(TypeError, f"format() argument 2 must be str, not {c_name(spec.cls)}")
     return Const(format_(tx, v, text_of(tx, spec) if spec is not None else ""))
 
 
