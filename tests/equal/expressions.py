@@ -4,7 +4,16 @@ of classes."""
 from __future__ import annotations
 
 import collections
+import copy
+import functools
+import itertools
+import math
+import operator
+import sys
 import traceback
+import types
+import typing
+from fractions import Fraction
 
 import torch
 
@@ -101,7 +110,8 @@ class CheckedClass(metaclass=Checked):
     pass
 
 
-NAMES = globals()
+MODULES = (collections, copy, functools, itertools, math, operator, sys, torch, types, typing)
+NAMES = {**{m.__name__: m for m in MODULES}, "Fraction": Fraction}
 
 
 def function_of(expression):
@@ -111,11 +121,13 @@ def outcome(x):
     a, t, s, d, r = [0, 1], (1, 2), "abc", collections.deque([1, 2, 3]), range(10)
     try:
         found = {expression}
+    except NameError:
+        raise
     except Exception as e:
         return x * 2, type(e).__name__, e.args
     return x + 1, type(found).__name__, found, a, list(d)
 """
-    names = dict(NAMES)
+    names = {**globals(), **NAMES}
     exec(compile(text, f"<{expression}>", "exec"), names)
     return names["outcome"]
 

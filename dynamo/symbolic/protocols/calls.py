@@ -229,7 +229,9 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     """A method of a C type; args[0] is the receiver."""
     if not args:
         raise tx.throw(TypeError, f"unbound method {raw.__name__}() needs an argument")
-    if raw.__objclass__ in SCALARS_OF_C and raw.__name__ != "__rmod__":
+    if raw in (str.__add__, bytes.__add__):
+        args = [plain(tx, a) if issubclass(a.cls, raw.__objclass__) else a for a in args]
+    elif raw.__objclass__ in SCALARS_OF_C and raw.__name__ != "__rmod__":
         args = [plain(tx, args[0]), *(args[1:] if raw in _TEMPLATES else [plain(tx, a) for a in args[1:]])]
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):

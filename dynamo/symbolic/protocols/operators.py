@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dynamo.inspection import c_name, is_library, is_statement
+from dynamo.inspection import HEAP, c_name, has_flag, is_library
 from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.protocols.attributes import MISSING, class_function, getattr_, tx_call
 from dynamo.symbolic.protocols.changing import computed, of_number
@@ -95,40 +95,60 @@ def binary(tx: Tracer, symbol: str, a: Value, b: Value) -> Value:
         if _tensor_operands(a, b) and not _overridden(tx, a, b, name, rname, *(["__i" + name[2:]] if inplace else [])):
             return tx.call_function(ifn if inplace and isinstance(a, TensorValue) else fn, [a, b], {})
     if isinstance(a, Const) and isinstance(b, Const):
-        return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, fn, a, b)
-    if name == "__mul__":
-        for v, times in ((a, b), (b, a)):
-            if isinstance(v, Const) and v.cls in (str, bytes) and not isinstance(times, TensorValue | NumberValue | OpaqueValue):
-                if not any(type(tx.lookup(times.cls, n)) is types.FunctionType for n in ("__mul__", "__rmul__", "__imul__")):
-                    return _repeated(tx, v, times)
-    if inplace:
+        return _deferred(tx, symbol.rstrip("="), fn, a, b) or _fold(tx, ifn if inplace else fn, a, b)
+    if inplace and not is_slot_of_sequence(tx, a.cls, "__i" + name[2:]):
         result = special(tx, a, "__i" + name[2:], b)
         if result is not None and result is not NOT_IMPLEMENTED:
             return result
-    result = _dispatch(tx, name, rname, a, b)
-    if result is not None:
-        return result
-    if name == "__add__":
-        for base, text in _CONCATENATED.items():
-            if issubclass(a.cls, base):
-                raise tx.throw(TypeError, text.format(c_name(b.cls)))
+    for operation in (_dispatch, concatenated, _repeated):
+        result = operation(tx, name, rname, a, b, inplace)
+        if result is not None:
+            return result
     shown = symbol if symbol != "**" else "** or pow()"
     raise tx.throw(TypeError, f"unsupported operand type(s) for {shown}: '{c_name(a.cls)}' and '{c_name(b.cls)}'")
 
 
-# What sequences say where no number comes of the two.
-_CONCATENATED: dict[type, str] = {
-    **{base: f'can only concatenate {base.__name__} (not "{{}}") to {base.__name__}' for base in (list, tuple, deque, str)},
-    bytes: "can't concat {} to bytes",
-}
+_SEQUENCES = (list, tuple, deque, str, bytes, bytearray)
 
 
-def _repeated(tx: Tracer, v: Const, times: Value) -> Value:
-    """`"ab" * times`, which C code asks for the index of an object."""
-    index = special(tx, times, "__index__")
-    if index is None:
-        raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(times.cls)}'")
-    return binary(tx, "*", v, index)
+def is_slot_of_sequence(tx: Tracer, cls: type, name: str) -> bool:
+    """Whether C code finds a method among those of sequences (`sq_concat`, `sq_repeat`), which are asked after those of numbers."""
+    raw = tx.lookup(cls, name)
+    return isinstance(raw, types.WrapperDescriptorType) and raw.__objclass__ in _SEQUENCES and raw.__name__ not in ("__mod__", "__rmod__")
+
+
+def concatenated(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bool) -> Value | None:
+    """`a + b` of sequences."""
+    if name != "__add__" or not is_slot_of_sequence(tx, a.cls, name):
+        return None
+    in_place = inplace and is_slot_of_sequence(tx, a.cls, "__iadd__")
+    result = special(tx, a, "__iadd__" if in_place else name, b)
+    if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
+        return result
+    base = next(cls for cls in _SEQUENCES if issubclass(a.cls, cls))
+    if base in (bytes, bytearray):
+        raise tx.throw(TypeError, f"can't concat {c_name(b.cls)} to {base.__name__}")
+    raise tx.throw(TypeError, f'can only concatenate {base.__name__} (not "{c_name(b.cls)}") to {base.__name__}')
+
+
+def _repeated(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bool) -> Value | None:
+    """`a * b` where one of them is a sequence: it asks the other for an index."""
+    if name != "__mul__":
+        return None
+    for v, times in ((a, b), (b, a)):
+        if not is_slot_of_sequence(tx, v.cls, name):
+            if inplace and v is a and _is_sequence(tx, a.cls):
+                return None
+            continue
+        if tx.lookup(times.cls, "__index__") is MISSING:
+            raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(times.cls)}'")
+        if issubclass(v.cls, str | bytes):
+            index = special(tx, times, "__index__")
+            assert index is not None
+            return special(tx, v, name, index)
+        in_place = inplace and v is a and is_slot_of_sequence(tx, a.cls, "__imul__")
+        return special(tx, v, "__imul__" if in_place else name, times)
+    return None
 
 
 def _tensor_operands(a: Value, b: Value) -> bool:
@@ -148,14 +168,18 @@ def _is_number_member(v: Value) -> bool:
     return isinstance(v, ObjectValue) and v.obj is not None and isinstance(v.obj, int | float)
 
 
-def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value) -> Value | None:
-    """CPython's binary dispatch; None when both sides answer NotImplemented."""
+def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bool = False) -> Value | None:
+    """CPython's binary dispatch to methods of numbers; None when both sides answer NotImplemented."""
+    if inplace and is_slot_of_sequence(tx, a.cls, name) and isinstance(b, TensorValue):
+        return None  # which a tensor leaves to the sequence
     order = [(a, name, b), (b, rname, a)]
     if a.cls is not b.cls and issubclass(b.cls, a.cls) and tx.lookup(b.cls, rname) is not tx.lookup(a.cls, rname):
         order.reverse()
     if a.cls is b.cls and name != rname:
         order = order[:1]
     for v, method, other in order:
+        if is_slot_of_sequence(tx, v.cls, method):
+            continue
         result = special(tx, v, method, other)
         if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
             return result
@@ -411,8 +435,8 @@ def delitem(tx: Tracer, owner: Value, key: Value) -> None:
 
 
 def _is_sequence(tx: Tracer, cls: type) -> bool:
-    """Whether C code goes to the slots of a sequence (`tp_as_sequence`), which classes of the program have in any case."""
-    return is_statement(cls) or any(tx.lookup(cls, name) is not MISSING for name in ("__len__", "__contains__", "__getitem__"))
+    """Whether C code goes to the slots of a sequence (`tp_as_sequence`), which classes on the heap have in any case."""
+    return has_flag(cls, HEAP) or any(tx.lookup(cls, name) is not MISSING for name in ("__len__", "__contains__", "__getitem__"))
 
 
 def contains(tx: Tracer, owner: Value, v: Value) -> bool:

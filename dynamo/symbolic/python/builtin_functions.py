@@ -49,12 +49,12 @@ def _all(tx: Tracer, iterable: Value) -> Value:
 
 @on_function(sum, "iterable | start?")
 def _sum(tx: Tracer, iterable: Value, start: Value | None) -> Value:
-    total = start if start is not None else Const(0)
+    total, it = start if start is not None else Const(0), iter_(tx, iterable)
     if issubclass(total.cls, str | bytes):
         kind, join = ("strings", "''") if issubclass(total.cls, str) else ("bytes", "b''")
         raise tx.throw(TypeError, f"sum() can't sum {kind} [use {join}.join(seq) instead]")
     numbers: list[Any] | None = [] if _is_number(total) else None  # floats are added with compensation since 3.12: left to CPython
-    for x in steps(tx, iter_(tx, iterable)):
+    for x in steps(tx, it):
         if numbers is not None and _is_number(x):
             numbers.append(tx.as_python(x))
             continue

@@ -310,9 +310,10 @@ def _tee(tx: Tracer, iterable: Value, n: Value | None) -> Value:
 def _selection(tx: Tracer, cls: Any, pools: list[list[Value]], *args: Any, **kwargs: Any) -> IterValue:
     """product and its kin: the pools are taken at once; rebuilding takes the same steps again."""
     taken = [0]
+    real = cls(*pools, *args, **kwargs)
 
     def steps() -> Iterator[Any]:
-        for x in cls(*pools, *args, **kwargs):
+        for x in real:
             taken[0] += 1
             yield x
 

@@ -439,9 +439,7 @@ def sort_values(tx: Tracer, items: list[Value], key: Value | None, reverse: Valu
 def _add(tx: Tracer, self: ListValue, value: Value) -> Value:
     base = list if issubclass(self.cls, list) else deque
     if not (isinstance(value, ListValue) and issubclass(value.cls, base)):
-        if tx.lookup(value.cls, "__radd__") is not MISSING:
-            return NOT_IMPLEMENTED
-        shown = value.cls.__name__
+        shown = c_name(value.cls)
         text = (
             f'can only concatenate list (not "{shown}") to list' if base is list else f'can only concatenate deque (not "{shown}") to deque'
         )
@@ -463,8 +461,6 @@ def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
 
 
 def _no_repeat(tx: Tracer, value: Value) -> Value:
-    if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
-        return NOT_IMPLEMENTED
     raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
 
 

@@ -45,7 +45,7 @@ def _binary_row(raw: Any) -> Any:
 
 for _cls in SCALAR_TYPES:
     for _name, _raw in vars(_cls).items():
-        if isinstance(_raw, types.WrapperDescriptorType) and _name.strip("_") in _BINARY and _raw is not str.__mod__:
+        if isinstance(_raw, types.WrapperDescriptorType) and _name.strip("_") in _BINARY and _raw not in (str.__mod__, bytes.__mod__):
             METHODS.add(_raw)(_binary_row(_raw))
         elif isinstance(_raw, _METHOD_KINDS):
             pure(_raw)
@@ -194,7 +194,7 @@ def _through(tx: Tracer, fn: Any, name: str, x: Value, complaint: str, *more: Va
 
 @on_function(round, "| number ndigits?")
 def _round(tx: Tracer, x: Value, ndigits: Value | None) -> Value:
-    more = [] if ndigits is None else [ndigits]
+    more = [] if ndigits is None or (isinstance(ndigits, Const) and ndigits.value is None) else [ndigits]
     return _through(tx, round, "__round__", x, "type {} doesn't define __round__ method", *more)
 
 

@@ -12,7 +12,21 @@ from typing import TYPE_CHECKING, Any
 from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.containers import bool_, index_of, is_iterable, size_of
-from dynamo.symbolic.protocols.operators import NO_CONTAINER, binary, compare, contains, delitem, getitem, is_, len_, setitem, truth, unary
+from dynamo.symbolic.protocols.operators import (
+    NO_CONTAINER,
+    binary,
+    compare,
+    concatenated,
+    contains,
+    delitem,
+    getitem,
+    is_,
+    is_slot_of_sequence,
+    len_,
+    setitem,
+    truth,
+    unary,
+)
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS
 from dynamo.symbolic.protocols.rows import inlined, on_class, on_function
 from dynamo.symbolic.protocols.tables import dict_set
@@ -69,6 +83,10 @@ def _concat(tx: Tracer, a: Value, b: Value) -> Value:
             if v is b and issubclass(a.cls, list | tuple | str | bytes | deque):
                 break
             raise tx.throw(TypeError, f"'{c_name(a.cls)}' object can't be concatenated")
+    if is_slot_of_sequence(tx, a.cls, "__add__"):
+        found = concatenated(tx, "__add__", "__radd__", a, b, False)
+        assert found is not None
+        return found
     return binary(tx, "+", a, b)
 
 

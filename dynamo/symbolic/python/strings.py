@@ -295,7 +295,7 @@ def _ascii(tx: Tracer, v: Value) -> Value:
 @on_function(format, "value spec?")
 def _format(tx: Tracer, v: Value, spec: Value | None) -> Value:
     if spec is not None and not issubclass(spec.cls, str):
-        raise tx.throw(TypeError, f"format() argument 2 must be str, not {c_name(spec.cls)}")
+        raise tx.throw(TypeError, f"format() argument 2 must be str, not {'None' if spec.cls is type(None) else c_name(spec.cls)}")
     return Const(format_(tx, v, text_of(tx, spec) if spec is not None else ""))
 
 
@@ -381,7 +381,7 @@ def _percent(tx: Tracer, self: Value, value: Value) -> Value:
         return Const(_folded(tx, str.__mod__, self, value))
     if isinstance(value, TupleValue) and issubclass(value.cls, tuple):
         arguments: Any = tuple(_argument(tx, x) for x in tx.items(value.items))
-    elif tx.lookup(value.cls, "__getitem__") in (MISSING, deque.__getitem__):
+    elif issubclass(value.cls, str) or tx.lookup(value.cls, "__getitem__") in (MISSING, deque.__getitem__):
         arguments = (_argument(tx, value),)
     else:  # what has items counts as a mapping, which need not be used up
         arguments = _argument(tx, value, _Mapping)

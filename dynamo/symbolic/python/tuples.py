@@ -89,8 +89,6 @@ def _index(tx: Tracer, self: TupleValue, value: Value, start: Value | None, stop
 @on_method(TUPLES, "__add__", "value", TupleValue)
 def _add(tx: Tracer, self: TupleValue, value: Value) -> Value:
     if not isinstance(value, TupleValue):
-        if tx.lookup(value.cls, "__radd__") is not MISSING:
-            return NOT_IMPLEMENTED
         raise tx.throw(TypeError, f'can only concatenate tuple (not "{c_name(value.cls)}") to tuple')
     return TupleValue([*self.items, *value.items], _joined(tx, self, value))
 
@@ -109,8 +107,6 @@ def _size_radd(tx: Tracer, self: TupleValue, value: Value) -> Value:
 @on_method(TUPLES, "__mul__ __rmul__", "value", TupleValue)
 def _mul(tx: Tracer, self: TupleValue, value: Value) -> Value:
     if tx.lookup(value.cls, "__index__") is MISSING:
-        if tx.lookup(value.cls, "__rmul__") is not MISSING and not isinstance(value, Const):
-            return NOT_IMPLEMENTED
         raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
     return TupleValue(self.items * subscript_of(tx, value, OverflowError), _plain(self))
 
