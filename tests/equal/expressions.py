@@ -192,6 +192,7 @@ def refusals(compile):
     ]
     texts += ["x.view(d)", "torch.stack(collections.deque([x, x]))", "issubclass(3, int)", "issubclass(int, 3)", "isinstance(3, Bases())"]
     texts += ["isinstance(3, Bases(int))", "issubclass(int, CheckedClass)", "issubclass(str, CheckedClass)", "issubclass(Bases(), Bases())"]
+    texts += ["typing.List['/T']", "{typing.Annotated[int, {}]}", "{typing.Annotated[int, []]: 1}", "list[int]['x']"]
     texts += ["typing.Optional[int, str]", "typing.List[int][str]", "typing.Union[()]", "collections.deque.none", "Whole.none"]
     return outcomes(compile, texts)
 

@@ -150,7 +150,7 @@ def _object(tx: Tracer, v: ObjectValue) -> Any:
         return _Compared(tx, v, hash_(tx, v).value)
     known = tx.try_python(v)
     if known is not None:
-        return known[0]
+        return _hashable(tx, known[0])
     return v.obj if v.obj is not None else _Compared(tx, v, hash_(tx, v).value)
 
 
@@ -179,13 +179,16 @@ def _other(tx: Tracer, v: Value) -> Any:
     if obj is not None:
         return object_key(obj)
     known = tx.try_python(v)
-    if known is not None:
-        try:
-            hash(known[0])
-        except TypeError as e:
-            raise tx.throw(TypeError, str(e)) from e
-        return known[0]
-    return Identity(v)
+    return Identity(v) if known is None else _hashable(tx, known[0])
+
+
+def _hashable(tx: Tracer, obj: object) -> object:
+    """The object, which the program is told of where it holds what has no hash."""
+    try:
+        hash(obj)
+    except TypeError as e:
+        raise tx.throw(TypeError, str(e)) from e
+    return obj
 
 
 fill(Value, hash_key=_other)

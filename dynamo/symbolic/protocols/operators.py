@@ -409,7 +409,7 @@ def _class_getitem(tx: Tracer, owner: ClassValue, key: Value) -> Value:
         raise tx.break_("DD010", key.describe())
     try:
         return tx.wrap(owner.obj[known[0]], None)  # type: ignore[index]  # a class that is not subscriptable raises the program's error
-    except (TypeError, KeyError) as e:
+    except (TypeError, KeyError, SyntaxError) as e:  # the last of a text that is no type
         raise tx.throw(type(e), *e.args) from e
 
 
