@@ -255,7 +255,7 @@ class EntryWriter:
         target, added = self.value(v), v.added_unread()
         items = self.sequence(v.items if added is None else added)
         if added is not None:
-            self.effects.append(f"list_extend({target}, ({items},))")
+            self.effects += [f"list_extend({target}, ({items},))"] if items else []
         elif issubclass(v.cls, collections.deque):
             self.effects += [f"{target}.clear()", f"{target}.extend(({items}{',' if items else ''}))"]
         else:

@@ -379,3 +379,53 @@ def arguments_of_other_kinds(compile):
         "b'a' + a",
     ]
     return outcomes(compile, texts)
+
+
+@program("", "methods called with other arguments than they take, and what they leave behind")
+def methods(compile):
+    texts = [
+        "{}.keys().__contains__()",
+        "{}.items().__len__(3)",
+        "slice(0).indices()",
+        "s.__add__(Plain())",
+        "s.__mul__(Plain())",
+        "a.__mul__(1.5)",
+    ]
+    texts += [
+        "t.index(1, None)",
+        "a.__add__(3)",
+        "t.__add__(3)",
+        "{frozenset({1})}.remove({1})",
+        "{1, 2}.discard({1})",
+        "{1, 2}.remove({1})",
+    ]
+    texts += ["{1, 2} ^ {97}", "{1, 2}.symmetric_difference([97])", "int.__rmod__(3, Whole(2))", "bool.__and__(True, Whole(2))"]
+    texts += [
+        "collections.OrderedDict().pop(None)",
+        "collections.OrderedDict().pop((1, 2))",
+        "collections.OrderedDict().move_to_end((1, 2))",
+    ]
+    texts += ["a.extend(())", "a.extend(range(0)) or a.extend([])", "list(Items.__getitem__ and [*{1, 2, 97}])"]
+    return outcomes(compile, texts)
+
+
+@program("", "lists of the caller that are extended by nothing, and by what numbers come first for")
+def extended(compile):
+    class Adds:
+        def __radd__(self, other):
+            return "added to", other
+
+    @compile
+    def f(x, given, more):
+        given.extend(more)
+        given += more
+        print(end="")
+        return x + 1, given
+
+    @compile
+    def g(x, given, other):
+        given += other
+        return x + 1, given
+
+    given = [1]
+    return [f(torch.ones(2), given, more) for more in ((), [], [2])], given, g(torch.ones(2), [1], Adds())

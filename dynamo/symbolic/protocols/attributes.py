@@ -36,6 +36,7 @@ from dynamo.symbolic.values.kinds import (
     OpaqueValue,
     SuperValue,
     TensorValue,
+    TracebackValue,
     TupleValue,
     Value,
 )
@@ -273,7 +274,8 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
         return tx.wrap(real, v.source.attr(name) if v.source is not None else None)
     if isinstance(raw, types.MemberDescriptorType) and "__slots__" in raw.__objclass__.__dict__:  # those of C types have values
         return None
-    raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
+    kind = "DD024" if isinstance(v, TracebackValue) else "DD014"  # what is raised in the end is the program's, as after no break
+    raise tx.break_(kind, f"attribute {name!r} of {v.describe()}")
 
 
 def _asks_class(tx: Tracer, cls: type) -> bool:

@@ -231,7 +231,7 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
         raise tx.throw(TypeError, f"unbound method {raw.__name__}() needs an argument")
     if raw in (str.__add__, bytes.__add__):
         args = [plain(tx, a) if issubclass(a.cls, raw.__objclass__) else a for a in args]
-    elif raw.__objclass__ in SCALARS_OF_C and raw.__name__ != "__rmod__":
+    elif raw.__objclass__ in _PLAIN and not (raw.__name__ == "__rmod__" and raw.__objclass__ in (str, bytes)):
         args = [plain(tx, args[0]), *(args[1:] if raw in _TEMPLATES else [plain(tx, a) for a in args[1:]])]
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):
@@ -257,6 +257,7 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
 
 
 SCALARS_OF_C = (int, float, complex, str, bytes)
+_PLAIN = (*SCALARS_OF_C, bool)
 _TEMPLATES = (str.__mod__, bytes.__mod__, str.format, str.format_map)  # ask objects for their own text
 
 

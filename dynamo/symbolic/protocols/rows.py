@@ -174,11 +174,16 @@ def _method_row(raw: Any, owner: type, spec: str, kind: type | tuple[type, ...],
     return row
 
 
+# Of classes that can't be called without arguments.
+_NONE: dict[Any, Any] = {}
+_EMPTY = {type(v): v for v in (_NONE.keys(), _NONE.values(), _NONE.items(), slice(None))}
+
+
 def _unbound(raw: Any, owner: type, *args: Any, **kwargs: Any) -> Any:
     """The method on an empty instance, for its complaint about arguments."""
     try:
         make: Any = owner.__new__
-        empty = make(owner)
+        empty = _EMPTY[owner] if owner in _EMPTY else make(owner)
     except TypeError as e:
         raise LookupError from e
     return raw(empty, *args, **kwargs)

@@ -72,7 +72,7 @@ def is_instance(tx: Tracer, v: Value, spec: Value) -> bool:
     """isinstance(v, spec)."""
     if isinstance(spec, TupleValue):
         return any(is_instance(tx, v, x) for x in tx.items(spec.items))
-    if isinstance(spec, ObjectValue) and find_attr(tx, spec, "__bases__") is not None:  # which makes a class of anything
+    if isinstance(spec, ObjectValue) and hasattr_(tx, spec, "__bases__"):  # which makes a class of anything
         raise tx.break_("DD005", f"isinstance() with {spec.describe()}")
     known = spec.obj if isinstance(spec, ClassValue) else getattr(spec, "obj", None)
     return _instance_of(tx, v, known)
@@ -151,7 +151,7 @@ def _isinstance(tx: Tracer, v: Value, spec: Value) -> Value:
 @on_function(issubclass, "cls classinfo")
 def _issubclass(tx: Tracer, cls: Value, spec: Value) -> Value:
     if not isinstance(cls, ClassValue):
-        if find_attr(tx, cls, "__bases__") is not None:
+        if hasattr_(tx, cls, "__bases__"):
             raise tx.break_("DD005", f"issubclass of {cls.describe()}, which has bases of its own")
         raise tx.throw(TypeError, "issubclass() arg 1 must be a class")
     try:

@@ -19,6 +19,7 @@ from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.protocols.tables import aligned, dict_del, dict_get, dict_has, dict_items, dict_keys, dict_set, guard_keys, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
 from dynamo.symbolic.python.sets import compare_tables
+from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
     NONE,
     NOT_IMPLEMENTED,
@@ -188,7 +189,16 @@ def _pop(tx: Tracer, self: DictValue, key: Value, default: Value | None) -> Valu
 
 @on_method(OrderedDict, "pop", "| key default?", DictValue)
 def _ordered_pop(tx: Tracer, self: DictValue, key: Value, default: Value | None) -> Value:
+    if default is None and not dict_has(tx, self, key):
+        raise _no_key(tx, key)
     return _pop(tx, self, key, default)
+
+
+def _no_key(tx: Tracer, key: Value) -> Raised:
+    """An error set with a key (PyErr_SetObject) takes a tuple for all its arguments, and None for having none."""
+    if isinstance(key, TupleValue) and issubclass(key.cls, tuple):
+        return tx.throw(KeyError, *tx.items(key.items))
+    return tx.throw(KeyError, *([] if isinstance(key, Const) and key.value is None else [key]))
 
 
 @on_method(dict, "popitem", "", DictValue)
@@ -215,7 +225,7 @@ def _take(tx: Tracer, self: DictValue, at: int, complaint: str) -> Value:
 def _move_to_end(tx: Tracer, self: DictValue, key: Value, last: Value | None) -> Value:
     k = key_in(tx, key, self.table)
     if not dict_has(tx, self, key):
-        raise tx.throw(KeyError, key)
+        raise _no_key(tx, key)
     guard_keys(tx, self)
     to_end = last is None or truth(tx, last)
     tx.touch(self)

@@ -452,22 +452,14 @@ def _add(tx: Tracer, self: ListValue, value: Value) -> Value:
 
 @on_method(BOTH, "__mul__ __rmul__", "value", ListValue)
 def _mul(tx: Tracer, self: ListValue, value: Value) -> Value:
-    if tx.lookup(value.cls, "__index__") is MISSING:
-        return _no_repeat(tx, value)
     v = ListValue(self.items * subscript_of(tx, value, OverflowError), list if issubclass(self.cls, list) else self.cls)
     v.maxlen = self.maxlen
     _trim(v)
     return v
 
 
-def _no_repeat(tx: Tracer, value: Value) -> Value:
-    raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
-
-
 @on_method(BOTH, "__imul__", "value", ListValue)
 def _imul(tx: Tracer, self: ListValue, value: Value) -> Value:
-    if tx.lookup(value.cls, "__index__") is MISSING:
-        return _no_repeat(tx, value)
     n = subscript_of(tx, value, OverflowError)
     if n == 1:
         tx.touch(self)

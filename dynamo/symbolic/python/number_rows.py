@@ -8,10 +8,10 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from dynamo.inspection import c_name
-from dynamo.symbolic.protocols.attributes import MISSING
+from dynamo.symbolic.protocols.attributes import MISSING, tx_call
 from dynamo.symbolic.protocols.calls import call, fold
 from dynamo.symbolic.protocols.changing import computed
-from dynamo.symbolic.protocols.containers import index_of, is_iterable, size_of
+from dynamo.symbolic.protocols.containers import index_of, is_iterable, size_of, subscript_of
 from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.operators import binary, special, truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS, METHODS, pure
@@ -38,6 +38,13 @@ def _binary_row(raw: Any) -> Any:
         if any(isinstance(a, TensorValue) for a in args):
             return NOT_IMPLEMENTED
         result = fold(tx, raw, [self, *args], kwargs)
+        if result is None and args and raw.__objclass__ in (str, bytes):  # the slots of sequences refuse by themselves
+            name = c_name(args[0].cls)
+            if raw.__name__ == "__add__":
+                text = f'can only concatenate str (not "{name}") to str' if raw.__objclass__ is str else f"can't concat {name} to bytes"
+                raise tx.throw(TypeError, text)
+            if raw.__name__ in ("__mul__", "__rmul__"):
+                return tx_call(tx, BuiltinValue(raw), [self, Const(subscript_of(tx, args[0], OverflowError))])
         return NOT_IMPLEMENTED if result is None else result
 
     return row

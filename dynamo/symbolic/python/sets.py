@@ -78,7 +78,7 @@ def _add(tx: Tracer, self: SetValue, x: Value) -> Value:
 
 @on_method(set, "discard", "object", SetValue)
 def _discard(tx: Tracer, self: SetValue, x: Value) -> Value:
-    key = key_in(tx, x, self.table)
+    key = _key(tx, self, x)
     if key in self.table:
         tx.touch(self)
         del self.table[key]
@@ -87,7 +87,7 @@ def _discard(tx: Tracer, self: SetValue, x: Value) -> Value:
 
 @on_method(set, "remove", "object", SetValue)
 def _remove(tx: Tracer, self: SetValue, x: Value) -> Value:
-    key = key_in(tx, x, self.table)
+    key = _key(tx, self, x)
     if key not in self.table:
         raise tx.throw(KeyError, x)
     tx.touch(self)
@@ -107,9 +107,12 @@ def _pop(tx: Tracer, self: SetValue) -> Value:
 
 @on_method(SETS, "__contains__", "key", SetValue)
 def _contains(tx: Tracer, self: SetValue, key: Value) -> Value:
-    if isinstance(key, SetValue) and key.cls is set:
-        return bool_(frozenset(key.table) in self.table)
-    return bool_(key_in(tx, key, self.table) in self.table)
+    return bool_(_key(tx, self, key) in self.table)
+
+
+def _key(tx: Tracer, self: SetValue, x: Value) -> Any:
+    """What an item is looked up by: sets, which have no hash, count as frozen ones."""
+    return frozenset(x.table) if isinstance(x, SetValue) and issubclass(x.cls, set) else key_in(tx, x, self.table)
 
 
 @on_method(SETS, "__len__", "", SetValue)
@@ -168,6 +171,10 @@ def _difference(a: Items, b: Items) -> Items:
 
 
 def _symmetric(a: Items, b: Items) -> Items:
+    return {**_difference(b, a), **_difference(a, b)}
+
+
+def _symmetric_update(a: Items, b: Items) -> Items:
     return {**_difference(a, b), **_difference(b, a)}
 
 
@@ -184,8 +191,9 @@ _COMBINATIONS: dict[Combine, tuple[str, str, str, str, str]] = {
 def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
     named, operator, reflected, updating, inplace = names
     params = "other" if combine is _symmetric else "*others"
+    update = _symmetric_update if combine is _symmetric else combine
 
-    def result(tx: Tracer, self: SetValue, others: list[Value]) -> Items:
+    def result(tx: Tracer, self: SetValue, others: list[Value], combine: Combine = combine) -> Items:
         table = self.table
         for other in others:
             table = combine(table, aligned(tx, table, table_of(tx, other)))
@@ -197,7 +205,7 @@ def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
 
     @on_method(set, updating, params, SetValue)
     def _updating(tx: Tracer, self: SetValue, others: Any) -> Value:
-        table = result(tx, self, others if isinstance(others, list) else [others])
+        table = result(tx, self, others if isinstance(others, list) else [others], update)
         tx.touch(self)
         self.table = table
         return NONE
@@ -215,7 +223,7 @@ def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
         # dict views count as sets for the operators that update.
         if not isinstance(value, SetValue | DictViewValue):
             return NOT_IMPLEMENTED
-        table = combine(self.table, aligned(tx, self.table, table_of(tx, value)))
+        table = update(self.table, aligned(tx, self.table, table_of(tx, value)))
         tx.touch(self)
         self.table = table
         return self

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from dynamo.inspection import c_name
-from dynamo.symbolic.protocols.attributes import MISSING
 from dynamo.symbolic.protocols.calls import fold
 from dynamo.symbolic.protocols.containers import as_slice, bool_, index_of, position, slice_of, subscript_of
 from dynamo.symbolic.protocols.hashing import Hashed, hash_
@@ -78,8 +77,9 @@ def _count(tx: Tracer, self: TupleValue, value: Value) -> Value:
 
 @on_method(TUPLES, "index", "value start? stop?", TupleValue)
 def _index(tx: Tracer, self: TupleValue, value: Value, start: Value | None, stop: Value | None) -> Value:
-    first = index_of(tx, start) if start is not None else 0
-    last = index_of(tx, stop) if stop is not None else len(self.items)
+    text = "slice indices must be integers or have an __index__ method"
+    first = index_of(tx, start, text) if start is not None else 0
+    last = index_of(tx, stop, text) if stop is not None else len(self.items)
     for i in range(*slice(first, last).indices(len(self.items))):
         if equal(tx, tx.item(self.items, i), value):
             return Const(i)
@@ -106,8 +106,6 @@ def _size_radd(tx: Tracer, self: TupleValue, value: Value) -> Value:
 
 @on_method(TUPLES, "__mul__ __rmul__", "value", TupleValue)
 def _mul(tx: Tracer, self: TupleValue, value: Value) -> Value:
-    if tx.lookup(value.cls, "__index__") is MISSING:
-        raise tx.throw(TypeError, f"can't multiply sequence by non-int of type '{c_name(value.cls)}'")
     return TupleValue(self.items * subscript_of(tx, value, OverflowError), _plain(self))
 
 
