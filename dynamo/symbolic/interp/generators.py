@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dynamo.inspection import c_name
@@ -219,22 +220,36 @@ def _next(tx: Tracer, self: GeneratorValue) -> Value:
     return next_or_stop(tx, self)
 
 
-@getset(_GEN.gi_running)
+def _of_frame(raw: Any) -> Callable[[Callable[[Tracer, GeneratorValue], Value]], Any]:
+    """Declare an attribute that the trace knows of its own generators; those that were there before have a frame of CPython's."""
+
+    def put(handler: Callable[[Tracer, GeneratorValue], Value]) -> Any:
+        def row(tx: Tracer, self: Value) -> Value:
+            if not isinstance(self, GeneratorValue):
+                raise tx.break_("DD014", f"attribute {raw.__name__!r} of {self.describe()}")
+            return handler(tx, self)
+
+        return getset(raw)(row)
+
+    return put
+
+
+@_of_frame(_GEN.gi_running)
 def _running(tx: Tracer, self: GeneratorValue) -> Value:
     return tx.wrap(self.state == "running", None)
 
 
-@getset(_GEN.gi_suspended)
+@_of_frame(_GEN.gi_suspended)
 def _suspended(tx: Tracer, self: GeneratorValue) -> Value:
     return tx.wrap(self.state == "suspended", None)
 
 
-@getset(_GEN.gi_code)
+@_of_frame(_GEN.gi_code)
 def _code(tx: Tracer, self: GeneratorValue) -> Value:
     return OpaqueValue(types.CodeType, self.frame.code, None)
 
 
-@getset(_GEN.gi_yieldfrom)
+@_of_frame(_GEN.gi_yieldfrom)
 def _yieldfrom(tx: Tracer, self: GeneratorValue) -> Value:
     inner = _delegate(self.frame) if self.state == "suspended" else None
     return inner if inner is not None else NONE

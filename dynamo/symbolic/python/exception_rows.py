@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import types
 from typing import TYPE_CHECKING, Any
 
+from dynamo.inspection import c_name
 from dynamo.symbolic.protocols.attributes import generic_setattr, instance_dict
 from dynamo.symbolic.protocols.registry import METHODS, getset
 from dynamo.symbolic.protocols.rows import new_row, on_method
@@ -115,11 +117,15 @@ for _name in ("errno", "strerror", "filename", "filename2"):  # of one argument 
 def _with_traceback(tx: Tracer, self: ExceptionValue, tb: Value) -> Value:
     if tb is NONE or (isinstance(tb, Const) and tb.value is None):
         self.traceback = None
+    elif not issubclass(tb.cls, types.TracebackType):
+        raise tx.throw(TypeError, "__traceback__ must be a traceback or None")
     return self
 
 
 @on_method(BaseException, "add_note", "note", ExceptionValue)
 def _add_note(tx: Tracer, self: ExceptionValue, note: Value) -> Value:
+    if not issubclass(note.cls, str):
+        raise tx.throw(TypeError, f"note must be a str, not '{c_name(note.cls)}'")
     d = instance_dict(tx, self)
     assert d is not None
     notes = dict_get(tx, d, Const("__notes__"))

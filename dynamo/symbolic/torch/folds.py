@@ -158,6 +158,8 @@ def _is_storage(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 
 @function(inspect.signature)
 def _signature(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    if "eval_str" in kwargs:
+        raise tx.break_("DD005", "inspect.signature that evaluates annotations")
     """Model code looks for parameters of `forward` by name."""
     fn = args[0]
     while isinstance(fn, MethodValue) and isinstance(fn.fn, MethodValue):
