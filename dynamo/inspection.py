@@ -12,6 +12,7 @@ from typing import Any
 # Flags of types: Include/object.h.
 SEQUENCE = 1 << 5  # a `case [...]` matches instances
 MAPPING = 1 << 6  # a `case {...}` does
+UNMADE = 1 << 7  # calls of the class make no instances
 IMMUTABLE = 1 << 8  # attributes of the class can't be set
 HEAP = 1 << 9  # made by a class statement (or by C code in its way)
 MATCH_SELF = 1 << 22  # `case cls(x)` binds the subject itself

@@ -10,7 +10,7 @@ import torch
 
 from dynamo.bytecode.decode import decode
 from dynamo.guards.kinds import Holds, payload
-from dynamo.inspection import c_name
+from dynamo.inspection import UNMADE, c_name, has_flag
 from dynamo.source import const_source
 from dynamo.surroundings.signals import let_through
 from dynamo.symbolic.attempt.frame import Frame
@@ -231,8 +231,9 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
         raise tx.throw(TypeError, f"unbound method {raw.__name__}() needs an argument")
     if raw in (str.__add__, bytes.__add__):
         args = [plain(tx, a) if issubclass(a.cls, raw.__objclass__) else a for a in args]
-    elif raw.__objclass__ in _PLAIN and not (raw.__name__ == "__rmod__" and raw.__objclass__ in (str, bytes)):
-        args = [plain(tx, args[0]), *(args[1:] if raw in _TEMPLATES else [plain(tx, a) for a in args[1:]])]
+    elif raw.__objclass__ in _PLAIN and not (raw.__name__ in ("__mod__", "__rmod__") and raw.__objclass__ in (str, bytes)):
+        seen = SCALARS_OF_C if raw.__objclass__ in (str, bytes) else _NUMBERS
+        args = [plain(tx, args[0]), *(plain(tx, a) if issubclass(a.cls, seen) and raw not in _TEMPLATES else a for a in args[1:])]
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):
         return ask_method(tx, raw, asked, args, kwargs)
@@ -257,8 +258,9 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
 
 
 SCALARS_OF_C = (int, float, complex, str, bytes)
+_NUMBERS = (int, float, complex)
 _PLAIN = (*SCALARS_OF_C, bool)
-_TEMPLATES = (str.__mod__, bytes.__mod__, str.format, str.format_map)  # ask objects for their own text
+_TEMPLATES = (str.format, str.format_map)  # ask objects for their own text, as % does, which may give the template itself
 
 
 def plain(tx: Tracer, v: Value) -> Value:
@@ -337,6 +339,8 @@ def instantiate(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str,
 
 def make_instance(tx: Tracer, fn: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """cls.__new__(cls, *args, **kwargs)."""
+    if has_flag(fn.obj, UNMADE):
+        raise tx.throw(TypeError, f"cannot create '{c_name(fn.obj)}' instances")
     if tx.lookup(fn.obj, "__del__") is not MISSING:
         raise tx.break_("DD031", fn.obj.__qualname__)
     new = tx.lookup(fn.obj, "__new__")
