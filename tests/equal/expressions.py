@@ -3,6 +3,7 @@ of classes."""
 
 from __future__ import annotations
 
+import builtins
 import collections
 import copy
 import functools
@@ -407,6 +408,31 @@ def methods(compile):
     ]
     texts += ["a.extend(())", "a.extend(range(0)) or a.extend([])", "list(Items.__getitem__ and [*{1, 2, 97}])"]
     return outcomes(compile, texts)
+
+
+@program("", "sets that are updated in place by sets, and replaced by what views of dicts make of them")
+def updated_sets(compile):
+    out = []
+    for symbol in ("|=", "&=", "-=", "^="):
+        for value in ("{2: 1}.keys()", "{2: 1}.items()", "{2: 1}.values()", "frozenset({1, 2})", "[1]"):
+            text = f"""
+def updated(x, s):
+    t = s
+    try:
+        s {symbol} {value}
+    except TypeError as e:
+        return x, e.args, t
+    return x + 1, s, t, s is t
+"""
+            names = {}
+            exec(compile_text(text, symbol, value), names)
+            given = {1}
+            out.append((compile(names["updated"])(torch.ones(2), given), given))
+    return out
+
+
+def compile_text(text, *names):
+    return builtins.compile(text, f"<{' '.join(names)}>", "exec")
 
 
 @program("", "lists of the caller that are extended by nothing, and by what numbers come first for")

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 import dynamo
+from dynamo import internal_errors
 
 WORLD = """
 import collections, copy, dataclasses, enum, functools, itertools, math, operator, torch
@@ -127,13 +128,14 @@ def f(x):
     exec(compile(text, f"<{expression}>", "exec"), names)
     f = names["f"]
     dynamo.reset()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    internal_errors.forget()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             result = shown((dynamo.compile(f, backend="eager") if compiled else f)(torch.ones(2)))
         except Exception as e:  # noqa: BLE001  # whatever leaves the function is compared
             result = "raised", type(e).__name__, str(e)
-    return result, [str(w.message) for w in said if "[DD09" in str(w.message)]
+    return result, *internal_errors.internal_errors()
 
 
 def differences(chosen: list[tuple[str, str]]) -> Iterator[str]:

@@ -232,7 +232,8 @@ def call_descriptor(tx: Tracer, raw: Any, args: list[Value], kwargs: dict[str, V
     if raw in (str.__add__, bytes.__add__):
         args = [plain(tx, a) if issubclass(a.cls, raw.__objclass__) else a for a in args]
     elif raw.__objclass__ in _PLAIN and not (raw.__name__ in ("__mod__", "__rmod__") and raw.__objclass__ in (str, bytes)):
-        seen = SCALARS_OF_C if raw.__objclass__ in (str, bytes) else _NUMBERS
+        takes_texts = raw.__objclass__ in (str, bytes) and raw.__name__ not in ("__getitem__", "__mul__", "__rmul__")
+        seen = SCALARS_OF_C if takes_texts else _NUMBERS
         args = [plain(tx, args[0]), *(plain(tx, a) if issubclass(a.cls, seen) and raw not in _TEMPLATES else a for a in args[1:])]
     self_, rest = args[0], args[1:]
     if isinstance(self_, TensorValue) and (asked := overriding(tx, (*rest, *kwargs.values()))):

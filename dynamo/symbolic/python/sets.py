@@ -11,7 +11,7 @@ from dynamo.symbolic.protocols.iteration import unpack_iterable
 from dynamo.symbolic.protocols.rows import on_class, on_method
 from dynamo.symbolic.protocols.tables import aligned, key_in
 from dynamo.symbolic.python.lists import COMPARISONS
-from dynamo.symbolic.values.kinds import NONE, NOT_IMPLEMENTED, Const, DictViewValue, IterValue, SetValue, Value
+from dynamo.symbolic.values.kinds import NONE, NOT_IMPLEMENTED, Const, IterValue, SetValue, Value
 
 if TYPE_CHECKING:
     from dynamo.symbolic.attempt.tracer import Tracer
@@ -220,8 +220,7 @@ def _rows(combine: Combine, names: tuple[str, str, str, str, str]) -> None:
 
     @on_method(set, inplace, "value", SetValue)
     def _inplace(tx: Tracer, self: SetValue, value: Value) -> Value:
-        # dict views count as sets for the operators that update.
-        if not isinstance(value, SetValue | DictViewValue):
+        if not isinstance(value, SetValue):  # views of dicts make another set
             return NOT_IMPLEMENTED
         table = update(self.table, aligned(tx, self.table, table_of(tx, value)))
         tx.touch(self)
