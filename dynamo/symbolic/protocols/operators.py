@@ -180,6 +180,8 @@ def _dispatch(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bo
     for v, method, other in order:
         if is_slot_of_sequence(tx, v.cls, method):
             continue
+        if name == "__mul__" and v.cls in NUMBERS and is_slot_of_sequence(tx, other.cls, name):
+            continue  # NumPy's leave repeating to the sequence
         result = special(tx, v, method, other)
         if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
             return result
