@@ -111,6 +111,7 @@ class CheckedClass(metaclass=Checked):
     pass
 
 
+_ONE = ("eager",)  # of backends, where all is about what capture does with Python's own objects
 MODULES = (collections, copy, functools, itertools, math, operator, sys, torch, types, typing)
 NAMES = {**{m.__name__: m for m in MODULES}, "Fraction": Fraction}
 
@@ -137,7 +138,7 @@ def outcomes(compile, expressions):
     return [(e, compile(function_of(e))(torch.ones(2))) for e in expressions]
 
 
-@program("", "integers for which C code has no room, as indices, sizes and counts")
+@program("", "integers for which C code has no room, as indices, sizes and counts", backends=_ONE)
 def sizes(compile):
     out = []
     for n in ("sys.maxsize", "2**70", "-(2**70)", "Index()"):
@@ -152,7 +153,7 @@ def sizes(compile):
     return out + outcomes(compile, texts)
 
 
-@program("", "templates of both kinds, and what they are filled with")
+@program("", "templates of both kinds, and what they are filled with", backends=_ONE)
 def templates(compile):
     texts = ["'{}{0}'.format(a)", "'{0}{}'.format(a)", "'{0!x}'.format(a)", "'{0[a}'.format(a)", "'{:{:{}}}'.format(1, 3, 2)"]
     texts += [f"'{{0[{2**70}]}}'.format(a)", "'{0}'.format_map({})", "'{}'.format_map({'': 3})", "'{a} {b}'.format_map(Missing(a=1))"]
@@ -167,7 +168,7 @@ def templates(compile):
     return outcomes(compile, texts)
 
 
-@program("", "operands and arguments of kinds that are refused, and the names of their types")
+@program("", "operands and arguments of kinds that are refused, and the names of their types", backends=_ONE)
 def refusals(compile):
     kinds = ["d", "collections.OrderedDict(a=1)", "collections.defaultdict(int)", "functools.partial(len)", "Plain()", "{1}", "slice(0)"]
     forms = ["-{}", "abs({})", "round({})", "int({})", "float({})", "next({})", "{}()", "{}.none", "{} + 1", "1 < {}", "hash({}) and 0"]
@@ -214,7 +215,7 @@ def subclasses(compile):
     return outcomes(compile, texts)
 
 
-@program("", "comparisons that change what is gone through")
+@program("", "comparisons that change what is gone through", backends=_ONE)
 def changed_while_compared(compile):
     @compile
     def of_list(x, form):
@@ -254,7 +255,7 @@ def types_as_dtypes(compile):
     return outcomes(compile, [form.format(kind) for form in forms for kind in ("bool", "int", "float", "complex")])
 
 
-@program("", "what a traceback has")
+@program("", "what a traceback has", backends=_ONE)
 def tracebacks(compile):
     @compile
     def f(x):
@@ -346,7 +347,7 @@ def derived_from_numbers_and_texts(compile):
     return [repr(found) for found in out]
 
 
-@program("", "kinds of objects that functions take as what they are not")
+@program("", "kinds of objects that functions take as what they are not", backends=_ONE)
 def arguments_of_other_kinds(compile):
     texts = [
         "iter(3, 4)",
@@ -382,7 +383,7 @@ def arguments_of_other_kinds(compile):
     return outcomes(compile, texts)
 
 
-@program("", "methods called with other arguments than they take, and what they leave behind")
+@program("", "methods called with other arguments than they take, and what they leave behind", backends=_ONE)
 def methods(compile):
     texts = [
         "{}.keys().__contains__()",
@@ -410,7 +411,7 @@ def methods(compile):
     return outcomes(compile, texts)
 
 
-@program("", "sets that are updated in place by sets, and replaced by what views of dicts make of them")
+@program("", "sets that are updated in place by sets, and replaced by what views of dicts make of them", backends=_ONE)
 def updated_sets(compile):
     out = []
     for symbol in ("|=", "&=", "-=", "^="):
@@ -435,7 +436,7 @@ def compile_text(text, *names):
     return builtins.compile(text, f"<{' '.join(names)}>", "exec")
 
 
-@program("", "lists of the caller that are extended by nothing, and by what numbers come first for")
+@program("", "lists of the caller that are extended by nothing, and by what numbers come first for", backends=_ONE)
 def extended(compile):
     class Adds:
         def __radd__(self, other):

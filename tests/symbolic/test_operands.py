@@ -7,7 +7,7 @@ import pytest
 from tests.symbolic.operands import differences, drawn, outcome
 
 PARTS = 4
-COUNT = 1200
+COUNT = 600
 
 
 @pytest.mark.parametrize("part", range(PARTS))
