@@ -118,17 +118,11 @@ def is_slot_of_sequence(tx: Tracer, cls: type, name: str) -> bool:
 
 
 def concatenated(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bool) -> Value | None:
-    """`a + b` of sequences."""
+    """`a + b` of sequences, whose rows refuse what they are not concatenated with."""
     if name != "__add__" or not is_slot_of_sequence(tx, a.cls, name):
         return None
     in_place = inplace and is_slot_of_sequence(tx, a.cls, "__iadd__")
-    result = special(tx, a, "__iadd__" if in_place else name, b)
-    if result is not None and not (isinstance(result, Const) and result.value is NotImplemented):
-        return result
-    base = next(cls for cls in _SEQUENCES if issubclass(a.cls, cls))
-    if base in (bytes, bytearray):
-        raise tx.throw(TypeError, f"can't concat {c_name(b.cls)} to {base.__name__}")
-    raise tx.throw(TypeError, f'can only concatenate {base.__name__} (not "{c_name(b.cls)}") to {base.__name__}')
+    return special(tx, a, "__iadd__" if in_place else name, b)
 
 
 def _repeated(tx: Tracer, name: str, rname: str, a: Value, b: Value, inplace: bool) -> Value | None:
