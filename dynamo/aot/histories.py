@@ -84,7 +84,7 @@ class Checkpoint:
     """What a checkpointed region keeps: its tensor arguments as they are before it runs, in order to run again in the backward pass.
 
     A region inside another one gets its arguments anew from that. A re-entrant one is one operation of autograd that saves them; any
-    other asks for them where the pass needs a tensor that was saved inside.
+    other asks for them where the pass needs a tensor that was saved inside. Numbers that are saved there aren't given to hooks.
     """
 
     def __init__(self, tensors: Sequence[Any], given: int, reentrant: bool, outer: bool) -> None:
@@ -96,7 +96,7 @@ class Checkpoint:
     def close(self, results: Iterable[Any]) -> None:
         """The region ends with these results: its operations are what lies between its arguments and them."""
         nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
-        self.nodes = nodes if self.reentrant else _saving(nodes)
+        self.nodes = nodes if self.reentrant else _saving(nodes, numbers=False)
 
     def asking(self, behind: Sequence[set[Any]]) -> int:
         """The ends, as bits, whose passes run the region again."""
@@ -134,10 +134,10 @@ def _behind(start: Any) -> set[Any]:
     return seen
 
 
-def _saving(seen: set[Any]) -> set[Any]:
-    """Those of some nodes of autograd that have saved tensors."""
+def _saving(seen: set[Any], numbers: bool = True) -> set[Any]:
+    """Those of some nodes of autograd that have saved tensors, of which some are `numbers` of the program: `x * 2` saves the 2."""
     with _disable_current_modes(), _Unpacking():
-        return {node for node in seen if node is not None and _has_saved(node)}
+        return {node for node in seen if node is not None and _has_saved(node, numbers)}
 
 
 class _Unpacking(TorchDispatchMode):
@@ -152,7 +152,7 @@ class _Unpacking(TorchDispatchMode):
         return torch.empty(0)
 
 
-def _has_saved(node: Any) -> bool:
+def _has_saved(node: Any, numbers: bool) -> bool:
     if hasattr(node, "_raw_saved_tensors"):  # of an `autograd.Function`
         return len(node._raw_saved_tensors) > 0
     kind: Any = type(node)
@@ -160,7 +160,8 @@ def _has_saved(node: Any) -> bool:
         return True
     for name in _saved_names(kind):
         try:
-            if getattr(node, name) is not None:
+            value = getattr(node, name)
+            if value is not None and (numbers or type(value) is not torch.Tensor or value.dim()):
                 return True
         except RuntimeError:  # it was written to since
             return True
