@@ -285,18 +285,30 @@ def from_terms(const: Dim, coefs: Mapping[Atom, Dim]) -> Index:
 def joined(low: Mod, coef: Dim, live: Mapping[Atom, Dim]) -> tuple[Atom, Index] | None:
     """The term of which `low`, `e%m` with the coefficient c, is the lower digit, and the sum of both over c.
 
-    c*m*(e//m) + c*(e%m) = c*e, and c*m*((e//m + d) % k) + c*(e%m) = c*((e + m*d) % (m*k))."""
+    c*m*(e//m) + c*(e%m) = c*e, and c*m*((e//m + d) % k) + c*(e%m) = c*((e + m*d) % (m*k)). A remainder has lost what `m` divides, so `e`
+    is the number of the other term where both leave the same."""
     high = low.of // low.by
     for other, c in live.items():
         if c != coef * low.by:
             continue
         if of_atom(other) is high:
             return other, low.of
-        if isinstance(other, Mod):
+        if isinstance(other, Div):
+            if _leaves_the_same(other, low):
+                return other, other.of
+        elif isinstance(other, Mod):
             more = other.of - high
             if len(more.terms) < len(other.of.terms):  # they are digits of one number
                 return other, (low.of + more * low.by) % (low.by * other.by)
+            for atom, k in other.of.terms:
+                if k == 1 and isinstance(atom, Div) and _leaves_the_same(atom, low):
+                    more = other.of - of_atom(atom)
+                    return other, (atom.of + more * low.by) % (low.by * other.by)
     return None
+
+
+def _leaves_the_same(high: Div, low: Mod) -> bool:
+    return high.by == low.by and (high.of - low.of) % low.by is ZERO
 
 
 def _atom_key(term: tuple[Atom, Dim]) -> str:

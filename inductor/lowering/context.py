@@ -15,7 +15,7 @@ from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense,
 from inductor.ir.expr import Expr, cast, const, holds, reduce, widen
 from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store
 from inductor.lowering.contract import contract
-from inductor.lowering.tensor import Tensor, of_strides
+from inductor.lowering.tensor import Tensor, dim_indices, of_strides
 
 Body = Callable[[tuple[Index, ...]], Expr]
 Operand = Any  # Tensor or Python number
@@ -135,8 +135,13 @@ class Context:
         return self.make(wanted, dtype, squeezed)
 
     def copy(self, x: Tensor, strides: Shape | None = None) -> Tensor:
-        """A new buffer with the elements of `x`."""
-        return self.make(x.shape, x.dtype, x.load, strides or contiguous_strides(x.shape))
+        """A new buffer with the elements of `x`. Where all places of a dim are one in the buffer, they are one element of `x` too."""
+        wanted = strides or contiguous_strides(x.shape)
+        once = tuple(n if stride else min(n, 1) for n, stride in zip(x.shape, wanted, strict=True))
+        if once == x.shape:
+            return self.make(x.shape, x.dtype, x.load, wanted)
+        where = [at if stride else ZERO for at, stride in zip(dim_indices(x.shape), wanted, strict=True)]
+        return self.make(once, x.dtype, x.load, wanted).remap(x.shape, where)
 
     def dense(self, x: Tensor) -> Tensor:
         """`x` as a strided tensor; copied when its map is not affine."""

@@ -397,3 +397,14 @@ def test_sums_and_products_convert_what_they_are_given_to_halves_first(dtype, gi
 
     for g in (f, missing):
         torch.testing.assert_close(dynamo.compile(g, fullgraph=True)(x), g(x), equal_nan=True, rtol=0, atol=0)
+
+
+def test_results_that_are_repeated_in_place_are_written_once():
+    body = "v0 = x.t().reshape(2, 6).expand(3, 2, 6)\nv1 = x.t().reshape(12)[:, None].expand(12, 5)"
+    check({"x": "make((4, 3), torch.float32)"}, body, "v0 v1")
+    check({"x": "make((4, 0), torch.float32)"}, "v0 = x.t().reshape(0, 3)[None].expand(5, 0, 3)", "v0")
+
+
+def test_a_view_of_joined_parts_of_which_one_dim_is_split_shares_their_memory():
+    body = "v0 = torch.ne(b, b)\nv1 = torch.cat([v0, b, v0], 0)\nv2 = v1.view([2, 18, 1])\nv3 = v2.expand([2, -1, 3])\nv4 = v1 - v1"
+    check({"b": "make((3, 4), torch.int64, 'normal', 'transposed', 1)"}, body, "v3 v4")

@@ -88,6 +88,9 @@ def test_digits_that_follow_each_other_are_one_remainder():
     assert (r // 16 % 3) * 32 + (r // 4 % 4) * 8 + (r % 4) * 2 is (r % 48) * 2
     assert (r // 48) * 48 + (r // 4 % 12) * 4 + r % 4 is r
     assert ((r + 5) // 4 % 4) * 4 + (r + 5) % 4 is (r + 5) % 16
+    pair = of_atom(AI) * 18 + of_atom(Axis("p", 18))  # its remainder by 4 has 2 in place of 18
+    assert (pair // 4) * 4 + pair % 4 is pair
+    assert (pair // 4 % 3) * 4 + pair % 4 is pair % 12
     other = of_atom(Axis("o", 192))
     assert len(((other // 4 % 4) * 4 + r % 4).terms) == 2
 
