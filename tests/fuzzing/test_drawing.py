@@ -92,6 +92,16 @@ def test_integers_are_not_given_a_history(line: str) -> None:
     assert written(True) == (False, False)
 
 
+@pytest.mark.parametrize("line", ["b.unsqueeze_(0)", "b.add_(1)", "b.t_()", "b[0].mul_(a.detach())"])
+def test_what_is_tried_before_a_write_is_no_write(line: str) -> None:
+    writer = Writer(lambda strategy: None, names=["a", "b"])
+    writer.env.update(a=torch.tensor(2.0, requires_grad=True), b=torch.ones(2, 3))
+    assert writer.run(line)
+    b = torch.ones(2, 3)
+    exec(line, {"a": torch.tensor(2.0), "b": b})
+    assert torch.equal(writer.value("b"), b)
+
+
 @pytest.mark.parametrize(("text", "shape", "is_drawn"), [("(-1, 1)", (3, 1), False), ("(-1, 1)", (1, 2), True), ("(1, 1)", (3, 1), True)])
 def test_what_circular_pads_repeat_is_there(text: str, shape: tuple[int, ...], is_drawn: bool) -> None:
     row = f"F.pad({{v}}, {text}, mode='circular')"

@@ -291,7 +291,8 @@ AUTOGRAD = (
     "seen.append(x._base is None)",
     "seen.append(SimpleNamespace(kept=n, flag=flag))",
     "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
-    "{a}.register_hook(lambda g: g * 2) if {a}.requires_grad else None",
+    # `is_leaf` makes the history of a view whose base was written to: `register_hook` of one that is stale ends the process
+    "{a}.register_hook(lambda g: g * 2) if {a}.requires_grad and {a}.is_leaf in (True, False) else None",
 )
 WARNED = ("warnings.warn('said')", "warnings.simplefilter('error')", "warnings.simplefilter('ignore')", "warnings.resetwarnings()")
 BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0.1)", "print(torch.is_grad_enabled())")

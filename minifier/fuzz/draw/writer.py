@@ -108,13 +108,13 @@ class Writer:
         return True
 
     def gives_history(self, line: str) -> bool:
-        """Whether a write leaves whole numbers or truth values that need a gradient, which no graph can hold: tried on copies of them."""
+        """Whether a write leaves whole numbers or truth values that need a gradient, which no graph can hold: tried on copies."""
         writes = "_(" in line or not re.match(r"v\d+ = ", line)
         if not writes or not any(self.value(n).requires_grad for n in self.names):
             return False
-        exact = {n: self.value(n).clone() for n in self.names if not self.value(n).is_floating_point()}
-        exec(line, {**self.env, **exact})
-        return any(t.requires_grad for t in exact.values())
+        copies = {n: self.value(n).clone() for n in self.names}
+        exec(line, {**self.env, **copies})
+        return any(t.requires_grad and not t.is_floating_point() for t in copies.values())
 
 
 def _broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
