@@ -18,8 +18,8 @@ import torch
 
 from dynamo.aot.again import Again, Pieces
 from dynamo.aot.errors import UNSEEN_GRADIENT
-from dynamo.aot.hooks import own_hooks
 from dynamo.aot.plan import Plan
+from dynamo.graph.hooks import own_hooks
 
 Tensor = torch.Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -17,9 +17,9 @@ from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import Facts, Output, Place
-from dynamo.aot.hooks import own_hooks
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.fake.convert import modes_off
+from dynamo.graph.hooks import own_hooks, skip_missing
 from dynamo.graph.invariant import watched
 from dynamo.graph.rescue import KEEPS_INPUTS
 from dynamo.surroundings.modes import leave
@@ -91,7 +91,8 @@ class _Backward:
         if not is_given:
             if not (keeps_graph() or (self.has_parts and (ctx.left is not None or ctx.is_bare))):
                 set_aside(ctx)
-            return tuple(_absent(ctx, p) for p in range(self.primals))
+            _pass_by(ctx, range(self.primals))
+            return (None,) * self.primals
         if self.has_parts and ctx.left is not None and (later := self.several.later(ctx, grads)) is not None:
             return tuple(later)
         if not is_wanted():
@@ -137,8 +138,9 @@ class _Backward:
             if starts_over and not is_written:
                 return computed
         if missing:
-            rows = zip(computed, self.behind, self.wanted, strict=True)
-            computed = [g if mask & ~missing else _absent(ctx, p) for g, mask, p in rows]
+            absent = [p for mask, p in zip(self.behind, self.wanted, strict=True) if not mask & ~missing]
+            _pass_by(ctx, absent)
+            computed = [g if mask & ~missing else None for g, mask in zip(computed, self.behind, strict=True)]
         if self.wants_all:
             return computed
         out: list[Any] = [None] * self.primals
@@ -187,12 +189,16 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     back = _Backward(facts, backward, again, plan)
     keeps, has_links, has_parts = back.keeps, back.has_links, back.has_parts
     everything = sum(1 << i for i, d in enumerate(facts.differentiable) if d)
+    arguments = [i for i in facts.wanted if facts.primals[i][0] != "held"]
     has_apart = any(seen and readers != everything for readers, seen in zip(facts.readers, facts.seen_outside, strict=True))
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
             ctx.set_materialize_grads(False)
+            for i in arguments:
+                if flat[i]._backward_hooks:
+                    skip_missing(flat[i])
             if draws:
                 ctx.random_states = again.generators.states()
             if has_links:
@@ -293,13 +299,20 @@ def _zeros(about: Any, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tens
     return torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_()
 
 
-def _absent(ctx: Any, primal: int) -> Tensor | None:
-    """The gradient of a primal where none arrives: None, as in eager.
-
-    But eager doesn't reach such a leaf at all, and its hooks are not made for None: with hooks it gets zeros.
-    """
-    leaf = getattr(ctx.next_functions[primal][0], "variable", None)
-    return torch.zeros_like(leaf) if leaf is not None and leaf._backward_hooks else None
+def _pass_by(ctx: Any, primals: Iterable[int]) -> None:
+    """No gradient arrives at these: autograd says so to what they were computed from, where eager doesn't get to."""
+    seen: set[Any] = set()
+    todo = [ctx.next_functions[p][0] for p in primals]
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            skip_missing(leaf)
+        elif not hasattr(node, "saved_after"):  # another graph says itself what it passes by
+            todo += [behind for behind, _ in node.next_functions]
 
 
 def with_history(run: Compiled) -> Compiled:

@@ -310,3 +310,95 @@ def hooks_of_other_results(compile):
                 results[i].sum().backward(retain_graph=True)
             found[fn.__name__, order] = seen, x.grad, w.grad
     return found
+
+
+@program("", "a hook of an argument, or of what it was computed from, is not called by a pass from what was not computed from it")
+def hooks_of_other_arguments(compile):
+    def apart(x, w):
+        return x.exp(), w * 2
+
+    def mixed(x, w):
+        return x.exp(), x * w
+
+    def written(x, w):
+        w.add_(1)
+        return x.exp(), w * w
+
+    found = {}
+    for fn in (apart, mixed, written):
+        for late in (False, True):
+            for order in ((0,), (1,), (0, 1), (1, 0, 0)):
+                seen = []
+                p, q = torch.linspace(-1, 1, 9).requires_grad_(), torch.ones(9, requires_grad=True)
+                x, w = p * 1, q.exp() * 3
+                for name, t in {"p": p, "q": q, "x": x, "w": w}.items() if not late else ():
+                    t.register_hook(lambda g, name=name, seen=seen: seen.append((name, g.sum())) or g * 2)
+                results = compile(fn)(x, w)
+                for name, t in {"p": p, "q": q}.items() if late else ():
+                    t.register_hook(lambda g, name=name, seen=seen: seen.append((name, g.sum())) or g * 2)
+                for i in order:
+                    results[i].sum().backward(retain_graph=True)
+                found[fn.__name__, late, order] = seen, p.grad, q.grad
+    return found
+
+
+@program("", "a view that has a hook is written to in a later graph: the gradient passes by the hook")
+def written_views_with_hooks(compile):
+    @compile
+    def inside(x, kind):
+        y = x * 1.0
+        z = y.view(4)
+        z.register_hook(lambda g: g * 2)
+        z.add_(1) if kind == "constant" else z.add_(z) if kind == "itself" else y.mul_(3)
+        return y, z, x.sin(), y.view(4) * z
+
+    @compile
+    def outside(y, z, x, kind):
+        before = z * 2
+        z.add_(1) if kind == "constant" else z.add_(z) if kind == "itself" else y.mul_(3)
+        return y * 1, z * 1, x.sin(), before
+
+    found = {}
+    for kind in ("constant", "itself", "the base"):
+        for hooked in (True, False):
+            for i in range(4):
+                x = torch.linspace(-1, 1, 4).view(2, 2).requires_grad_()
+                results = inside(x, kind)
+                results[i].sum().backward()
+                x.grad, first = None, x.grad
+                y = x * 1.0
+                z = y.view(4)
+                if hooked:
+                    z.register_hook(lambda g: g * 2)
+                results = outside(y, z, x, kind)
+                results[i].sum().backward()
+                found[kind, hooked, i] = first, x.grad
+    return found
+
+
+@program("", "a checkpoint that has nothing to run again keeps no argument: it may be written to")
+def checkpoint_without_saved(compile):
+    def scaled(s):
+        return s.clone().mul_(2)
+
+    def kept(s):
+        return s.sin() * 2
+
+    found = []
+    for body in (scaled, kept):
+        for reentrant in (False, True):
+
+            def f(x, body=body, reentrant=reentrant):
+                y = x * 1.0
+                return y, checkpoint(body, y, use_reentrant=reentrant)
+
+            f.__code__ = f.__code__.replace(co_name=f"of_{body.__name__}_{reentrant}")
+            x = torch.linspace(-1, 1, 4).requires_grad_()
+            y, z = compile(f)(x)
+            y.detach().mul_(2)
+            try:
+                z.sum().backward()
+                found.append(x.grad)
+            except RuntimeError as error:
+                found.append(str(error)[:60])
+    return found

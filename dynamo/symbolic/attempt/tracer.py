@@ -274,7 +274,8 @@ class Tracer:
                 self.guard(given.source.step("call", torch._C.TensorBase.storage_offset), "eq", given.obj.storage_offset())
 
     def _guard_kept_gradient(self, v: Value) -> None:
-        """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it."""
+        """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it. A write to a view
+        leaves the view's hooks behind, and has the gradient of the rest pass by them."""
         if not isinstance(v, TensorValue) or not v.fake.requires_grad:
             return
         storage = v.fake.untyped_storage()._cdata
@@ -283,6 +284,10 @@ class Tracer:
                 self.guard(given.source.attr("retains_grad"), "eq", given.obj.retains_grad)
                 if given.obj.retains_grad:
                     raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
+                if given.obj._is_view():
+                    self.guard(given.source, "pred", _has_hooks if _has_hooks(given.obj) else _has_no_hooks)
+                    if _has_hooks(given.obj):
+                        raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
 
     def _written(self, out: Any, args: list[Value], kwargs: dict[str, Value]) -> TensorValue | None:
         """The argument that an op gave back: in-place methods, `out=`, conversions that had nothing to do."""
@@ -407,6 +412,14 @@ def _writes(op: str, target: Any) -> bool:
         return any(_writes(op, getattr(target, name)) for name in target.overloads())
     name = target_name(target)
     return (name.endswith("_") and not name.endswith("__")) or name in _KEPT
+
+
+def _has_hooks(view: torch.Tensor) -> bool:
+    return bool(view._backward_hooks)
+
+
+def _has_no_hooks(view: torch.Tensor) -> bool:
+    return not view._backward_hooks
 
 
 _READS_OFFSET = frozenset({"storage_offset", "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"})
