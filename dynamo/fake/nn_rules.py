@@ -362,7 +362,10 @@ def _bce_backward(device: Device, grad: Tensor, x: Tensor, target: Tensor, weigh
 
 def _soft_margin(device: Device, x: Tensor, target: Tensor, reduction: int = 1) -> Any:
     """Likewise of the target's."""
-    return NotImplemented if target.dtype is x.dtype else aten.soft_margin_loss.default(x, target.to(x.dtype), reduction)
+    if target.dtype is not x.dtype:
+        return aten.soft_margin_loss.default(x, target.to(x.dtype), reduction)
+    is_plain = reduction == 0 and x.shape == target.shape and x.dtype.is_floating_point
+    return iterate((target,), False, x.dtype) if is_plain else NotImplemented
 
 
 def _bce_logits(device: Device, x: Tensor, target: Tensor, *rest: Any) -> Any:

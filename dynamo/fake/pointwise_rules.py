@@ -109,7 +109,46 @@ def _ldexp(device: torch.device, x: Tensor, other: Tensor) -> Any:
 
 def _angle(device: torch.device, x: Tensor) -> Any:
     """Of complex numbers it is written into an empty tensor."""
-    return dense(x.shape, x.dtype.to_real()) if x.dtype.is_complex else NotImplemented
+    return dense(x.shape, x.dtype.to_real()) if x.dtype.is_complex else iterate((x,), False, as_float(x.dtype))
+
+
+def _into_like(dtype_of: DtypeOf) -> Rule:
+    """Written into `empty_like` of the first operand."""
+    return lambda device, x, *_, **__: NotImplemented if x.dtype.is_complex else like(x, dtype_of(x.dtype))
+
+
+def _iterated_floats(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Any:
+    """Where the other arguments are no operands."""
+    return iterate((x,), False, x.dtype) if x.dtype.is_floating_point else NotImplemented
+
+
+def _iterated_as_float(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Any:
+    return NotImplemented if x.dtype.is_complex else iterate((x,), False, as_float(x.dtype))
+
+
+def _elu_backward(device: torch.device, grad: Tensor, *others: Any) -> Any:
+    x = others[-1]
+    is_plain = isinstance(x, Tensor) and x.dtype is grad.dtype and grad.dtype.is_floating_point
+    return iterate((grad, x), False, grad.dtype) if is_plain else NotImplemented
+
+
+def _lerp_by_number(device: torch.device, x: Tensor, end: Tensor, weight: Any) -> Any:
+    return iterate((x, end), False, x.dtype) if x.dtype is end.dtype else NotImplemented
+
+
+def _isinf(device: torch.device, x: Tensor) -> Any:
+    """`x.abs() == inf`, or nothing of integers."""
+    if not _is_inexact(x):
+        return like(x, torch.bool)
+    return iterate((iterate((x,), False, x.dtype),), True, torch.bool)
+
+
+def _frexp(device: torch.device, x: Tensor) -> Any:
+    return (like(x), like(x, torch.int32)) if x.dtype.is_floating_point else NotImplemented
+
+
+def _polygamma(device: torch.device, n: int, x: Tensor) -> Any:
+    return iterate((x,), False, as_float(x.dtype)) if n >= 0 and not x.dtype.is_complex else NotImplemented
 
 
 def _complex(device: torch.device, real: Tensor, imag: Tensor) -> Any:
@@ -129,7 +168,10 @@ def _hardtanh(device: torch.device, x: Tensor, low: Any = -1, high: Any = 1) -> 
     """Bounds may lie either way round for ATen; torch 2.11's own rule refuses that of integers."""
     if x.dtype.is_floating_point:
         return like(x)
-    return NotImplemented if isinstance(low, complex) or isinstance(high, complex) or low <= high else aten.hardtanh.default(x, high, low)
+    if isinstance(low, complex) or isinstance(high, complex):
+        return NotImplemented
+    aten.hardtanh.default(x, min(low, high), max(low, high))  # refuses truth values
+    return like(x)
 
 
 def _loss(operands: int, keeps_first: bool = False) -> Rule:
@@ -154,7 +196,7 @@ def _native_dropout_backward(device: torch.device, grad: Tensor, mask: Tensor, s
 
 
 def _drawn_like(device: torch.device, x: Tensor, *_: Any, **__: Any) -> Any:
-    return like(x) if x.is_contiguous() and x.dtype.is_floating_point else NotImplemented
+    return dense(x.shape, x.dtype) if x.is_contiguous() and x.dtype.is_floating_point else NotImplemented
 
 
 def _drawn_anew(device: torch.device, x: Tensor, *others: Any, **__: Any) -> Any:
@@ -171,8 +213,8 @@ _FLOAT_UNARY = """acos acosh asin asinh atan atanh cos cosh digamma erf erfc erf
 log2 reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh i0 special_entr special_erfcx special_i0e special_i1 special_i1e
 special_log_ndtr special_ndtri"""
 _SAME_UNARY = """neg ceil floor round trunc sign sgn bitwise_not relu gelu silu mish hardswish hardsigmoid
-leaky_relu elu softplus softshrink hardshrink celu frac nan_to_num positive"""
-_BOOL_UNARY = "logical_not signbit isposinf isneginf isnan isinf"
+leaky_relu elu softplus softshrink hardshrink celu frac threshold positive"""
+_BOOL_UNARY = "logical_not signbit isposinf isneginf isnan"
 _SAME_BINARY = """fmod remainder floor_divide maximum minimum fmax fmin bitwise_and bitwise_or bitwise_xor
 bitwise_left_shift bitwise_right_shift hypot gcd lcm nextafter heaviside logaddexp logaddexp2 add sub mul rsub igamma igammac"""
 _FLOAT_BINARY = "div atan2 copysign xlogy special_xlog1py special_zeta"
@@ -206,7 +248,7 @@ _FAMILIES: dict[str, tuple[int, DtypeOf]] = {
 }
 # integer inputs of these need rules of their own, or raise
 _FLOATS_ONLY = words("gelu silu mish hardswish hardsigmoid leaky_relu elu softplus softshrink hardshrink celu frac")
-_NO_BOOL = words("neg sign ceil floor round trunc relu")
+_NO_BOOL = words("neg sign ceil floor round trunc relu threshold")
 # Binary operators, and whether they compute in a common dtype (`None`: in any but that of truth values).
 _COMMON: dict[str, Callable[[torch.dtype], bool] | None] = {
     **dict.fromkeys(words("hypot nextafter logaddexp2 igamma igammac"), lambda dtype: dtype.is_floating_point),
@@ -283,6 +325,18 @@ def rule_of(op: Any) -> Rule | None:
 ROWS: dict[Any, Rule] = {
     aten.abs.default: _op(1, _real),
     aten.angle.default: _angle,
+    aten.deg2rad.default: _into_like(as_float),
+    aten.rad2deg.default: _into_like(as_float),
+    aten.logit.default: _iterated_as_float,
+    aten.nan_to_num.default: _into_like(_same),
+    aten._prelu_kernel.default: _into_like(_same),
+    aten.frexp.Tensor: _frexp,
+    aten.isinf.default: _isinf,
+    aten.polygamma.default: _polygamma,
+    aten.round.decimals: _iterated_floats,
+    aten.elu_backward.default: _elu_backward,
+    aten.log_sigmoid_backward.default: _into_like(_same),
+    aten.lerp.Scalar: _guarded("lerp", _lerp_by_number),
     aten.rsub.Tensor: _guarded("rsub", _reversed),
     aten.threshold_backward.default: _reversed,
     aten.leaky_relu_backward.default: _reversed,
@@ -312,6 +366,7 @@ ROWS: dict[Any, Rule] = {
     aten.bernoulli.p: _drawn_like,
     aten.bernoulli.default: _drawn_like,
     **dict.fromkeys((aten._sample_dirichlet.default, aten.binomial.default, aten._standard_gamma.default), _drawn_anew),
+    aten.poisson.default: _drawn_anew,
     **dict.fromkeys((aten._dirichlet_grad.default, aten._standard_gamma_grad.default), _drawn_anew),
     aten.native_dropout_backward.default: _native_dropout_backward,
 }

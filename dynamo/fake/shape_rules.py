@@ -124,14 +124,12 @@ def _vector_norm(
 
 
 def _flip(device: Device, x: Tensor, dims: Sequence[int]) -> Any:
-    if x.numel() or len(dims) != len(set(wrap_dims(dims, x.dim())) if dims else ()):
-        return NotImplemented
-    return like(x)  # without elements: torch's own rule takes other strides
+    return like(x) if len(dims) == len(set(wrap_dims(dims, x.dim())) if dims else ()) else NotImplemented
 
 
 def _scan(device: Device, x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Any:
     wrap_dims(dim, x.dim())
-    return like(x, dtype or _sum_dtype(x.dtype)) if x.is_contiguous() else NotImplemented
+    return iterate((x,), False, dtype or _sum_dtype(x.dtype)) if x.is_contiguous() else NotImplemented
 
 
 def _cat(device: Device, tensors: Sequence[Tensor], dim: int = 0) -> Any:
@@ -270,7 +268,48 @@ def _isin(device: Device, x: Tensor, of: Tensor, *, assume_unique: bool = False,
 
 def _sort(device: Device, x: Tensor, dim: int = -1, descending: bool = False) -> Any:
     wrap_dims(dim, x.dim())
-    return (like(x), like(x, torch.int64)) if x.is_contiguous() else NotImplemented
+    return like(x), like(x, torch.int64)
+
+
+def _drawn_integers(on: Device, x: Tensor, *_: Any, **kwargs: Any) -> Tensor:
+    return _like(on, x, **kwargs)
+
+
+def _in_new_rows(op: Any) -> Rule:
+    """As torch's own rule, but where that is row-major it is in dims of one element too."""
+
+    def rule(device: Device, *args: Any, **kwargs: Any) -> Any:
+        with plain_shapes():
+            out = op(*args, **kwargs)
+        return dense(out.shape, out.dtype) if out.is_contiguous() else out
+
+    return rule
+
+
+def _sorted(device: Device, x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    return _sort(device, x, dim)
+
+
+def _masked_put(device: Device, x: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Any:
+    return like(x) if values.dtype is x.dtype and mask.dtype is torch.bool else NotImplemented
+
+
+def _in_rows(op: Any) -> Rule:
+    """Torch's own rule says what is refused and which shape and dtype come out, but not how eager lays that out: row-major."""
+
+    def rule(device: Device, *args: Any, **kwargs: Any) -> Any:
+        with plain_shapes():
+            out = op(*args, **kwargs)
+        return dense(out.shape, out.dtype)
+
+    return rule
+
+
+def _rotated(device: Device, x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
+    """Flips, and a transposed view of one."""
+    if x.dim() < 2 or len(dims) != 2 or len(set(wrap_dims(dims, x.dim()))) < 2 or k % 4 == 0:
+        return NotImplemented
+    return like(x) if k % 4 == 2 else like(x).transpose(*dims)
 
 
 def _scattered_back(device: Device, grad: Tensor, sizes: Sequence[int], *_: Any) -> Tensor:
@@ -429,6 +468,17 @@ ROWS: dict[Any, Rule] = {
     aten.ones_like.default: _like,
     aten.full_like.default: _like,
     aten.rand_like.default: _like,
+    aten.randint_like.default: _drawn_integers,
+    aten.randint_like.low_dtype: _drawn_integers,
+    aten.rot90.default: _rotated,
+    aten.sort.stable: _sorted,
+    aten._unsafe_masked_index_put_accumulate.default: _masked_put,
+    **{
+        op: _in_new_rows(op)
+        for name in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "grid_sampler_2d")
+        for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads() if overload != "out")
+    },
+    **{op: _in_rows(op) for op in (aten.diag_embed.default, aten.renorm.default, aten.index_add.default, aten.index_copy.default)},
     aten.randn_like.default: _like,
     aten.rand.default: _drawn,
     aten.randn.default: _drawn,

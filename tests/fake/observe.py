@@ -8,19 +8,20 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 
-def facts(value: Any, inputs: list[Any]) -> Any:
+def facts(value: Any, inputs: list[Any], every_stride: bool = False) -> Any:
     """Everything a tracer asks about a result, as comparable values."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()._cdata
         shared = tuple(i for i, x in enumerate(inputs) if x.untyped_storage()._cdata == storage)
         offset = value.storage_offset() if shared else 0
-        strides = strides_that_matter(value)
+        strides = value.stride() if every_stride and value.numel() else strides_that_matter(value)
         return (tuple(value.shape), strides, value.dtype, value.device, value.requires_grad, shared, offset, value.is_conj())
     return value
 
 
 def strides_that_matter(t: torch.Tensor) -> tuple[int, ...]:
-    """Strides of dims of size 0 and 1 are noise, and empty tensors have none that count."""
+    """Those of dims of size 0 and 1 move no element, and empty tensors have none that count. But what is computed next may be laid out by
+    them: those of results are as in eager, and gradients have others where autograd adds in place."""
     if t.numel() == 0:
         return ()
     return tuple(s for s, n in zip(t.stride(), t.shape, strict=True) if n > 1)

@@ -35,7 +35,7 @@ def run_eager(op: Any, sample: Any) -> tuple[list[Any], Any]:
     inputs, _ = tree_flatten((sample.input, sample.args, sample.kwargs))
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     out = op(sample.input, *sample.args, **sample.kwargs)
-    return [facts(x, tensors) for x in (*tree_flatten(out)[0], *gradients(out, tensors))], out
+    return observed(out, tensors), out
 
 
 def run_fake(op: Any, sample: Any) -> list[Any]:
@@ -48,7 +48,12 @@ def run_fake(op: Any, sample: Any) -> list[Any]:
     tensors = [x for x in tree_flatten(args)[0] if isinstance(x, FakeTensor)]
     with mode:
         out = op(args[0], *args[1], **args[2])
-        return [facts(x, tensors) for x in (*tree_flatten(out)[0], *gradients(out, tensors))]
+        return observed(out, tensors)
+
+
+def observed(out: Any, tensors: list[Any]) -> list[Any]:
+    results = [facts(x, tensors, every_stride=True) for x in tree_flatten(out)[0]]
+    return results + [facts(x, tensors) for x in gradients(out, tensors)]
 
 
 @contextlib.contextmanager
@@ -80,7 +85,8 @@ def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
 
 
 def variants(sample: Any) -> Iterator[Any]:
-    """The sample, its non-contiguous twin, a transposed and a reversed one, channels last, and a drawn one, where they differ."""
+    """The sample, its non-contiguous twin, a transposed and a reversed one, channels last, a drawn one, and two with a dim of one element
+    whose stride is that of a longer one, where they differ."""
     yield sample
     rng = random.Random(str([tuple(t.shape) for t in _leaves(sample) if isinstance(t, torch.Tensor)]))
     for relaid in (_every_second, _transposed, _reversed, _channels_last, partial(_drawn, rng)):
@@ -88,6 +94,28 @@ def variants(sample: Any) -> Iterator[Any]:
             other = sample.transform(relaid)
         if any(a is not b for a, b in zip(_leaves(other), _leaves(sample), strict=True)):
             yield other
+    if isinstance(sample.input, torch.Tensor) and any(n > 1 for n in sample.input.shape):
+        shape = sample.input.shape
+        at = rng.choice([k for k, n in enumerate(shape) if n > 1])
+        with quiet():
+            narrow = sample.transform(partial(_narrowed, shape, at))
+            yield narrow
+            if len(shape) > 1:
+                yield narrow.transform(_turned)
+
+
+def _narrowed(shape: torch.Size, at: int, t: Any) -> Any:
+    """The first element of a dim, of what has the shape of the input."""
+    if not isinstance(t, torch.Tensor) or t.layout is not torch.strided or t.shape != shape:
+        return t
+    return _relaid(t, t.detach().narrow(at, 0, 1))
+
+
+def _turned(t: Any) -> Any:
+    """The last dim is the slowest in memory."""
+    if not isinstance(t, torch.Tensor) or t.layout is not torch.strided or t.dim() < 2:
+        return t
+    return _relaid(t, t.detach().transpose(0, -1).clone(memory_format=torch.contiguous_format).transpose(0, -1))
 
 
 def _leaves(sample: Any) -> list[Any]:

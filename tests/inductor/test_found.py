@@ -408,3 +408,10 @@ def test_results_that_are_repeated_in_place_are_written_once():
 def test_a_view_of_joined_parts_of_which_one_dim_is_split_shares_their_memory():
     body = "v0 = torch.ne(b, b)\nv1 = torch.cat([v0, b, v0], 0)\nv2 = v1.view([2, 18, 1])\nv3 = v2.expand([2, -1, 3])\nv4 = v1 - v1"
     check({"b": "make((3, 4), torch.int64, 'normal', 'transposed', 1)"}, body, "v3 v4")
+
+
+def test_dims_of_one_element_have_the_strides_that_the_next_result_is_laid_out_by():
+    inputs = {"b": "make((4, 4, 33, 1), torch.float64, 'special', 'transposed', 1)", "c": "make((2, 33), torch.float64)"}
+    for scan in ("b.cumprod(0)", "b.cumsum(0)", "b.flip([0])", "b.sort(2)[0]", "b.rot90(2, [0, 2])", "b.nan_to_num()", "b.deg2rad()"):
+        body = f"v0 = {scan}\nv1 = torch.einsum('...i,...i->...', v0.unsqueeze(3), F.elu(c))\nv2 = v1 * 2\nv3 = v0.mT.sum(-1) * c[:1]"
+        check(inputs, body, "v1 v2 v3")
