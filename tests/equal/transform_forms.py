@@ -378,3 +378,21 @@ def vmap_over_refused_views(compile):
     z = torch.linspace(-1, 1, 9).view(3, 3)
     x = torch.linspace(1, 2, 9).view(3, 3).requires_grad_()
     return [_raised(lambda fn=fn: compile(fn)(z, x)) for fn in (of_a_jacobian, of_a_part, differentiated) for _ in range(2)]
+
+
+@program("", "forward-mode derivatives with tangents made in inference mode: autograd copies those of another layout, and saves no others")
+def tangents_of_inference(compile):
+    def f(x, z):
+        with torch.inference_mode():
+            y = z + 1
+        return torch.func.jvp(torch.sin, (x,), (y,))[1]
+
+    part = torch.linspace(-1, 1, 18).view(6, 3)[1:4]
+    found = []
+    for x in (torch.linspace(-1, 1, 9).view(3, 3), part):
+        for learned in (False, True):
+            leaf = x.detach().requires_grad_(learned)
+            for _ in range(2):
+                out = _raised(compile(f), leaf, torch.ones(3, 3))
+                found.append((out, out.is_inference(), out.requires_grad) if isinstance(out, torch.Tensor) else out)
+    return found

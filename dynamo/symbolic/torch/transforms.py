@@ -317,6 +317,8 @@ def _jvp(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         raise d.call.native("with tangents of another form")
     if structure_of(tx, tangents) != structure_of(tx, primals):
         raise d.call.native("with tangents of another form")
+    if any(t.fake.is_inference() for t in moved):  # which autograd copies, and can save then, by where the other is in its storage
+        raise d.call.native("with tangents made in inference mode")
     traced = d.traced(by_backward=False)
     result, aux = d.split(traced.result, bool(d.call.known(given.get("has_aux", NONE))))
     count = len(d.call.tensors(result))

@@ -240,7 +240,7 @@ WITHIN = (
     "({e}) * t",
     "F.relu({e})",
     "torch.where(({e}) > 0, {e}, t)",
-    "torch.softmax({e}, -1)",
+    "torch.log_softmax({e}, -1)",  # the gradient of a sum of softmaxes is zero but for rounding, and a comparison takes that for values
     "helper({e})",
     "layer.step({e})",
     "({e}).clone().mul_(2)",
