@@ -63,6 +63,9 @@ NORMALISATIONS = frozenset(
     "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit std var std_mean var_mean".split(),
 )
 
+# These do not change by a number that is added to all of a row, but for how its mean is rounded.
+SHIFTED = frozenset("native_layer_norm native_group_norm".split())
+
 # Which of two zeros is the extreme is left to the loop that eager runs.
 EXTREMES = frozenset("amax amin clamp clamp_max clamp_min fmax fmin maximum minimum".split())
 # Eager's loop of vectors has a formula for erf that is right within an eps of 1, not of the result.
@@ -101,6 +104,9 @@ class Noise(TorchDispatchMode):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
             result = computed_in_double(op, result, args, kwargs or {})
+        if name in SHIFTED and args[0].numel() and args[0].dtype.itemsize > 2 and torch.rand((), generator=self.generator) < 0.5:
+            by = torch.rand((), generator=self.generator) * args[0].detach().abs().nan_to_num(0, 0).amax()
+            result = (op(args[0] + by, *args[1:], **(kwargs or {}))[0], *result[1:])
         if name in DEVIATIONS and args[0].numel():
             first = result[0] if isinstance(result, tuple) else result
             first.add_(rounded_means(args[0], first, *args[1:2]) ** DEVIATIONS[name] * torch.rand(first.shape, generator=self.generator))
