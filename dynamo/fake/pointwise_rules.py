@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from dynamo.fake.layout import as_float, broadcast, converted, dense, iterate, like, promote
+from dynamo.fake.standins import plain_shapes
 from dynamo.ops.facts import aten_name, writes_of
 
 aten = torch.ops.aten
@@ -170,7 +171,8 @@ def _hardtanh(device: torch.device, x: Tensor, low: Any = -1, high: Any = 1) -> 
         return like(x)
     if isinstance(low, complex) or isinstance(high, complex):
         return NotImplemented
-    aten.hardtanh.default(x, min(low, high), max(low, high))  # refuses truth values
+    with plain_shapes():
+        aten.hardtanh.default(x, min(low, high), max(low, high))  # refuses truth values
     return like(x)
 
 
