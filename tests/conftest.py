@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -37,6 +38,14 @@ def _same_random_numbers() -> None:
 def _nothing_compiled() -> None:
     """What an earlier test of this worker compiled would be found again, though it may have been compiled with other fuel."""
     dynamo.reset()
+
+
+@pytest.fixture(autouse=True)
+def _no_absent_devices() -> None:
+    """Once there was a fake of a device that this machine lacks, `meta` names that device."""
+    tensors = sys.modules.get("dynamo.fake.tensor")
+    if tensors is not None:
+        tensors._phantom.pop("cuda", None)
 
 
 @pytest.fixture(autouse=True)
