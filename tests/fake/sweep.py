@@ -20,6 +20,8 @@ from tests.fake.observe import facts, gradients
 from tests.samples import draw
 
 SAMPLES = 6
+# What a narrowed query ends the process with, in eager of torch 2.15: a division by zero.
+NOT_NARROWED = frozenset({"torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"})
 DTYPES = (torch.float32, torch.int64, torch.bool)
 
 
@@ -77,14 +79,14 @@ def _one(info: Any, dtype: torch.dtype) -> Iterator[Finding]:
     grad = dtype is torch.float32 and info.supports_autograd
     with quiet():
         samples = draw(info, dtype, SAMPLES, requires_grad=grad)
-    for sample in [v for s in samples for v in variants(s)]:
+    for sample in [v for s in samples for v in variants(s, info.name not in NOT_NARROWED)]:
         kind, detail = compare(info.op, sample)
         if kind:
             yield Finding(label, dtype, kind, detail)
             break
 
 
-def variants(sample: Any) -> Iterator[Any]:
+def variants(sample: Any, narrows: bool = True) -> Iterator[Any]:
     """The sample, its non-contiguous twin, a transposed and a reversed one, channels last, a drawn one, and two with a dim of one element
     whose stride is that of a longer one, where they differ."""
     yield sample
@@ -94,7 +96,7 @@ def variants(sample: Any) -> Iterator[Any]:
             other = sample.transform(relaid)
         if any(a is not b for a, b in zip(_leaves(other), _leaves(sample), strict=True)):
             yield other
-    if isinstance(sample.input, torch.Tensor) and any(n > 1 for n in sample.input.shape):
+    if narrows and isinstance(sample.input, torch.Tensor) and any(n > 1 for n in sample.input.shape):
         shape = sample.input.shape
         at = rng.choice([k for k, n in enumerate(shape) if n > 1])
         with quiet():
