@@ -275,18 +275,7 @@ def _drawn_integers(on: Device, x: Tensor, *_: Any, **kwargs: Any) -> Tensor:
     return _like(on, x, **kwargs)
 
 
-def _in_new_rows(op: Any) -> Rule:
-    """As torch's own rule, but where that is row-major it is in dims of one element too."""
-
-    def rule(device: Device, *args: Any, **kwargs: Any) -> Any:
-        with plain_shapes():
-            out = op(*args, **kwargs)
-        return dense(out.shape, out.dtype) if out.is_contiguous() else out
-
-    return rule
-
-
-def _sorted(device: Device, x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+def _stable_sort(device: Device, x: Tensor, *, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
     return _sort(device, x, dim)
 
 
@@ -294,13 +283,14 @@ def _masked_put(device: Device, x: Tensor, mask: Tensor, indices: Any, values: T
     return like(x) if values.dtype is x.dtype and mask.dtype is torch.bool else NotImplemented
 
 
-def _in_rows(op: Any) -> Rule:
-    """Torch's own rule says what is refused and which shape and dtype come out, but not how eager lays that out: row-major."""
+def _in_rows(op: Any, always: bool) -> Rule:
+    """Torch's own rule says what is refused and which shape and dtype come out. What it lays out in rows has eager's strides in dims of one
+    element too; with `always`, eager lays out all in rows."""
 
     def rule(device: Device, *args: Any, **kwargs: Any) -> Any:
         with plain_shapes():
             out = op(*args, **kwargs)
-        return dense(out.shape, out.dtype)
+        return dense(out.shape, out.dtype) if always or out.is_contiguous() else out
 
     return rule
 
@@ -471,14 +461,18 @@ ROWS: dict[Any, Rule] = {
     aten.randint_like.default: _drawn_integers,
     aten.randint_like.low_dtype: _drawn_integers,
     aten.rot90.default: _rotated,
-    aten.sort.stable: _sorted,
+    aten.sort.stable: _stable_sort,
     aten._unsafe_masked_index_put_accumulate.default: _masked_put,
     **{
-        op: _in_new_rows(op)
+        op: _in_rows(op, always=False)
         for name in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "grid_sampler_2d")
-        for op in (getattr(getattr(aten, name), overload) for overload in getattr(aten, name).overloads() if overload != "out")
+        for op in overloads(name)
+        if not writes_of(op)
     },
-    **{op: _in_rows(op) for op in (aten.diag_embed.default, aten.renorm.default, aten.index_add.default, aten.index_copy.default)},
+    **{
+        op: _in_rows(op, always=True)
+        for op in (aten.diag_embed.default, aten.renorm.default, aten.index_add.default, aten.index_copy.default)
+    },
     aten.randn_like.default: _like,
     aten.rand.default: _drawn,
     aten.randn.default: _drawn,

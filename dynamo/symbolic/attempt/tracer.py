@@ -233,7 +233,7 @@ class Tracer:
                 return self.wrap(out, None)
         written = self._written(out, args, kwargs)
         if written is not None or (args and _writes(op, target)):
-            self._guard_kept_gradient(written or args[0])
+            self._guard_write(written or args[0])
         if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
             raise self.break_("DD008", f"{target_name(target)} gives a tensor of layout {out.layout}")
         if written is None and _is_new_leaf(out):
@@ -273,7 +273,7 @@ class Tracer:
             if given.source is not None and given.fake.untyped_storage()._cdata == storage:
                 self.guard(given.source.step("call", torch._C.TensorBase.storage_offset), "eq", given.obj.storage_offset())
 
-    def _guard_kept_gradient(self, v: Value) -> None:
+    def _guard_write(self, v: Value) -> None:
         """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it. A write to a view
         leaves the view's hooks behind, and has the gradient of the rest pass by them."""
         if not isinstance(v, TensorValue) or not v.fake.requires_grad:
@@ -285,8 +285,9 @@ class Tracer:
                 if given.obj.retains_grad:
                     raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
                 if given.obj._is_view():
-                    self.guard(given.source, "pred", _has_hooks if _has_hooks(given.obj) else _has_no_hooks)
-                    if _has_hooks(given.obj):
+                    has_hooks = _has_hooks(given.obj)
+                    self.guard(given.source, "pred", _has_hooks if has_hooks else _has_no_hooks)
+                    if has_hooks:
                         raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
 
     def _written(self, out: Any, args: list[Value], kwargs: dict[str, Value]) -> TensorValue | None:
