@@ -17,6 +17,7 @@ from typing import Any
 
 from dynamo.surroundings.parent import parent
 from minifier.corpus.manifest import Case
+from minifier.isolation.leftover import end_with_this_process
 from minifier.isolation.linux import cpu_seconds, end
 
 LONGEST = 1800.0  # seconds of CPU that the processes of one case may use, however long they wait for a core
@@ -74,7 +75,9 @@ class Verdict:
 
 
 def run_cases(cases: Sequence[Case], folder: Path, jobs: int = 1, engine: str = "dynamo", backend: str = "") -> Iterator[Verdict]:
-    """Verdicts in the order of the cases, as they come. Files are made below `folder`, a folder per case."""
+    """Verdicts in the order of the cases, as they come. Files are made below `folder`, a folder per case. Nothing that
+    they start outlives this process."""
+    end_with_this_process()
     over = threading.Event()
     with ThreadPoolExecutor(jobs, thread_name_prefix="case") as pool:
         try:

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.command import COMMAND, environment
 
 MARK = "A_TEST_OF_STOPS"
+PATIENCE = 60  # seconds; on a busy machine what was ended is not gone at once
 SCRIPT = f"""
 import os, time
 import torch, dynamo
@@ -97,7 +98,7 @@ def test_nothing_is_left(tmp_path: Path, arguments: str, number: signal.Signals)
                 time.sleep(0.05)
             process.send_signal(number)
             code = process.wait(30)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE
             while marked(str(ready)) and time.monotonic() < deadline:
                 time.sleep(0.1)
             assert not marked(str(ready))
@@ -105,3 +106,34 @@ def test_nothing_is_left(tmp_path: Path, arguments: str, number: signal.Signals)
         finally:
             process.kill()
             process.wait()
+
+
+@pytest.mark.parametrize("arguments", ["minify script.py", "bisect script.py", "corpus run lower_hang"])
+def test_what_is_still_being_loaded_is_ended_too(tmp_path: Path, arguments: str) -> None:
+    """A process can't see to its own end before it has loaded what does that."""
+    ready = tmp_path / "ready"
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import os, time\nif os.environ['{MARK}'] in os.environ.get('SLOW', ''):\n    time.sleep(600)\nos.environ['SLOW'] = '{ready}'\n"
+    )
+    path = os.pathsep.join([str(tmp_path), environment().get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [*COMMAND, *arguments.split()],
+        cwd=tmp_path,
+        env={**environment(), MARK: str(ready), "PYTHONPATH": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while len(marked(str(ready))) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+        process.wait(30)
+        deadline = time.monotonic() + PATIENCE
+        while marked(str(ready)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not marked(str(ready))
+    finally:
+        process.kill()
+        process.wait()
