@@ -50,6 +50,7 @@ class Output:
     `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no
     gradient) that its history is not what it would be after the write. `is_closed`: a view from under `no_grad` that nothing else of
     the program shares memory with; the graph gives it as a tensor of its own, and autograd is to refuse to write gradients into it.
+    `in_function`: a view that an `autograd.Function` gave, or a view of such a one; autograd is to refuse writes to it.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Output:
     grad_mode: bool = True
     stale: bool = False
     is_closed: bool = False
+    in_function: bool = False
 
 
 Place = tuple[str, int]  # ("argument", position), ("held", number of the tensor), ("base", position of a view of it)

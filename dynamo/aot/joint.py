@@ -35,6 +35,9 @@ from dynamo.surroundings.modes import KERNEL_MODES, MODES, left, snapshot
 aten = torch.ops.aten
 Tensor = torch.Tensor
 
+_IN_FUNCTION = torch._C._autograd.CreationMeta.IN_CUSTOM_FUNCTION
+_OWN_HISTORY = "a result shares memory with an input, and has a history of its own"
+
 
 @dataclass(slots=True)
 class Primal:
@@ -378,7 +381,9 @@ class Builder:
         if near is not None:
             index, steps = near
             if value.requires_grad and any(step.is_apart and (root.writes or not step.hidden) for step in steps):
-                raise AotError("a result shares memory with an input, and has a history of its own")
+                raise AotError(_OWN_HISTORY)
+            if _function_of(track, self.every_primal()[index].fake.track) is not None:
+                raise AotError(_OWN_HISTORY)
             return Output("input", index, None, tuple(steps), *self._history(value))
         members = groups[id(root)]
         top = self._with_history(members, root)
@@ -397,7 +402,8 @@ class Builder:
             joint.results.append(self.result_node(held, joint.results, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
-        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value), is_closed)
+        in_function = _function_of(track, root) is not None
+        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value), is_closed, in_function)
 
     def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
         """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""
@@ -419,8 +425,9 @@ class Builder:
         tops: dict[int, Track] = {}
         for member in members:
             if member.requires_grad and not root.is_shadow:
+                own = _function_of(member.track, root)
                 at: Track = member.track
-                while at.parent is not None and not at.parent.is_shadow and at.step is not None and not at.step.is_apart:
+                while at is not own and at.parent is not None and not at.parent.is_shadow and at.step is not None and not at.step.is_apart:
                     at = at.parent
                 tops[id(at)] = at
         hidden = [top for top in tops.values() if top.step is not None and top.step.hidden]
@@ -536,6 +543,24 @@ class Builder:
             joint.arriving = arriving(ends, leaves)
         joint.meeting = meeting(ends, tracer.makers) if len(ends) > 1 else {}
         tracer.makers.clear()
+
+
+def _function_of(track: Track, top: Track) -> Track | None:
+    """The nearest view on the way up to `top` that an `autograd.Function` gave: its gradient is that function's, not that of a view."""
+    at: Track | None = track
+    while at is not None and at is not top:
+        if at.fake.requires_grad and not at.is_shadow:
+            try:
+                with modes_off():
+                    node = at.fake.grad_fn
+            except RuntimeError as e:  # its base was written to
+                if torch._C._autograd._get_creation_meta(at.fake) is _IN_FUNCTION:
+                    raise AotError("a view that an autograd.Function gave, and whose base was written to") from e
+            else:
+                if hasattr(node, "_raw_saved_tensors"):
+                    return at
+        at = at.parent
+    return None
 
 
 @contextmanager

@@ -30,6 +30,7 @@ Builder = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 
 _Key = torch._C.DispatchKey
 _WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
+_IN_FUNCTION = torch._C._autograd.CreationMeta.IN_CUSTOM_FUNCTION
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
     _BELOW = _BELOW | torch._C.DispatchKeySet(getattr(_Key, _key))
@@ -403,11 +404,24 @@ def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
     if output.kind == "graph":
         if output.is_closed:
             return lambda args, results: _closed(results[index])
+        if output.in_function:
+            views = steps or (_same,)
+            return lambda args, results: _refusing_writes(_view(results[index], views, grad_mode, output.stale))
         if not steps:
             return lambda args, results: results[index]
         return lambda args, results: _view(results[index], steps, grad_mode, output.stale)
     place = facts.sources[index]
     return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
+
+
+def _same(made: Tensor) -> Tensor:
+    return made.view_as(made)
+
+
+def _refusing_writes(view: Tensor) -> Tensor:
+    """A write would put a view's history in the place of that of the `autograd.Function` that gave it."""
+    torch._C._autograd._set_creation_meta(view, _IN_FUNCTION)
+    return view
 
 
 def _closed(made: Tensor) -> Tensor:
@@ -570,7 +584,7 @@ def _calling(
         run = _asking_autograd(run, facts.returned)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
-    direct = plain and all(o.kind == "graph" and not o.steps and o.index == i for i, o in enumerate(outputs))
+    direct = plain and all(o.kind == "graph" and not o.steps and not o.in_function and o.index == i for i, o in enumerate(outputs))
     if direct and after is None and leaving is None and linking is None:
         if closed := [o.index for o in outputs if o.is_closed]:
             return lambda *args: _with_closed(run(gather(args))[: len(outputs)], closed)
