@@ -25,6 +25,7 @@ from dynamo import _C, config, internal_errors
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.ops.facts import acts, can_run_again, is_random, may_raise
 from dynamo.skipped import user_place
+from dynamo.surroundings.saving import is_of_hook
 from dynamo.surroundings.signals import let_through
 
 # Attribute of what a backend returns: it has written to none of its inputs when it raises.
@@ -58,7 +59,7 @@ class Rescue:
 
     def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
         let_through(error)
-        if hasattr(error, IS_FINAL):
+        if hasattr(error, IS_FINAL) or is_of_hook(error):
             raise error
         if random_states is not None:
             self.generators.put_back(random_states)
@@ -162,7 +163,9 @@ def undoing(graph_fn: Callable[..., Any], positions: Sequence[int], held: Sequen
         counts = torch.autograd._unsafe_preserve_version_counter(tuple(old.tensor for old in kept if not old.tensor.is_inference()))
         try:
             return graph_fn(*args)
-        except Exception:
+        except Exception as error:
+            if is_of_hook(error):
+                raise  # the program is not run again
             with counts:
                 for old in kept:
                     old.put_back()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch.utils.checkpoint import checkpoint
 
@@ -402,3 +404,55 @@ def checkpoint_without_saved(compile):
             except RuntimeError as error:
                 found.append(str(error)[:60])
     return found
+
+
+@program("", "a checkpoint in eager ends its second run of a compiled function at the last value that is saved")
+def checkpoint_around_compiled(compile):
+    @compile
+    def f(x):
+        return x.sin().exp()
+
+    x = torch.arange(4.0, requires_grad=True)
+    checkpoint(f, x, use_reentrant=False).sum().backward()
+    return x.grad
+
+
+@program("", "such a checkpoint of a module that counts and draws, and of one whose end is not compiled")
+def checkpoint_around_compiled_module(compile):
+    m = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(), torch.nn.Linear(4, 4))
+    c = compile(m)
+    x = torch.randn(3, 4, requires_grad=True)
+    y = checkpoint(c, x, use_reentrant=False)
+    y = checkpoint(lambda t: c(t).cos(), y, use_reentrant=False, early_stop=False)
+    y.sum().backward()
+    return y, x.grad, m.state_dict(), [p.grad for p in m.parameters()]
+
+
+@program("", "a hook of saved tensors that counts raises: it is asked once, and its error is that of the call")
+def saving_hook_raises(compile):
+    class Full(Exception):
+        pass
+
+    class Budget:
+        def __init__(self):
+            self.asked = 0
+
+        def __call__(self, name, t):
+            self.asked += 1
+            if self.asked == 2:
+                raise Full(name)
+            return t
+
+    @compile
+    def f(x):
+        return x.sin()
+
+    budget, found = Budget(), []
+    x = torch.arange(4.0, requires_grad=True)
+    for _ in range(3):
+        with torch.autograd.graph.saved_tensors_hooks(functools.partial(budget, "name"), lambda t: t):
+            try:
+                found.append(f(x))
+            except Full as e:
+                found.append(str(e))
+    return found, budget.asked
