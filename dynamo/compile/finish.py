@@ -112,13 +112,14 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     if not can_start_over(ran):
         return None
     targets = [n.target for n in tx.builder.graph.nodes]
-    written = [v for v in placeholders if is_written(v)]
+    mode = tx.builder.mode
+    written = [v for v in placeholders if is_written(v) or mode.has_written(v.fake)]
     refused = any(map(is_refused, written))
     fails = can_fail(ran) or any(t in ONE_HOT for t in targets)
     held: list[TensorValue] = []
     if fails or refused:
         inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)]
-        held = [v for v in inside if isinstance(v, TensorValue) and is_written(v)]
+        held = [v for v in inside if isinstance(v, TensorValue) and (is_written(v) or mode.has_written(v.fake))]
     moves = (fails or refused) and (draws(ran) or any(map(sets_random_state, targets)))
     if not fails and (not refused or sum(ran[op] for op in ran if writes(op)) == 1):
         written, held = [], []  # what is refused has written nothing, and nothing else writes

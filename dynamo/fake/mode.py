@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, Self
+from weakref import ref
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -85,6 +86,8 @@ class FakeMode(TorchDispatchMode):
         super().__init__()
         self._converter = Converter()
         self.ran: Counter[Any] = Counter()  # every operator that has run under this mode, and how often
+        self._storages_written: dict[int, torch.UntypedStorage] = {}
+        self._constants: list[ref[FakeTensor]] = []
         self._entered: list[tuple[bool, plain_shapes]] = []
         self._hooks: list[bool] = []
 
@@ -114,9 +117,28 @@ class FakeMode(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func, args, kwargs = numbers_made(func, args, kwargs or {})
         self.ran[func] += 1
+        for where in plan_of(func).writes:
+            given = kwargs.get(where) if isinstance(where, str) else args[where] if where < len(args) else None
+            for storage in (t.untyped_storage() for t in _listed(given) if type(t) is FakeTensor):
+                self._note_write(storage)
         if facts_of(func).one_dtype and mixes_types(args):
             self.ran[CHECKS_TYPES] += 1
         return run(self, func, args, kwargs)
+
+    def keep_constant(self, fake: FakeTensor, value: torch.Tensor) -> None:
+        """Give a fake its real value, until something is written to its memory."""
+        fake.set_constant(value)
+        self._constants.append(ref(fake))
+
+    def _note_write(self, storage: torch.UntypedStorage) -> None:
+        self._storages_written[storage._cdata] = storage
+        for fake in (r() for r in self._constants):
+            if fake is not None and fake.untyped_storage()._cdata == storage._cdata:
+                fake.forget_constant()
+
+    def has_written(self, fake: FakeTensor) -> bool:
+        """Whether an operator has written to this tensor's memory, also where no version counts it (`x.data.mul_(2)`)."""
+        return fake.untyped_storage()._cdata in self._storages_written
 
     def from_real(self, t: torch.Tensor) -> FakeTensor:
         """The fake of a real tensor: same shape, strides, offset, dtype, device, requires_grad, aliasing.
@@ -404,7 +426,8 @@ def _lift(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[
     if type(t) is FakeTensor:
         return propagate(_plans[func], mode, aten.alias.default, args, kwargs)
     fake = FakeTensor(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=META), t.device)
-    fake.set_constant(t)
+    if mode is not None:
+        mode.keep_constant(fake, t)
     return fake
 
 

@@ -325,3 +325,35 @@ def refused_below_a_mode(compile):
                 found.append(compile(fn)(torch.arange(9.0).view(3, 3).requires_grad_()))
             found.append((torch.ones(2) * 2, torch.is_inference_mode_enabled(), torch.is_grad_enabled()))
     return found
+
+
+@program("", "a write through `.data`, which no version counts, before an assertion that fails")
+def write_to_data_is_undone(compile):
+    @compile
+    def f(m, x):
+        m.weight.data.mul_(2)
+        assert m(x).sum() < 0
+        return x
+
+    m = torch.nn.Linear(2, 2, bias=False)
+    torch.nn.init.ones_(m.weight)
+    with contextlib.suppress(AssertionError):
+        f(m, torch.ones(2))
+    return m.weight, f(m, -torch.ones(2)), m.weight
+
+
+@program("", "writes through `.data`, to parts and in lists, to what the function closes over too, before an index out of range")
+def writes_to_parts_of_data_are_undone(compile):
+    held = torch.ones(3)
+
+    @compile
+    def f(x, i):
+        held.data[0] += 1
+        x.data.view(-1)[1:].add_(1)
+        torch._foreach_mul_([x.data[0], held.data], 3)
+        return x.index_select(0, i) + held
+
+    x = torch.ones(2, 3)
+    with contextlib.suppress(IndexError, RuntimeError):
+        f(x, torch.tensor([5]))
+    return x, held

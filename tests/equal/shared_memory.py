@@ -514,3 +514,17 @@ def places_in_another_order(compile):
                 result.sum().backward()
             found.append((result, x, leaf.grad))
     return found
+
+
+@program("", "a number is read from a tensor made of numbers, after a write through `.data`")
+def constant_written_through_data(compile):
+    @compile
+    def f(x):
+        n = torch.tensor(3)
+        n.data.add_(1)
+        many = torch.tensor([1, 2])
+        many.data[0] = 4
+        many[1:].data.fill_(5)
+        return x * n.item(), x[: int(many[0])], many.tolist()
+
+    return f(torch.ones(9))
