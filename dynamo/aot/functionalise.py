@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.fx import Node
 
 from dynamo.aot import rng  # noqa: F401  # declares an operator
 from dynamo.aot.facts import Step
@@ -126,6 +127,16 @@ def flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in flat(v)]
     return []
+
+
+def laid_out_as(like: torch.Tensor, node: Node, emit: Callable[..., Any]) -> Node:
+    """The value of a node in the layout of a tensor. A form that doesn't write may lay out its results otherwise than the operator does."""
+    val = node.meta["val"]
+    if val.stride() == like.stride():
+        return node
+    empty = emit(aten.empty_strided.default, list(like.shape), list(like.stride()), dtype=val.dtype, device=val.fake_device)
+    made: Node = emit(aten.copy.default, empty, node)
+    return made
 
 
 def is_multi(op: Any) -> bool:

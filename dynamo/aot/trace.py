@@ -28,6 +28,7 @@ from dynamo.aot.functionalise import (
     flat,
     form_of_call,
     is_multi,
+    laid_out_as,
     missing_arguments,
     options_from_out,
     part_steps,
@@ -426,8 +427,7 @@ class Tracer(FakeMode):
         like = wanted.get(id(out))
         if like is None or out.stride() == like.stride():
             return out
-        empty = self.emit(aten.empty_strided.default, list(like.shape), list(like.stride()), dtype=out.dtype, device=out.fake_device)
-        return self.tracked(self.emit(aten.copy.default, empty, self.node_of(out)))
+        return self.tracked(laid_out_as(like, self.node_of(out), self.emit))
 
     @contextmanager
     def again(self) -> Iterator[None]:
@@ -534,7 +534,7 @@ class Tracer(FakeMode):
         adopted = iter(nodes[:fresh])
         for out in flat(result):
             if id(out) not in known:
-                self.track(out, next(adopted))
+                self.track(out, laid_out_as(out, next(adopted), self.emit))
         return result
 
     def _written(self, args: tuple[Any, ...], kwargs: dict[str, Any], writes: Writes) -> list[FakeTensor]:

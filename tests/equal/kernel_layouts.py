@@ -130,3 +130,14 @@ def formats(compile: Compile) -> Any:
         return F.max_unpool2d(pooled, where, 2), F.batch_norm(x[0], torch.zeros(4), torch.ones(4), training=True)
 
     return f(numbers(2, 4, 4, 4)), f(numbers(2, 4, 4, 4).to(memory_format=LAST))
+
+
+@program("", "an operator that fills an argument, whose form without writes lays out its result otherwise")
+def forms_without_writes(compile: Compile) -> Any:
+    found: list[Any] = []
+    for training in (True, False):
+        f = compile(lambda x, training=training: F.rrelu(x, training=training))
+        for x in (numbers(3, 4).t(), numbers(2, 3, 4, 5).to(memory_format=LAST), numbers(4, 8)[:, ::2]):
+            leaf = x.detach().requires_grad_()
+            found += [f(x), with_gradients(f(leaf), leaf), f(x).view(-1)]
+    return found
