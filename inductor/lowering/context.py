@@ -13,7 +13,7 @@ from inductor.ir import types
 from inductor.ir.affine import ZERO, Axis, Index, of_atom
 from inductor.ir.dims import Dim, Shape, as_shape, contiguous_strides, is_dense, is_one, numel
 from inductor.ir.expr import Expr, cast, const, holds, reduce, widen
-from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store
+from inductor.ir.nest import Buffer, Extern, Nest, Origin, Program, Store, View
 from inductor.lowering.contract import contract
 from inductor.lowering.tensor import Tensor, dim_indices, of_strides
 
@@ -189,10 +189,19 @@ class Context:
     def to_views(self, tree: Any) -> Any:
         """Tensors in an argument tree become views of buffers."""
         if isinstance(tree, Tensor):
-            return self.dense(tree).view()
+            return self._whole(self.dense(tree).view())
         if isinstance(tree, (list, tuple)):
             return type(tree)(self.to_views(t) for t in tree)
         return tree
+
+    def _whole(self, view: View | None) -> View | None:
+        """A buffer as a whole has its own strides also in dims of size 1, of which maps have none: results of ATen are laid out by them."""
+        if view is None:
+            return None
+        held = self.program.buffers[view.buffer]
+        pairs = zip(view.shape, view.strides, held.strides, strict=False)
+        is_whole = view.shape == held.shape and view.offset == 0 and all(s == t or is_one(n) for n, s, t in pairs)
+        return replace(view, strides=held.strides) if is_whole else view
 
 
 def element(operand: Operand, where: tuple[Index, ...], type_name: str) -> Expr:

@@ -141,3 +141,26 @@ def forms_without_writes(compile: Compile) -> Any:
             leaf = x.detach().requires_grad_()
             found += [f(x), with_gradients(f(leaf), leaf), f(x).view(-1)]
     return found
+
+
+@program("pytorch#197815", "strides of dims of one element, of results that ATen computes from whole tensors")
+def dims_of_one_element(compile: Compile) -> Any:
+    ones = (
+        numbers(1, 5).t(),
+        numbers(1, 4, 1, 3).permute(3, 2, 1, 0),
+        numbers(2, 1, 3).transpose(0, 2),
+        numbers(3, 1, 4, 4).to(memory_format=LAST),
+    )
+    found: list[Any] = []
+    for function in (
+        torch.rand_like,
+        torch.randn_like,
+        lambda x: torch.randint_like(x, 9),
+        lambda x: torch.sort(x, 0),
+        lambda x: x.cummax(0),
+    ):
+        f = compile(function)
+        for x in ones:
+            results = f(x)
+            found += [(r, r.stride()) for r in (results if isinstance(results, tuple) else [results])]
+    return found
