@@ -125,3 +125,31 @@ def of_own_passes(compile):
             y.backward()
         out.append((y, x.grad))
     return out
+
+
+@program("", "checks of a size: bounds, messages, and the warning that the name will go")
+def checks_of_sizes(compile):
+    def refused(f, *args):
+        try:
+            return f(*args)
+        except RuntimeError as e:
+            return str(e)
+
+    @compile
+    def bounded(x, most):
+        torch._check_is_size(x.shape[0], max=most)
+        return x + 1
+
+    @compile
+    def named(x, size):
+        torch._check_is_size(size, lambda: f"no {size}")
+        return x.new_zeros(size)
+
+    x = torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        try:
+            raised = bounded(x, 9)
+        except FutureWarning as e:
+            raised = str(e)
+    return [refused(bounded, x, most) for most in (9, 3, 2, None)], [refused(named, x, size) for size in (2, 0, -1)], raised

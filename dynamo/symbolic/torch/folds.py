@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import itertools
 import types
+import warnings
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -225,8 +226,12 @@ for _name, _error in {
 
 @function(torch._check_is_size)
 def _check_is_size(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
-    if tx.as_python(args[0]) < 0:
-        raise tx.throw(RuntimeError, "Expected cond to be True, but got False")
+    given = dict(zip(("i", "message"), args, strict=False)) | kwargs
+    if (text := getattr(torch._check_is_size, "__deprecated__", None)) is not None:
+        tx_call(tx, tx.wrap(warnings.warn, None), [tx.wrap(text, None), tx.wrap(FutureWarning, None)])
+    size, most = tx.as_python(given["i"]), tx.as_python(given.get("max", NONE))
+    for holds in (size >= 0, most is None or size <= most):
+        tx_call(tx, tx.wrap(torch._check, None), [tx.wrap(holds, None), given.get("message", NONE)])
     return NONE
 
 
