@@ -439,6 +439,8 @@ class Builder:
             raise AotError("results that share memory have histories that don't")
         if hidden and not is_dense(top.fake):
             raise AotError("a result shows a part of what autograd does not know it as a view of")
+        if top is not root and overlaps_itself(top.fake.shape, top.fake.stride()):
+            raise AotError("a result with a history of its own shows an element twice")
         return top
 
     def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node:

@@ -103,6 +103,39 @@ def computed(compile: Compile) -> Any:
     )
 
 
+@program("", "such a view that shows elements twice, or leaves some out")
+def spread(compile: Compile) -> Any:
+    class Repeated(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.unsqueeze(0).expand(4, 2, 3)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g.sum(0) * 3
+
+    class Halved(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x[:, ::2]
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return torch.ones(2, 3) * g.sum()
+
+    return passes(
+        compile,
+        [
+            Repeated.apply,
+            lambda x: Repeated.apply(x * 2),
+            lambda x: Repeated.apply(x * 2)[1],
+            Halved.apply,
+            lambda x: Halved.apply(x * 2),
+            lambda x: (Halved.apply(x * 2), Repeated.apply(x.sin()) * 2),
+        ],
+    )
+
+
 @program("", "writes to such a view are refused, in the function and by its caller")
 def written(compile: Compile) -> Any:
     def inside(x: Any) -> Any:
