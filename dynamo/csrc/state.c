@@ -234,11 +234,11 @@ static void read_now(Snapshot *s)
     }
     if (how.autocast) {
         static const int8_t devices[] = {CPU, CUDA};
-        for (int i = 0; i < 2; i++)
-            if ((s->autocast[i] = how.autocast(devices[i])))
-                s->autocast_dtype[i] = how.autocast_dtype(devices[i]);
-        if (s->autocast[0] || s->autocast[1])
-            s->autocast_cache = how.autocast_cache();
+        for (int i = 0; i < 2; i++) { /* blocks put back what they found, also where autocast was off */
+            s->autocast[i] = how.autocast(devices[i]);
+            s->autocast_dtype[i] = how.autocast_dtype(devices[i]);
+        }
+        s->autocast_cache = how.autocast_cache();
     }
 }
 
@@ -340,7 +340,7 @@ static const char *dtype_name(int8_t number)
 static PyObject *autocast_text(const Snapshot *s, int i)
 {
     if (!s->autocast[i])
-        return PyUnicode_FromString("off");
+        return PyUnicode_FromFormat("off (%s, cache %s)", dtype_name(s->autocast_dtype[i]), on_off(s->autocast_cache));
     return PyUnicode_FromFormat("%s, cache %s", dtype_name(s->autocast_dtype[i]), on_off(s->autocast_cache));
 }
 

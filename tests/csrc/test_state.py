@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -42,8 +43,13 @@ def matmul_flag(value: object) -> None:
 MODES: dict[str, tuple[Callable[[], Any], str]] = {
     "no_grad": (torch.no_grad, "grad mode: expected on, got off"),
     "inference": (torch.inference_mode, "grad mode"),
-    "autocast cpu": (lambda: torch.autocast("cpu"), "autocast cpu: expected off, got bfloat16, cache on"),
+    "autocast cpu": (lambda: torch.autocast("cpu"), "autocast cpu: expected off (bfloat16, cache on), got bfloat16, cache on"),
     "autocast cuda": (lambda: torch.autocast("cuda"), "autocast"),
+    "type of autocast": (
+        lambda: setting(partial(torch.set_autocast_dtype, "cpu"), torch.float16, torch.bfloat16),
+        "autocast cpu: expected off (bfloat16, cache on), got off (float16, cache on)",
+    ),
+    "cache of autocast": (lambda: setting(torch.set_autocast_cache_enabled, False, True), "autocast cpu"),
     "default dtype": (
         lambda: setting(torch.set_default_dtype, torch.float64, torch.float32),
         "default dtype: expected float32, got float64",
@@ -151,6 +157,6 @@ def test_vmap_is_another_state() -> None:
 def test_describe() -> None:
     words = _C.GlobalState().describe()
     assert words["grad mode"] == "on"
-    assert words["autocast cpu"] == "off"
+    assert words["autocast cpu"] == "off (bfloat16, cache on)"
     assert words["default dtype"] == "float32"
     assert all(isinstance(k, str) and isinstance(v, str) for k, v in words.items())

@@ -622,3 +622,25 @@ def added_hooks(compile):
     seen.append(g(torch.ones(2)))
     handle.remove()
     return [*seen, g(torch.ones(2))]
+
+
+@program("", "the type and the cache of autocast are switched while it is off")
+def autocast_switched_while_off(compile):
+    @compile
+    def f(x):
+        return torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled(), x + 1
+
+    @compile
+    def block(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=True):
+            y = x @ x
+        return y, torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+
+    x = torch.ones(2, 2)
+    found = [f(x), block(x)]
+    torch.set_autocast_dtype("cpu", torch.float16)
+    torch.set_autocast_cache_enabled(False)
+    found += [f(x), block(x), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()]
+    torch.set_autocast_dtype("cpu", torch.bfloat16)
+    torch.set_autocast_cache_enabled(True)
+    return found, f(x), block(x)
