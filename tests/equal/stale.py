@@ -624,6 +624,24 @@ def added_hooks(compile):
     return [*seen, g(torch.ones(2))]
 
 
+@program("", "switches of torch's that no state guard holds are read, switched outside, and read again")
+def switches_are_read_again(compile):
+    @compile
+    def f(x):
+        return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled(), torch.is_warn_always_enabled(), x + 1
+
+    def switched():
+        yield f(torch.ones(2))
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            yield f(torch.ones(2))
+        torch.set_warn_always(True)
+        yield f(torch.ones(2))
+        torch.set_warn_always(False)
+        yield f(torch.ones(2))
+
+    return list(switched())
+
+
 @program("", "the type and the cache of autocast are switched while it is off")
 def autocast_switched_while_off(compile):
     @compile

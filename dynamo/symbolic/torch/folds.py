@@ -94,7 +94,7 @@ def _asked_now(fn: Callable[..., Any]) -> Row:
 
 
 _ASKED = """
-typename get_default_device get_deterministic_debug_mode get_device_module get_float32_matmul_precision is_warn_always_enabled
+typename get_default_device get_deterministic_debug_mode get_device_module get_float32_matmul_precision
 cuda.is_available cuda.device_count cuda.current_device cuda.is_initialized cuda.get_device_capability cuda.get_device_name
 cuda.is_bf16_supported cuda.get_arch_list cuda.is_current_stream_capturing cuda.amp.common.amp_definitely_not_available
 cpu.is_available cpu.device_count cpu.current_device xpu.is_available xpu.device_count mps.is_available mps.device_count

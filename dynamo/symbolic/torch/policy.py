@@ -27,6 +27,7 @@ from dynamo.symbolic.protocols.overrides import ask_all, overriding
 from dynamo.symbolic.protocols.rows import inlined
 from dynamo.symbolic.torch import attention
 from dynamo.symbolic.torch.classes import make
+from dynamo.symbolic.torch.modes import call_it
 from dynamo.symbolic.torch.modules import call_module
 from dynamo.symbolic.torch.numpy_arrays import array_method, dispatched, tensor_from, ufunc, with_dtype
 from dynamo.symbolic.torch.optimizers import count_on_device
@@ -89,8 +90,17 @@ def c_function(tx: Tracer, fn: BuiltinValue, args: Args, kwargs: Kwargs) -> Valu
         return fold_now(tx, obj, args, kwargs)
     home = _c_home(obj)
     if home.startswith("torch") and _GETTER.match(name):
-        return fold_now(tx, obj, args, kwargs)
+        return fold_now(tx, obj, args, kwargs) if args or kwargs or name in _IN_STATE else _switch(tx, obj)
     return None
+
+
+def _switch(tx: Tracer, getter: Callable[[], Any]) -> Value | None:
+    """What a switch of torch's says now. Setters that have no row are a break: what is read is what the entry finds."""
+    found = fold_now(tx, getter, [], {})
+    known = tx.try_python(found) if found is not None else None
+    if known and all(type(part) is bool for part in (known[0] if type(known[0]) is tuple else known)):
+        tx.guard(const_source(getter, f"{getter.__name__}()").step("call", call_it), "eq", known[0])
+    return found
 
 
 def class_call(tx: Tracer, fn: ClassValue, args: Args, kwargs: Kwargs) -> Value | None:
@@ -431,6 +441,10 @@ _DATA_FROM_OUTSIDE = frozenset({"from_numpy", "frombuffer", "from_file", "from_d
 # Compute anew without their `out` what is a tensor of a subclass, as those of a trace are.
 _LOSES_OUT = frozenset({"linalg_matrix_rank"})
 _FROM_DATA = frozenset({"tensor", "as_tensor", "asarray"})
+# Part of the state guard of every entry, and switched inside of functions.
+_IN_STATE = frozenset(
+    {"is_inference_mode_enabled", "_is_torch_function_enabled", "_is_torch_function_all_disabled", "_is_any_autocast_enabled"}
+)
 _GETTER = re.compile(r"_{0,2}(cuda_|cpu_)?(is|are|get|has|can|len|dispatch_has|dispatch_get|supports|cuda_isIn|cuda_getDevice)(_|[A-Z])")
 
 
