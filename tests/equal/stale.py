@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import logging
 import types
 
 import torch
@@ -662,3 +663,49 @@ def autocast_switched_while_off(compile):
     torch.set_autocast_dtype("cpu", torch.bfloat16)
     torch.set_autocast_cache_enabled(True)
     return found, f(x), block(x)
+
+
+@program("", "a logger is switched off and on, and all loggers up to a level")
+def logger_switched_off(compile):
+    logger = logging.getLogger("tests.equal.stale")
+    logger.setLevel(logging.INFO)
+
+    @compile
+    def f(x):
+        return x + 1 if logger.isEnabledFor(logging.INFO) else x
+
+    found = [f(torch.ones(2))]
+    logger.disabled = True
+    found.append(f(torch.ones(2)))
+    logger.disabled = False
+    found.append(f(torch.ones(2)))
+    logging.disable(logging.ERROR)
+    found.append(f(torch.ones(2)))
+    logging.disable(logging.NOTSET)
+    return found, f(torch.ones(2))
+
+
+@program("", "a logger that said nothing is switched on again")
+def silent_logger_speaks(compile):
+    logger = logging.getLogger("tests.equal.stale.silent")
+    said = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logger.addHandler(handler)
+    logger.propagate = False
+
+    @compile
+    def f(x):
+        logger.error("shape %s", tuple(x.shape))
+        return x + 1
+
+    logger.disabled = True
+    f(torch.ones(2))
+    logger.disabled = False
+    f(torch.ones(3))
+    logging.disable(logging.CRITICAL)
+    f(torch.ones(4))
+    logging.disable(logging.NOTSET)
+    f(torch.ones(4))
+    logger.removeHandler(handler)
+    return said

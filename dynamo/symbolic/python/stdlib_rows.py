@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynamo import _C
 from dynamo.inspection import c_name
+from dynamo.source import const_source
 from dynamo.symbolic.protocols.attributes import getattr_, instance_dict, tx_call
 from dynamo.symbolic.protocols.calls import fold, inline
 from dynamo.symbolic.protocols.containers import bool_, pairs_of
@@ -119,8 +120,11 @@ def _logging_row(name: str, level: int | None) -> None:
 
 
 def _guard_level(tx: Tracer, v: Value, real: logging.Logger) -> None:
-    """The levels that decide: the logger's own, or that of the nearest parent which has one."""
+    """What decides: is the logger off, or all of them up to a level; its own level, or that of the nearest parent which has one."""
     source, at = v.source, real
+    if source is not None:
+        tx.guard(source.attr("disabled"), "eq", real.disabled)
+        tx.guard(const_source(real.manager, "logging.Logger.manager").attr("_disable"), "eq", real.manager.disable)
     while source is not None:
         tx.guard(source.attr("level"), "eq", at.level)
         if at.level or at.parent is None:
