@@ -231,7 +231,7 @@ def _check_is_size(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         tx_call(tx, tx.wrap(warnings.warn, None), [tx.wrap(text, None), tx.wrap(FutureWarning, None)])
     size, most = tx.as_python(given["i"]), tx.as_python(given.get("max", NONE))
     for holds in (size >= 0, most is None or size <= most):
-        tx_call(tx, tx.wrap(torch._check, None), [tx.wrap(holds, None), given.get("message", NONE)])
+        _checks(RuntimeError)(tx, [tx.wrap(holds, None), given.get("message", NONE)], {})
     return NONE
 
 
