@@ -21,8 +21,8 @@ def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = 
     """The graph of a module that is called with `inputs`. Values are seen by running it once, in eager.
 
     With a `store`, the inputs are kept there exactly; without, they get recipes. What can't be written down is left out where there is a
-    list `left_out`, which is told of it: tensors that come from there are inputs. Raises Unsupported without one, or what running it
-    raises; TypeError where the number of inputs is wrong.
+    list `left_out`, which is told of it: tensors that come from there are inputs, and those that go there are results. Raises Unsupported
+    without one, or what running it raises; TypeError where the number of inputs is wrong.
     """
     expected = sum(n.op == "placeholder" for n in module.graph.nodes)
     if len(inputs) != expected:
@@ -35,6 +35,8 @@ def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = 
     given, made_outside = iter(inputs), {} if left_out is None else _made_outside(module, inputs, left_out)
     for id, n in enumerate(module.graph.nodes):
         if n in made_outside:
+            # Nothing else may read these, and what is no result and read by nothing is neither computed nor compared.
+            outputs += [r.id for a in n.all_input_nodes if isinstance(r := numbers.get(a), Ref)]
             if isinstance(value := made_outside[n], torch.Tensor):
                 numbers[n], values[id] = Ref(id), value
                 made.append(_input(id, n, value, made, values, store))
@@ -46,7 +48,7 @@ def from_fx(module: fx.GraphModule, inputs: Sequence[Any], store: Path | None = 
             numbers[n], values[id] = Ref(id), value
             made.append(_input(id, n, value, made, values, store))
         elif n.op == "output":
-            outputs = [r.id for r in _flat_refs(n.args[0], numbers)]
+            outputs += [r.id for r in _flat_refs(n.args[0], numbers)]
         elif n.op in ("call_function", "call_method"):
             numbers[n] = Ref(id)
             nodes.append(_node(id, n, numbers))

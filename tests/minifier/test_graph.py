@@ -79,6 +79,20 @@ def test_what_cannot_be_written_down_is_left_out(tmp_path: Path) -> None:
         assert torch.equal(one, other)
 
 
+def test_what_goes_to_what_is_left_out_is_a_result(tmp_path: Path) -> None:
+    made = fx.Graph()
+    x = made.placeholder("x")
+    sine = made.call_method("sin", (x,))
+    outside = made.call_function(lambda x: x + 1, (sine,))
+    made.output(made.call_method("exp", (outside,)))
+
+    graph = from_fx(fx.GraphModule(torch.nn.Module(), made), [given := torch.rand(3)], tmp_path, [])
+
+    sent, left = execute(graph, inputs_of(graph, tmp_path))
+    assert torch.equal(sent, given.sin())
+    assert torch.equal(left, (given.sin() + 1).exp())
+
+
 def test_written_and_read_back() -> None:
     for graph in (program_graph(), small_dag(30)):
         assert load(dump(graph)) == graph
