@@ -25,6 +25,7 @@ from typing import IO
 from dynamo.peer.located import NoSuchModule, located
 
 MODULE = "-m"
+_LEADING = (str(Path(__file__).resolve().parent) + os.sep, "<frozen runpy>", runpy.__file__)  # files of the frames above a program's
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,9 @@ def standard_input() -> Iterator[IO[bytes] | int]:
 
 
 def run_as_main(words: Sequence[str]) -> None:
-    """Run `SCRIPT [ARGS]...` or `-m NAME [ARGS]...` as Python would, in the place of what began this process with `python -m`."""
+    """Run `SCRIPT [ARGS]...` or `-m NAME [ARGS]...` as Python would, in the place of what began this process with `python -m`. Where it
+    raises, its traceback begins with its own frames."""
+    sys.excepthook = _shown
     script, *args = words
     if script == MODULE:
         sys.argv[:] = args
@@ -76,6 +79,13 @@ def run_as_main(words: Sequence[str]) -> None:
         sys.argv[:] = words
         sys.path[0] = os.path.dirname(os.path.abspath(script))
         run_file(script, os.path.abspath(script))
+
+
+def _shown(kind: type[BaseException], error: BaseException, at: types.TracebackType | None) -> None:
+    """What Python prints of an exception that nothing catches, without the frames that led to the program."""
+    while at is not None and at.tb_frame.f_code.co_filename.startswith(_LEADING):
+        at = at.tb_next
+    sys.__excepthook__(kind, error.with_traceback(at), at)
 
 
 def run_file(file: str, shown: str) -> None:

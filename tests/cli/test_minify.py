@@ -207,6 +207,24 @@ def test_mistakes_have_one_line(tmp_path: Path, text: str, options: tuple[str, .
     assert says in done.stderr
 
 
+@pytest.mark.parametrize("words", [("failing.py",), ("-m", "failing")])
+def test_a_script_that_raises_shows_its_own_frames_alone(tmp_path: Path, words: tuple[str, ...]) -> None:
+    write(tmp_path, "import torch\n\ndef load():\n    raise LookupError('no data')\n\nload()\n", "failing.py")
+
+    def said(*command: str) -> list[str]:
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+        assert done.returncode == 1
+        return [line for line in done.stderr.splitlines() if "<frozen runpy>" not in line]
+
+    (tmp_path / "out").mkdir()
+    request = json.dumps({"pipe": 1, "backend": "", "draws": 1, "graph": "", "device": ""})
+
+    expected = said(*words)
+    assert said("-m", "minifier.whole", "dynamo", "", *words) == expected
+    assert said("-m", "minifier.record", str(tmp_path / "out"), "dynamo", "dynamo", "", *words) == expected
+    assert said("-m", "minifier.bisect.script", request, *words) == expected
+
+
 def test_aot_graphs_are_recorded_with_their_backward(tmp_path: Path) -> None:
     script = write(tmp_path, MODEL % "inductor")
     (tmp_path / "out").mkdir()
