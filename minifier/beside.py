@@ -6,16 +6,19 @@ import ast
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path, PurePosixPath
 
-# Of these every repro has its own: they are installed, even where a program lies among their sources.
 MOST_BYTES, MOST_FILES = 64 << 20, 1000  # of data that go with a script
 _LONGEST = 4096  # characters of a name of a file
+_COMPILED = tuple(EXTENSION_SUFFIXES)
+# Of these every repro has its own: they are installed, even where a program lies among their sources.
 _INSTALLED = frozenset({"dynamo", "inductor", "minifier", "torch", "tui"})
 
 
 def modules_beside(text: str, folder: Path) -> list[str]:
-    """Files of modules in `folder` that a script there imports, and those that these import: relative names, in order."""
+    """Files of modules in `folder` that a script there imports, and those that these import: relative names, in order. A package with
+    compiled parts is where it is built, and none of these: a copy of its text alone would hide it."""
     found: dict[str, None] = {}
     waiting = [(text, "")]
     while waiting:
@@ -95,6 +98,8 @@ def _files(name: str, folder: Path) -> Iterator[tuple[str, str]]:
     for count in range(1, len(parts) + 1):
         part = Path(*parts[:count])
         if (folder / part).is_dir():
+            if count == 1 and any(file.name.endswith(_COMPILED) for file in (folder / part).rglob("*")):
+                return
             if (folder / part / "__init__.py").is_file():
                 yield (part / "__init__.py").as_posix(), ".".join(parts[:count])
         else:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from minifier.beside import copy_beside
+from dynamo.peer.located import here
+from minifier.beside import copy_beside, modules_beside
 from minifier.programs import absolute
 
 MODULE = "script_backend"  # what the definitions of a script are called
@@ -24,9 +25,9 @@ _UNNAMED = "backend"  # what a lambda is called
 
 
 def kept(backend: str, folder: Path, function: Callable[..., Any] | None = None) -> str:
-    """The name of a backend for processes that find modules in `folder`: `module:function` of a script or of a module in its folder is
-    written there, with the modules that it imports from that folder. So is a `function` that the script makes inside of another one, if it
-    needs nothing of that. Other names stay as they are."""
+    """The name of a backend for processes that find modules in `folder`: `module:function` of a script, or of a module in its folder or in
+    the current one, is written there, with the modules that it imports from that folder. So is a `function` that the script makes inside of
+    another one, if it needs nothing of that. Other names stay as they are."""
     module, _, name = backend.partition(":")
     if not name:
         return backend
@@ -35,7 +36,9 @@ def kept(backend: str, folder: Path, function: Callable[..., Any] | None = None)
     if "." in name or "<" in name:
         name, text = inner(home, function)
     elif module not in _SCRIPTS:  # where it is one that the user names, the script need not import it
-        copy_beside(f"import {module}", beside, folder)
+        text = f"import {module}"
+        # A backend that is tried out on programs of another folder lies where the command was given.
+        copy_beside(text, next((place for place in (beside, Path(here())) if modules_beside(text, place)), beside), folder)
         return backend
     elif home is not None:
         text = _text_of(home)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,13 @@ def test_modules_of_the_folder_and_what_they_import(tmp_path: Path, text: str, e
     assert modules_beside(text, tmp_path) == expected
     copy_beside(text, tmp_path, tmp_path / "out")
     assert sorted(p.relative_to(tmp_path / "out").as_posix() for p in (tmp_path / "out").rglob("*.py")) == expected
+
+
+def test_a_package_with_compiled_parts_stays_where_it_is(tmp_path: Path) -> None:
+    files(tmp_path, helper="import built, plain", plain="", built__S____init__="from .deep import part", built__S__deep__S__part="")
+    (tmp_path / "built" / "deep" / f"part{EXTENSION_SUFFIXES[0]}").touch()
+
+    assert modules_beside("import helper", tmp_path) == ["helper.py", "plain.py"]
 
 
 @pytest.mark.parametrize(

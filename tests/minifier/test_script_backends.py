@@ -222,3 +222,15 @@ def test_backends_of_one_script_do_not_replace_each_other(program: ModuleType, t
     names = [kept("__main__:<lambda>", tmp_path, vars(program)["LAMBDAS"][n]) for n in (0, 1, 0)]
 
     assert names == ["script_backend:backend", "script_backend_2:backend", "script_backend:backend"]
+
+
+def test_a_backend_of_the_current_folder_goes_with_programs_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("here", "program", "kept"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "here" / "acme.py").write_text("import acme_rules\n\ndef compiler(gm, inputs):\n    return gm\n")
+    (tmp_path / "here" / "acme_rules.py").write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend(tmp_path / "program")
+
+    assert kept("acme:compiler", tmp_path / "kept") == "acme:compiler"
+    assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["acme.py", "acme_rules.py"]
