@@ -20,14 +20,14 @@ def modules_beside(text: str, folder: Path) -> list[str]:
     """Files of modules in `folder` that a script there imports, and those that these import: relative names, in order. A package with
     compiled parts is where it is built, and none of these: a copy of its text alone would hide it."""
     found: dict[str, None] = {}
-    waiting = [(text, "")]
+    waiting: list[tuple[str | bytes, str]] = [(text, "")]
     while waiting:
         source, package = waiting.pop()
         for name in _imported(source, package):
             for file, home in _files(name, folder):
                 if file not in found:
                     found[file] = None
-                    waiting.append(((folder / file).read_text(encoding="utf-8", errors="replace"), home))
+                    waiting.append(((folder / file).read_bytes(), home))
     return sorted(found)
 
 
@@ -74,7 +74,7 @@ def copy_data(text: str, folders: Sequence[Path], target: Path) -> None:
         shutil.copyfile(folder / file, target / file)
 
 
-def _imported(text: str, package: str) -> Iterator[str]:
+def _imported(text: str | bytes, package: str) -> Iterator[str]:
     """Full names of what a text may import; some of them are no modules but names in one."""
     try:
         nodes = ast.walk(ast.parse(text))

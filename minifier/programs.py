@@ -19,12 +19,14 @@ import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
+from importlib.util import decode_source
 from pathlib import Path
 from typing import IO
 
 from dynamo.peer.located import NoSuchModule, located
 
 MODULE = "-m"
+_ENCODING = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*[-\w.]+.*$")  # as Python looks for it, in the first two lines
 _LEADING = (str(Path(__file__).resolve().parent) + os.sep, "<frozen runpy>", runpy.__file__)  # files of the frames above a program's
 
 
@@ -39,8 +41,17 @@ class Program:
 
     def text(self) -> str:
         """Its source as a plain script, which knows no package. Raises SyntaxError."""
-        text = self.path.read_text(encoding="utf-8")
+        text = source_text(self.path.read_bytes())
         return absolute(text, self.package) if self.package else text
+
+
+def source_text(data: bytes) -> str:
+    """The source in a file, for one in UTF-8: read as Python reads it, without the comment that names another encoding. Raises
+    SyntaxError, UnicodeDecodeError."""
+    first, second, *rest = [*decode_source(data).split("\n"), ""]
+    if not first.strip() or first.lstrip().startswith("#"):
+        second = _ENCODING.sub("", second)
+    return "\n".join([_ENCODING.sub("", first), second, *rest])[:-1]
 
 
 def program(script: str, args: Sequence[str]) -> Program:

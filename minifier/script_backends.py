@@ -17,7 +17,7 @@ from typing import Any
 
 from dynamo.peer.located import here
 from minifier.beside import copy_beside, modules_beside
-from minifier.programs import absolute
+from minifier.programs import absolute, source_text
 
 MODULE = "script_backend"  # what the definitions of a script are called
 _SCRIPTS = ("__main__", "__mp_main__")  # how a script is called in its own process and in those of `multiprocessing`
@@ -52,7 +52,7 @@ def kept(backend: str, folder: Path, function: Callable[..., Any] | None = None)
 def _text_of(module: types.ModuleType) -> str:
     """Its source as that of a script; '' where it has none."""
     found = getattr(module, "__file__", None)
-    return absolute(Path(found).read_text(encoding="utf-8"), getattr(module, "__package__", None) or "") if found else ""
+    return absolute(source_text(Path(found).read_bytes()), getattr(module, "__package__", None) or "") if found else ""
 
 
 def _written(text: str, folder: Path) -> str:

@@ -108,3 +108,28 @@ def test_much_data_stays_where_it_is(tmp_path: Path) -> None:
 
     assert data_beside("open('rows/1')", tmp_path) == []
     assert data_beside("no Python", tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "data, expected",
+    [
+        (b"x = 1", "x = 1"),
+        (b"", ""),
+        (b"# coding: latin-1\nx = '\xf6'\n", "\nx = 'ö'\n"),
+        (b"#!/usr/bin/python\r\n# -*- coding: cp1252 -*-\r\nx = '\x80'\r\n", "#!/usr/bin/python\n\nx = '€'\n"),
+        (b"x = 1\n# coding: latin-1\n", "x = 1\n# coding: latin-1\n"),
+        (b"\xef\xbb\xbfx = '\xc3\xb6'\n", "x = 'ö'\n"),
+    ],
+)
+def test_source_is_read_as_python_reads_it(data: bytes, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_bytes(data)
+
+    assert program(str(tmp_path / "script.py"), ()).text() == expected
+
+
+@pytest.mark.parametrize("data", [b"\xef\xbb\xbfimport deeper\n", b"# coding: latin-1\nimport deeper\n'\xf6'\n"])
+def test_what_modules_in_other_encodings_import_is_found(data: bytes, tmp_path: Path) -> None:
+    files(tmp_path, deeper="")
+    (tmp_path / "helper.py").write_bytes(data)
+
+    assert modules_beside("import helper", tmp_path) == ["deeper.py", "helper.py"]

@@ -234,3 +234,17 @@ def test_a_backend_of_the_current_folder_goes_with_programs_of_another(tmp_path:
 
     assert kept("acme:compiler", tmp_path / "kept") == "acme:compiler"
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == ["acme.py", "acme_rules.py"]
+
+
+def test_a_backend_of_a_script_in_another_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "script.py").write_bytes(b"# coding: latin-1\nNAME = 'gr\xf6\xdfe'\ndef acme(gm, inputs):\n    return NAME\n")
+    script = ModuleType("__main__")
+    script.__file__ = str(tmp_path / "script.py")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "kept").mkdir()
+
+    assert kept("__main__:acme", tmp_path / "kept") == "script_backend:acme"
+    written: dict[str, object] = {}
+    exec((tmp_path / "kept" / "script_backend.py").read_bytes(), written)
+    assert written["NAME"] == "größe"
