@@ -63,6 +63,12 @@ _ROWS = (
     ),
     Row("CL034", "the command line cannot be read", "an option or argument that the command does not have, or a value of the wrong kind."),
     Row("CL035", "programs cannot be drawn so", "`fuzz` takes times such as 10m, known kinds, and `--ops` only for kinds with operators."),
+    Row(
+        "CL036",
+        "dynamo-debug itself failed",
+        "A defect of this tool, not of the script. The line says what was raised and where in the tool: that is what to report.",
+        Exit.TOOL,
+    ),
 )
 ERRORS: dict[str, Row] = {row.id: row for row in _ROWS}
 

@@ -23,6 +23,7 @@ from tui.errors import CliError
 from tui.exits import EXIT_HELP, Exit
 from tui.options import SCRIPT_CONTEXT, SCRIPT_LAST
 from tui.stops import Stopped, stops_raised
+from tui.tracebacks import way_through_ours
 
 _UsageError: Any = typer.BadParameter.__base__  # Typer names it nowhere else
 
@@ -183,6 +184,8 @@ def _end(run: Callable[..., int], **given: Any) -> int:
     except KeyboardInterrupt:
         say(f"interrupted (exit code {Exit.INTERRUPTED.value})")
         return int(Exit.INTERRUPTED)
+    except Exception as e:  # noqa: BLE001  # whatever it is: Python would end with 1, which says that something was found in the script
+        return _said(CliError("CL036", way_through_ours(e)))
 
 
 def _said(error: CliError) -> int:

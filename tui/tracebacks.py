@@ -20,6 +20,7 @@ _OURS = tuple(str(_ROOT / package) + "/" for package in ("dynamo", "inductor", "
 _GENERATED = ("<dynamo", "<inductor", "<resume", "<entry", "<native")
 # Files that are no part of a program: installed packages and the standard library.
 _INSTALLED = ("<frozen", *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")))
+_SHOWN = 4  # frames of ours in one line
 # The way from one of our modules to another when it is imported on first use, and to the packages above a module that is run.
 _IMPORTING = ("<frozen importlib", "<frozen runpy", importlib.__file__, runpy.__file__)
 
@@ -71,6 +72,13 @@ def one_line(error: BaseException) -> str:
     """Its type and the first line of its text; no notes."""
     lines = traceback.format_exception_only(error)
     return next((line for line in lines if not line.startswith("  ")), lines[-1]).strip().partition("\n")[0]
+
+
+def way_through_ours(error: BaseException) -> str:
+    """An error of our own as one line: what it says, and where, the innermost frames of ours first."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if is_ours(f.filename)][-_SHOWN:]
+    places = (f"{os.path.relpath(f.filename, _ROOT)}:{f.lineno} {f.name}" for f in reversed(ours))
+    return f"{one_line(error)} (at {', from '.join(places)})"
 
 
 def place(error: BaseException) -> tuple[str, int]:

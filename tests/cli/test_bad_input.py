@@ -371,3 +371,14 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
 
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_a_defect_of_the_tool_is_no_finding(tmp_path: Path) -> None:
+    spoiled = "from tui.commands import doctor\ndef broken(as_json=False):\n    raise KeyError('lost')\ndoctor.doctor = broken\n"
+    command = [sys.executable, "-c", f"{spoiled}from tui.main import main\nmain()", "doctor"]
+
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("dynamo-debug: error[CL036]: KeyError: 'lost' (at tui/main.py:")
