@@ -218,7 +218,14 @@ def _ours(setting: Setting) -> Compiler:
     if isinstance(backend, str):
         backend = lookup_backend(backend)[1]
 
-    return lambda module, inputs: backend(module, list(inputs), **setting.arguments) or module.forward
+    return lambda module, inputs: _callable(backend(module, list(inputs), **setting.arguments))
+
+
+def _callable(made: object) -> Callable[..., Any]:
+    """What a backend gave, which the compiler refuses unless it can be called."""
+    if not callable(made):
+        raise TypeError(f"returned {type(made).__name__}, which can't be called")
+    return made
 
 
 def _resolved(setting: Setting) -> Any:

@@ -32,6 +32,10 @@ def refuses_erf_and_tanh(gm: fx.GraphModule, inputs: list[Any]) -> Callable[...,
     return gm.forward
 
 
+def gives_nothing(gm: fx.GraphModule, inputs: list[Any]) -> None:
+    """What a compiler refuses as it refuses whatever can't be called."""
+
+
 def crashes_on_large(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
     if _has(gm, "relu") and any(isinstance(i, torch.Tensor) and i.numel() > 1024 for i in inputs):
         ctypes.string_at(0)

@@ -216,3 +216,10 @@ def test_the_exact_run_draws_the_same_numbers(dtype: torch.dtype) -> None:
 
     assert exact.dtype is torch.float64
     torch.testing.assert_close(exact.to(dtype), eager, atol=0.04 if dtype is torch.bfloat16 else 1e-6, rtol=0.02)
+
+
+def test_what_cannot_be_called_is_a_failure_of_the_backend() -> None:
+    found = judge(graph_of(lambda x: x + 1, torch.ones(2)), Setting(f"{FAULTS}gives_nothing"))
+
+    assert found.signature is not None
+    assert (found.signature.exceptions, found.signature.message) == (("TypeError",), "returned NoneType, which can't be called")
