@@ -41,6 +41,19 @@ def copy_beside(text: str, folder: Path, target: Path) -> None:
         shutil.copyfile(folder / file, target / file)
 
 
+def importing(backend: str) -> str:
+    """A text that imports the module of a backend `module:function`; '' for other names."""
+    module, is_own, _ = backend.partition(":")
+    return f"import {module}\n" if is_own else ""
+
+
+def copy_backend(backend: str, folders: Sequence[Path], target: Path) -> None:
+    """Copy the module of a backend, and those that it imports, from the first folder that has it. Raises OSError."""
+    text = importing(backend)
+    for folder in [f for f in folders if text and modules_beside(text, f)][:1]:
+        copy_beside(text, folder, target)
+
+
 def naming(text: str, args: Sequence[str]) -> str:
     """A text in which what the arguments of a script name is named too."""
     return f"{text}\n{list(args)!r}\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minifier.beside import data_beside, modules_beside
+from minifier.beside import data_beside, importing, modules_beside
 from minifier.bundle import MANIFEST, Manifest, fits, pack
 from minifier.engine import Kind, Signature
 from minifier.issue import issue_text
@@ -51,6 +51,7 @@ class Draft:
     culprit: Callable[[], str] = str
     warmed: Warmed | None = None
     data: Path | None = None
+    backend: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,7 @@ def _handed_over(draft: Draft, rate: Rate, folder: Path, wants_test: bool) -> De
         title = str(draft.signature).replace("\\", "/").replace('"', "'")
         (folder / TEST).write_text(_TEST.format(name=REPRO, title=title, word="repro", seconds=draft.bounds.seconds))
     inputs = sorted(f"inputs/{p.name}" for p in (folder / "inputs").glob("*.safetensors") if p.name in text)
-    backend, is_own, _ = str((draft.setting or {}).get("backend", "")).partition(":")
-    modules = modules_beside(f"{text}\nimport {backend}\n" if is_own else text, folder)
+    modules = modules_beside(f"{text}\n{importing(draft.backend)}", folder)
     own = (REPRO, ISSUE, *([TEST] if wants_test else []), *modules, *inputs)
     data = [] if draft.data is None else [f for f in data_beside(text, draft.data) if f not in own and fits(f)]
     files = (*own, *data)

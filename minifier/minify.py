@@ -497,7 +497,8 @@ def _handed_over(
     watched = min(limits.timeout, max(STARTING + 10 * needs, WATCHED) if needs else HANGING)
     bounds = bounds_for(signature, limits.memory, watched if signature.kind is Kind.HANG else None)
     seen = result.hits / result.runs if result.runs else 1.0
-    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed, data)
+    backend = wish.backend if setting is None else str(setting["backend"])
+    draft = Draft(write, signature, report.stage, report.graph or "", setting, seen, bounds, measure, culprit, warmed, data, backend)
     done = deliver(draft, wish.folder, wish.pytest)
     rate = round(done.rate.value, 4)
     report = replace(report, reproduction_rate=rate, repro=done.repro, bundle=done.bundle, culprit=culprit())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo.peer.located import here
-from minifier.beside import copy_beside, modules_beside
+from minifier.beside import copy_backend, copy_beside
 from minifier.programs import absolute, source_text
 
 MODULE = "script_backend"  # what the definitions of a script are called
@@ -36,9 +36,8 @@ def kept(backend: str, folder: Path, function: Callable[..., Any] | None = None)
     if "." in name or "<" in name:
         name, text = inner(home, function)
     elif module not in _SCRIPTS:  # where it is one that the user names, the script need not import it
-        text = f"import {module}"
         # A backend that is tried out on programs of another folder lies where the command was given.
-        copy_beside(text, next((place for place in (beside, Path(here())) if modules_beside(text, place)), beside), folder)
+        copy_backend(backend, (beside, Path(here())), folder)
         return backend
     elif home is not None:
         text = _text_of(home)

@@ -85,7 +85,7 @@ def _minify(graph: Graph, setting: Setting, name: str, folder: Path, home: Path)
         write_repro(result.state, setting, found, target, remark=remark)
 
     bounds = bounds_for(signature, None, HANGING if signature.kind is Kind.HANG else None)
-    draft = Draft(write, signature, setting.after, name, setting.to_json(), result.hits / result.runs, bounds)
+    draft = Draft(write, signature, setting.after, name, setting.to_json(), result.hits / result.runs, bounds, backend=setting.backend)
     done = deliver(draft, home)
     print(f"Made {result.calls} queries")
     if not done.repro:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo.peer import patient
-from minifier.beside import copy_beside
+from minifier.beside import copy_backend
 from minifier.engine import Kind, Signature
 from minifier.graph.inputs import dense
 from minifier.graph.ir import Graph, Input, Named, Node, Ref, Seq
@@ -183,8 +183,8 @@ def _write(text: str, graph: Graph, setting: Setting, folder: Path, name: str) -
         (folder / "inputs").mkdir(exist_ok=True)
         for i in stored:
             _placed(Path(setting.store, f"{i.recipe.key}.safetensors"), folder / "inputs" / f"{i.recipe.key}.safetensors")
-    if setting.store and ":" in setting.backend:  # it may be of the script
-        copy_beside(f"import {setting.backend.partition(':')[0]}", Path(setting.store).parent, folder)
+    if setting.store:  # the backend may be of the script
+        copy_backend(setting.backend, [Path(setting.store).parent], folder)
     partial = folder / f".{name}.partial"
     partial.write_text(text)
     partial.rename(folder / name)

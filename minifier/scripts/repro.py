@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minifier.beside import copy_beside, copy_data, naming
+from minifier.beside import copy_backend, copy_beside, copy_data, naming
 from minifier.engine import Kind, Signature
 from minifier.graph.repro import SHOWS, doc_of
 from minifier.scripts.setting import ScriptSetting
@@ -98,8 +98,9 @@ def _theirs(backend: str, may_catch: bool) -> str:
 def write_script(
     program: str, setting: ScriptSetting, signature: Signature, folder: Path, name: str = "repro.py", remark: str = ""
 ) -> Path:
-    """Write the script, which appears complete or not at all, and the modules of its folder that it imports."""
+    """Write the script, which appears complete or not at all, the modules of its folder that it imports, and that of its backend."""
     folder.mkdir(parents=True, exist_ok=True)
+    copy_backend(setting.backend, (Path(setting.folder), Path.cwd()), folder)
     copy_beside(program, Path(setting.folder), folder)
     if setting.data:
         copy_data(naming(program, setting.args), [Path(setting.data)], folder)

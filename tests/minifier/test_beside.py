@@ -9,7 +9,10 @@ import pytest
 
 from dynamo.peer.located import NoSuchModule
 from minifier.beside import MOST_FILES, copy_beside, copy_data, data_beside, modules_beside, naming
+from minifier.engine import Kind, Signature
 from minifier.programs import absolute, program
+from minifier.scripts.oracle import ScriptSetting
+from minifier.scripts.repro import write_script
 from tests.cli.command import write
 
 
@@ -133,3 +136,16 @@ def test_what_modules_in_other_encodings_import_is_found(data: bytes, tmp_path: 
     (tmp_path / "helper.py").write_bytes(data)
 
     assert modules_beside("import helper", tmp_path) == ["deeper.py", "helper.py"]
+
+
+def test_the_repro_of_a_script_has_the_backend_that_the_command_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("program", "here"):
+        (tmp_path / name).mkdir()
+    files(tmp_path / "program", near="import nearer", nearer="")
+    files(tmp_path / "here", near="", far="")
+    monkeypatch.chdir(tmp_path / "here")
+    for backend, expected in (("near:compiler", ["near.py", "nearer.py"]), ("far:compiler", ["far.py"]), ("inductor", [])):
+        out = tmp_path / backend
+        setting = ScriptSetting("script.py", str(tmp_path / "program"), backend=backend)
+        write_script("import torch\n", setting, Signature(Kind.EXIT, code=1), out)
+        assert sorted(p.name for p in out.iterdir() if p.name != "repro.py") == expected

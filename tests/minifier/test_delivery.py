@@ -33,6 +33,15 @@ def draft(text: str, measure: Callable[[Path], Rate] | None = None) -> Draft:
     return Draft(put, FAILURE, "codegen", "3/1.bw", measure=measure)
 
 
+def test_a_bundle_has_the_backend_that_nothing_in_the_repro_imports(tmp_path: Path) -> None:
+    (tmp_path / "acme.py").write_text("import acme_rules\n")
+    (tmp_path / "acme_rules.py").write_text("")
+
+    deliver(replace(draft("raise SystemExit(1)"), backend="acme:compiler"), tmp_path)
+
+    assert {"acme.py", "acme_rules.py"} <= set(of_folder(tmp_path).files)
+
+
 def test_certified_repro_is_handed_over_with_its_rate(tmp_path: Path) -> None:
     (tmp_path / "repro.ddbg").write_text("of an earlier run")
     done = deliver(draft("raise SystemExit(1)"), tmp_path, wants_test=True)
