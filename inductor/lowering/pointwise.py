@@ -195,6 +195,8 @@ def converted(fn: Fn, ctx: Context, *operands: Operand) -> Tensor:
 def compare(fn: Fn, ctx: Context, a: Operand, b: Operand) -> Tensor:
     """Operands are promoted among themselves; bool out."""
     dtype = promote(a, b)
+    if not types.known(dtype):  # real numbers beside a complex one
+        raise Decline
     return ctx.map(lambda x, y: fn(as_stored(x, dtype), as_stored(y, dtype)), [a, b], torch.bool, dtype)
 
 

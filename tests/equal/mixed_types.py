@@ -271,3 +271,23 @@ def truth_into(compile):
                         out.append(str(e))
                     out.append(result)
     return out
+
+
+@program("", "real numbers are compared with complex ones, alone and among other work")
+def beside_complex(compile):
+    calls = (
+        lambda x: x == 1j,
+        lambda x: x != 2 + 0j,
+        lambda x: torch.where((x + 1).eq(2 + 0j), x * 2, x - 1),
+        lambda x: (x == torch.tensor(1j)).any() | (x.sum() == 1j),
+        lambda x: x < 1j,
+    )
+    out = []
+    for call in calls:
+        f = compile(call)
+        for kind in (*KINDS[1:], torch.int64, torch.uint8, torch.bool):  # of float16 torch warns, once in a process
+            try:
+                out.append(f(torch.tensor([0, 1, 2]).to(kind)))
+            except RuntimeError as e:
+                out.append(type(e))
+    return out
