@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,28 @@ def test_mistakes_have_one_line(tmp_path: Path, text: str, options: tuple[str, .
     assert done.returncode == 2
     assert f"error[{error}]" in done.stderr
     assert says in done.stderr
+
+
+def test_numbers_of_later_calls_are_left_to_bisect(tmp_path: Path) -> None:
+    lazy = """
+    import torch
+
+    def lazy(gm, inputs):
+        calls = []
+        def run(*args):
+            calls.append(args)
+            return gm(*args) if len(calls) == 1 else tuple(o * 0 for o in gm(*args))
+        return run
+
+    f = torch.compile(lambda x: x.cos(), backend=lazy)
+    print(f(torch.ones(3)), f(torch.zeros(3)))
+    """
+    script = write(tmp_path, textwrap.dedent(lazy))
+    done = run("minify", script, "--accuracy", cwd=tmp_path, timeout=400)
+
+    assert (done.returncode, done.stdout) == (0, "nothing fails\n")
+    assert "numbers of the first call of each graph were compared; `dynamo-debug bisect` calls them again" in done.stderr
+    assert run("bisect", script, cwd=tmp_path, timeout=400).returncode == 1
 
 
 @pytest.mark.parametrize("words", [("failing.py",), ("-m", "failing")])

@@ -172,11 +172,12 @@ def _tell(report: Report, accuracy: bool, as_json: bool) -> int:
         put(f"{report.repro}: {size}{plural(report.oracle_calls, 'run')}; {certified}; {rate}\n{where}: {report.shown}\n")
     else:
         put(f"{report.status}\n")
-    if report.status == "nothing fails" and not accuracy:
-        say("numbers were not compared; with --accuracy wrong ones are failures too")
+    if report.status == "nothing fails":
+        say(_FIRST_CALLS if accuracy else "numbers were not compared; with --accuracy wrong ones are failures too")
     return Exit.INTERRUPTED if report.is_interrupted else _EXITS[report.status]
 
 
+_FIRST_CALLS = "numbers of the first call of each graph were compared; `dynamo-debug bisect` calls them again, with other values"
 _EXITS = {
     "reproduced": Exit.FINDING,
     "flaky": Exit.FLAKY,
