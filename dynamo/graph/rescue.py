@@ -25,7 +25,7 @@ from dynamo import _C, config, internal_errors
 from dynamo.fake.overlap import overlaps_itself
 from dynamo.ops.facts import acts, can_run_again, is_random, may_raise
 from dynamo.skipped import user_place
-from dynamo.surroundings.saving import is_of_hook
+from dynamo.surroundings.saving import is_of_hook, raised_again
 from dynamo.surroundings.signals import let_through
 
 # Attribute of what a backend returns: it has written to none of its inputs when it raises.
@@ -59,8 +59,12 @@ class Rescue:
 
     def __call__(self, error: Exception, random_states: list[torch.Tensor] | None, *inputs: Any) -> Any:
         let_through(error)
-        if hasattr(error, IS_FINAL) or is_of_hook(error):
+        if hasattr(error, IS_FINAL):
             raise error
+        if is_of_hook(error):
+            if not self.code.co_exceptiontable:
+                raise error
+            return _C.Tail(_C.disabled_call, (*plain_call(self.code, self.globals, inputs), raised_again(error)))
         if random_states is not None:
             self.generators.put_back(random_states)
         watch = Watch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -23,6 +23,25 @@ def is_of_hook(error: BaseException) -> bool:
         return False
     codes = set(_codes(hooks[0]))
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def raised_again(error: BaseException) -> Callable[[bool], None]:
+    """From now on the first value that is saved meets this error, without asking the program's hook. Called, it ends that.
+
+    The blocks of a frame that is run again end by it, and its handlers see it. Blocks of hooks that end take the topmost pair, whichever
+    that is: in the end as many are left as there were.
+    """
+    pack, unpack = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    met: list[BaseException] = []
+
+    def once(t: torch.Tensor) -> Any:
+        if met:
+            return pack(t)
+        met.append(error)
+        raise error
+
+    torch._C._autograd._push_saved_tensors_default_hooks(once, unpack)
+    return lambda returned: torch._C._autograd._pop_saved_tensors_default_hooks()
 
 
 def _codes(hook: Any) -> Iterator[CodeType]:

@@ -456,3 +456,55 @@ def saving_hook_raises(compile):
             except Full as e:
                 found.append(str(e))
     return found, budget.asked
+
+
+@program("", "a hook of saved tensors raises in a block of the function: the block ends, and its hooks with it")
+def saving_hook_raises_in_its_block(compile):
+    class Full(Exception):
+        pass
+
+    asked = []
+
+    def pack(t):
+        asked.append(t.shape)
+        raise Full("now")
+
+    @compile
+    def f(x):
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            y = x.sin()
+        return y + 1
+
+    x = torch.arange(4.0, requires_grad=True)
+    try:
+        f(x)
+    except Full as e:
+        asked.append(str(e))
+    (x * x).sum().backward()
+    return asked, x.grad
+
+
+@program("", "a hook of saved tensors raises, and the function catches it")
+def saving_hook_raises_and_is_caught(compile):
+    class Full(Exception):
+        pass
+
+    asked = []
+
+    def pack(t):
+        asked.append(t.shape)
+        if len(asked) == 2:
+            raise Full("now")
+        return t
+
+    @compile
+    def f(x):
+        try:
+            return x.sin()
+        except Full as e:
+            return x * 2, str(e)
+
+    x = torch.arange(4.0, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        found = [f(x), f(x), f(x)]
+    return found, len(asked), (x * x).sum()
