@@ -32,6 +32,8 @@ FLAGS = (
     "-ffp-contract=off",
     *(f"-fno-builtin-{f}" for f in ("sin", "cos", "sinf", "cosf")),  # gcc would join a pair to sincos, which has no SIMD form
     *(f"-fno-builtin-{f}" for f in ("pow", "powf")),  # gcc's vectoriser takes a root for the power 0.5: another -0, another -inf
+    # The choice of induction variables takes time with the square of a loop's addresses, and has no registers for what it finds in many.
+    "--param=iv-max-considered-uses=64",
     "-fopenmp",
     "-fPIC",
     "-shared",
