@@ -108,7 +108,7 @@ class Builder(Protocol):
 
     def interpret(self, gm: GraphModule, args: Sequence[Any]) -> Any: ...
 
-    def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node: ...
+    def result_node(self, fake: FakeTensor, taken: set[Node], view_is_fine: bool = False) -> Node: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,8 @@ def traced(
             results = list(inner.interpret(body, given))
             if wanted:
                 results = _gradients(tracer, results, [given[i] for i in wanted], behind)
-            nodes: list[Node] = []
-            for t in results:
-                nodes.append(inner.result_node(t, nodes, view_is_fine=True))
+            taken: set[Node] = set()
+            nodes = [inner.result_node(t, taken, view_is_fine=True) for t in results]
         tracer.graph.output(tuple(nodes))
         graph = GraphModule(tracer.root, tracer.graph)
         return Branch(graph, [real for real, _ in tracer.lifted]), results

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any
 
 import torch
@@ -20,16 +21,17 @@ def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
 
     In eager these are the results behind which is an operation that has saved a tensor and was passed on the way.
     """
-    saving = [_saving(_behind(end.grad_fn)) for end in ends]
-    return tuple(sum(1 << j for j, other in enumerate(saving) if not own.isdisjoint(other)) for own in saving)
+    ends = list(ends)
+    reached = _reached(ends)
+    together = {reached[node] for node in _saving(reached)}
+    return tuple(reduce(or_, (mask for mask in together if mask >> i & 1), 0) for i in range(len(ends)))
 
 
 def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tuple[int, ...]:
     """Per leaf the results from which autograd gets to it, a bit for each."""
-    behind = [_behind(end.grad_fn) for end in ends]
+    reached = _reached(ends)
     with torch.inference_mode(False):  # a graph may end in that mode, and there leaves have no edges
-        starts = [_start(leaf) for leaf in leaves]
-    return tuple(_bits_of({start}, behind) for start in starts)
+        return tuple(reached.get(_start(leaf), 0) for leaf in leaves)
 
 
 def _start(leaf: torch.Tensor) -> Any:
@@ -44,8 +46,8 @@ def _start(leaf: torch.Tensor) -> Any:
 
 def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) -> dict[Node, int]:
     """Per call of a backward pass the results from which autograd gets to the node that it was made for, a bit for each."""
-    behind = [_behind(end.grad_fn) for end in ends]
-    return {call: sum(1 << i for i, nodes in enumerate(behind) if maker in nodes) for call, maker in makers}
+    reached = _reached(ends)
+    return {call: reached.get(maker, 0) for call, maker in makers}
 
 
 def saved(ends: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint] = ()) -> dict[Any, int]:
@@ -53,28 +55,28 @@ def saved(ends: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint] = ()) 
 
     Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same. Their own results are left out.
     """
-    behind = [_behind(end.grad_fn) for end in ends]
+    reached, inside = _reached(ends), set().union(*(checkpoint.nodes for checkpoint in checkpoints))
     found: dict[Any, int] = {}
     with _disable_current_modes(), _Unpacking():
-        for node in set().union(*behind).difference({None}, *(checkpoint.nodes for checkpoint in checkpoints)):
-            mask = _bits_of({node}, behind)
-            for t in _saved_of(node):
+        for node, mask in reached.items():
+            for t in _saved_of(node) if node not in inside else ():
                 if (track := getattr(t, "track", None)) is not None:
                     found[track.root] = found.get(track.root, 0) | mask
     for checkpoint in checkpoints:
         for t, _ in checkpoint.kept:
-            found[t.track.root] = found.get(t.track.root, 0) | checkpoint.asking(behind)
+            found[t.track.root] = found.get(t.track.root, 0) | checkpoint.asking(reached)
     return {root: mask for root, mask in found.items() if mask}
 
 
 def lost(ends: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint]) -> dict[int, str]:
     """The ends, by number, whose passes ask for an argument of a checkpoint that the program wrote to later; what they raise."""
-    behind = [_behind(end.grad_fn) for end in ends]
+    ends = list(ends)
+    reached = _reached(ends)
     found: dict[int, str] = {}
     for checkpoint in checkpoints:
         written = [(t, version) for t, version in checkpoint.kept if version_of(t) != version]
-        asking = checkpoint.asking(behind) if written else 0
-        for i in range(len(behind)):
+        asking = checkpoint.asking(reached) if written else 0
+        for i in range(len(ends)):
             if asking >> i & 1 and i not in found:
                 found[i] = was_changed(*written[0])
     return found
@@ -95,21 +97,17 @@ class Checkpoint:
 
     def close(self, results: Iterable[Any]) -> None:
         """The region ends with these results: its operations are what lies between its arguments and them."""
-        nodes = set().union(*map(_behind, _starts(results))).difference(*map(_behind, self.before))
+        nodes = set(_behind(_starts(results))).difference(_behind(self.before))
         self.nodes = nodes if self.reentrant else _saving(nodes, numbers=False)
 
-    def asking(self, behind: Sequence[set[Any]]) -> int:
+    def asking(self, reached: dict[Any, int]) -> int:
         """The ends, as bits, whose passes run the region again."""
-        return _bits_of(self.nodes, behind)
+        return reduce(or_, (reached.get(node, 0) for node in self.nodes), 0)
 
 
 def _starts(tensors: Iterable[Any]) -> list[Any]:
     with _disable_current_modes():  # autograd makes the history of a written view again, which is no part of the program
         return [t.grad_fn for t in tensors if isinstance(t, torch.Tensor) and t.grad_fn is not None]
-
-
-def _bits_of(nodes: set[Any], behind: Sequence[set[Any]]) -> int:
-    return sum(1 << i for i, found in enumerate(behind) if not nodes.isdisjoint(found))
 
 
 def _saved_of(node: Any) -> Iterator[Any]:
@@ -123,21 +121,39 @@ def _saved_of(node: Any) -> Iterator[Any]:
             yield getattr(node, name)
 
 
-def _behind(start: Any) -> set[Any]:
-    """The nodes of autograd from here to the leaves."""
-    seen, todo = {start}, [start]
+def _reached(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
+    """The nodes of autograd from the ends to the leaves, each with the ends that it lies behind, a bit for each."""
+    starts = [end.grad_fn for end in ends]
+    found: dict[Any, int] = {}
+    for i, start in enumerate(starts):
+        found[start] = found.get(start, 0) | 1 << i
+    for node in reversed(_behind(starts)):
+        for before, _ in node.next_functions:
+            if before is not None:
+                found[before] = found.get(before, 0) | found[node]
+    return found
+
+
+def _behind(starts: Iterable[Any]) -> list[Any]:
+    """The nodes of autograd from here to the leaves, each after those that lie behind it."""
+    found: list[Any] = []
+    seen: set[Any] = set()
+    todo = [(start, False) for start in starts]
     while todo:
-        for node, _ in todo.pop().next_functions:
-            if node is not None and node not in seen:
-                seen.add(node)
-                todo.append(node)
-    return seen
+        node, is_last = todo.pop()
+        if is_last:
+            found.append(node)
+        elif node is not None and node not in seen:
+            seen.add(node)
+            todo.append((node, True))
+            todo += [(before, False) for before, _ in node.next_functions]
+    return found
 
 
-def _saving(seen: set[Any], numbers: bool = True) -> set[Any]:
+def _saving(nodes: Iterable[Any], numbers: bool = True) -> set[Any]:
     """Those of some nodes of autograd that have saved tensors, of which some are `numbers` of the program: `x * 2` saves the 2."""
     with _disable_current_modes(), _Unpacking():
-        return {node for node in seen if node is not None and _has_saved(node, numbers)}
+        return {node for node in nodes if _has_saved(node, numbers)}
 
 
 class _Unpacking(TorchDispatchMode):

@@ -134,6 +134,7 @@ class Builder:
         self.tracer = Tracer(decompositions)
         self.pairs: list[Called] = []
         self.primals: list[Primal] = []
+        self.taken: set[Node] = set()  # whose memory a result has
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
         self.checkpoints: list[Checkpoint] = []
@@ -334,26 +335,29 @@ class Builder:
 
     def _describe_outputs(self, joint: Joint, flat: list[Any], differentiable: list[FakeTensor | None]) -> None:
         groups: dict[int, list[FakeTensor]] = {}
-        for value in flat:
-            if type(value) is FakeTensor and self._nearest_primal(value) is None:
+        places = {id(p.fake.track): i for i, p in enumerate(self.every_primal())}
+        own = {id(p.track) for p in self.primals}
+        near = [self._nearest_primal(value, places, own) if type(value) is FakeTensor else None for value in flat]
+        for value, primal in zip(flat, near, strict=True):
+            if type(value) is FakeTensor and primal is None:
                 members = groups.setdefault(id(self.tracer.track_of(value).root), [])
                 if not any(value is m for m in members):
                     members.append(value)
         placed: dict[int, int] = {}
-        for value in flat:
-            joint.outputs.append(self._output(joint, value, groups, placed, differentiable))
+        for value, primal in zip(flat, near, strict=True):
+            joint.outputs.append(self._output(joint, value, primal, groups, placed, differentiable))
 
-    def _nearest_primal(self, value: FakeTensor) -> tuple[int, list[Step]] | None:
-        """The primal this is a view of, and the steps from there."""
+    def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step]] | None:
+        """The primal this is a view of, and the steps from there. `places` are those of primals, by their tracks as they are now, and
+        `own` the tracks that the graph's own began with."""
         steps: list[Step] = []
         at: Track | None = self.tracer.track_of(value)
-        tracks = {id(p.fake.track): i for i, p in enumerate(self.every_primal())}
         while at is not None:
-            if id(at) in tracks:
-                return tracks[id(at)], steps[::-1]
+            if id(at) in places:
+                return places[id(at)], steps[::-1]
             if at.step is not None:
                 steps.append(at.step)
-            if at.parent is None and any(at is p.track for p in self.primals):
+            if at.parent is None and id(at) in own:
                 raise AotError("a view of an input is returned whose own shape was changed in place")
             at = at.parent
         return None
@@ -367,6 +371,7 @@ class Builder:
         self,
         joint: Joint,
         value: Any,
+        near: tuple[int, list[Step]] | None,
         groups: dict[int, list[FakeTensor]],
         placed: dict[int, int],
         differentiable: list[FakeTensor | None],
@@ -375,7 +380,6 @@ class Builder:
             if isinstance(value, Tensor):
                 raise AotError("a real tensor reached the output of the graph")
             return Output("constant", value=value)
-        near = self._nearest_primal(value)
         track = self.tracer.track_of(value)
         root = track.root
         if near is not None:
@@ -388,7 +392,7 @@ class Builder:
         members = groups[id(root)]
         top = self._with_history(members, root)
         steps = track.steps(top)
-        is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), joint.results)
+        is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), self.taken)
         if any(step.among for step in steps) or (torch.is_grad_enabled() and not track.grad_mode):
             is_alone = False  # autograd refuses to write gradients into one of several views, and into a view from under `no_grad`
         is_closed = is_alone and bool(steps) and not (track.grad_mode or value.is_inference())
@@ -399,7 +403,7 @@ class Builder:
         key = id(root)
         if key not in placed:
             placed[key] = len(joint.results)
-            joint.results.append(self.result_node(held, joint.results, view_is_fine=direct and not value.requires_grad))
+            joint.results.append(self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         in_function = _function_of(track, root) is not None
@@ -443,16 +447,18 @@ class Builder:
             raise AotError("a result with a history of its own shows an element twice")
         return top
 
-    def result_node(self, fake: FakeTensor, before: Sequence[Node], view_is_fine: bool = False) -> Node:
-        """Results never alias an input, a result `before` them, or a value that backward may keep."""
+    def result_node(self, fake: FakeTensor, taken: set[Node], view_is_fine: bool = False) -> Node:
+        """Results never alias an input, a result before them, or a value that backward may keep. Its memory is `taken` from now on."""
         node = self.tracer.node_of(fake)
-        if _is_taken(node, before) or (alias_source(node) is not node and not view_is_fine):
+        if _is_taken(node, taken) or (alias_source(node) is not node and not view_is_fine):
             with self.tracer.at_line_of(node):
                 if is_dense(fake) or overlaps_itself(fake.shape, fake.stride()):
-                    return self.tracer.emit(aten.clone.default, node)
-                empty = aten.empty_strided.default  # a clone would close the gaps
-                into = self.tracer.emit(empty, [*fake.shape], [*fake.stride()], dtype=fake.dtype, device=fake.device)
-                return self.tracer.emit(aten.copy.default, into, node)
+                    node = self.tracer.emit(aten.clone.default, node)
+                else:
+                    empty = aten.empty_strided.default  # a clone would close the gaps
+                    into = self.tracer.emit(empty, [*fake.shape], [*fake.stride()], dtype=fake.dtype, device=fake.device)
+                    node = self.tracer.emit(aten.copy.default, into, node)
+        taken.add(alias_source(node))
         return node
 
     def _describe_writes(self, joint: Joint, differentiable: list[FakeTensor | None]) -> None:
@@ -476,7 +482,7 @@ class Builder:
                 joint.returned.append(i)
                 if writes:  # a copy to it counts as one
                     joint.bumps.remove(i)
-                joint.results.append(self.result_node(self._unshadowed(primal), joint.results))
+                joint.results.append(self.result_node(self._unshadowed(primal), self.taken))
                 differentiable.append(fake)
             else:
                 if overlaps_itself(fake.shape, fake.stride()):
@@ -599,10 +605,10 @@ def _layout(fake: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return tuple(fake.shape), fake.stride(), int(fake.storage_offset())
 
 
-def _is_taken(node: Node, results: Sequence[Node]) -> bool:
-    """Whether an input or a result has the memory of the node."""
+def _is_taken(node: Node, taken: set[Node]) -> bool:
+    """Whether an input or one of the taken nodes has the memory of the node."""
     source = alias_source(node)
-    return source.op != "call_function" or any(alias_source(r) is source for r in results)
+    return source.op != "call_function" or source in taken
 
 
 def alias_source(node: Node) -> Node:
