@@ -17,7 +17,7 @@ Beside the pointwise ops of `ops.py` there are these node kinds; `attr` is what 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -272,6 +272,20 @@ def rewrite(roots: Iterable[Expr], change: Change, known: dict[Expr, Expr] | Non
         stack.pop()
         known[node] = change(node, tuple([known[a] for a in args]) if args else args)
     return tuple([known[root] for root in roots])
+
+
+def contains(root: Expr, ops: Collection[str], known: dict[Expr, bool]) -> bool:
+    """Whether one of the operations is in an expression. `known` has the answers for what was asked with the same operations."""
+    stack = [] if root in known else [root]
+    while stack:
+        node = stack[-1]
+        missing = [] if node.op in ops else [a for a in node.args if a not in known]
+        if missing and node not in known:
+            stack += missing
+            continue
+        stack.pop()
+        known[node] = node.op in ops or any(known[a] for a in node.args)
+    return known[root]
 
 
 def kept(node: Expr, args: tuple[Expr, ...]) -> Expr:

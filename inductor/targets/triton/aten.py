@@ -15,6 +15,7 @@ from inductor.ir.dims import is_empty
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Buffer, Nest, Store
 from inductor.ir.ops import OPS
+from inductor.ir.tasks import Task, run
 from inductor.ir.types import TYPES
 from inductor.targets.triton.comments import origin_line
 
@@ -100,12 +101,21 @@ class NestText:
         return f"torch.full({(1,) * len(self.axes)}, {text}, dtype={TYPES[type_name].torch}, device=device)"
 
     def value(self, node: Expr, mask: str) -> str:
+        return run(self.valued(node, mask))
+
+    def valued(self, node: Expr, mask: str) -> Task[str]:
         key = (node, mask)
         if key not in self.known:
-            self.known[key] = self.compute(node, mask)
+            self.known[key] = yield self.compute(node, mask)
         return self.known[key]
 
-    def compute(self, node: Expr, mask: str) -> str:
+    def each(self, nodes: Sequence[Expr], mask: str) -> Task[list[str]]:
+        texts = []
+        for node in nodes:
+            texts.append((yield self.valued(node, mask)))
+        return texts
+
+    def compute(self, node: Expr, mask: str) -> Task[str]:
         dtype = TYPES[node.type].torch
         if node.op == "const":
             number = const_value(node)
@@ -114,12 +124,13 @@ class NestText:
         if node.op == "index":
             return self.let(self.index(node.attr))
         if node.op == "load":
-            return self.load(node, mask)
+            return (yield self.load(node, mask))
         if node.op == "masked":
-            condition = self.value(node.args[0], mask)
+            condition = yield self.valued(node.args[0], mask)
             inner = self.let(f"{condition} & {mask}") if mask else condition
-            return self.let(f"torch.where({condition}, {self.value(node.args[1], inner)}, {self.value(node.args[2], mask)})")
-        args = [self.value(a, mask) for a in node.args]
+            body = yield self.valued(node.args[1], inner)
+            return self.let(f"torch.where({condition}, {body}, {(yield self.valued(node.args[2], mask))})")
+        args = yield self.each(node.args, mask)
         if node.op == "check":
             outside = self.let(f"({args[0]} < 0) | ({args[0]} >= {node.attr})")
             self.lines.append(f"bad |= ({outside}{f' & {mask}' if mask else ''}).any().to(bad.device)")
@@ -139,9 +150,9 @@ class NestText:
             return self.let(f"philox({', '.join(args)})")
         return self.let(f"torch.{OPS[node.op].torch.__name__}({', '.join(args)})")
 
-    def load(self, node: Expr, mask: str) -> str:
+    def load(self, node: Expr, mask: str) -> Task[str]:
         buffer, index = node.attr
-        where = self.index(index, [self.value(a, mask) for a in node.args])
+        where = self.index(index, (yield self.each(node.args, mask)))
         if not re.search(r"[iv]\d", where):
             where = f"torch.full({(1,) * len(self.axes)}, {where}, device=device)"
         if mask:

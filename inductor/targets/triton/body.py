@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from inductor.ir.affine import Axis, Index, of_atom
 from inductor.ir.dims import Dim
-from inductor.ir.expr import Expr, const_value, holds, walk
+from inductor.ir.expr import Expr, const_value, contains, holds, walk
 from inductor.ir.nest import Origin, Store
 from inductor.ir.ops import OPS
+from inductor.ir.tasks import Task, run
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.triton.comments import origin_line
 from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
@@ -122,6 +123,9 @@ class Body:
 
     def value(self, node: Expr, mask: Mask | None = None) -> str:
         """Text of a node's value in its own type."""
+        return run(self.valued(node, mask))
+
+    def valued(self, node: Expr, mask: Mask | None) -> Task[str]:
         is_whole = node.op in ("reduce", "scan")  # of all elements, those where the condition is false too
         guard = mask if mask is not None and not is_whole and self.reads_memory(node) else None
         if guard is not None and (known := self.lines_for(node.axes).known.get((node, ""))) is not None:
@@ -130,30 +134,30 @@ class Body:
         lines = self.lines_for(axes)
         key = (node, guard.text if guard else "")
         if key not in lines.known:
-            text = self.compute(node, guard, lines)
+            text = yield self.compute(node, guard, lines)
             is_filled = node in self.filled and guard is None and self.part is not EDGES
             pads = self.pads(node.axes & frozenset(self.space.columns)) if is_filled else []
             lines.known[key] = self.let(f'tl.where({pads[0]}, {text}, float("-inf"))', lines) if pads else text
         return lines.known[key]
 
-    def compute(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+    def compute(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
         if node.op == "const":
             text = const_text(node, self.rank)
             return self.let(text, lines) if text.startswith("tl.") else text
         if node.op == "index":
             return self.let(f"({self.index(node.attr)}).to(tl.int64)", lines)
         if node.op == "load":
-            return self.load(node, mask, lines)
+            return (yield self.load(node, mask, lines))
         if node.op == "reduce":
             return self.reduce(node)
         if node.op == "scan":
             return self.scan(node, lines)
         if node.op == "masked":
-            return self.masked(node, mask, lines)
+            return (yield self.masked(node, mask, lines))
         if node.op == "check":
-            return self.check(node, mask, lines)
+            return (yield self.check(node, mask, lines))
         if node.op == "cast":
-            return self.cast(node, mask, lines)
+            return (yield self.cast(node, mask, lines))
         assert node.op in OPS, node.op
         if node.op == "philox" and (axis := self.along_lanes(node)) is not None:
             return self.let(f"uniform({self.four_at_once(node, axis, lines)})", lines)
@@ -161,11 +165,17 @@ class Body:
             return self.let(f"{self.four_at_once(node.args[0], axis, lines)} < {below}", lines)
         short = shortcut(node) if node in self.fast else None
         if short is not None:
-            return self.let(f"{short[0]}({self.tensor(short[1], mask)})", lines, node)
-        args = [self.value(a, mask) for a in node.args]
+            return self.let(f"{short[0]}({(yield self.as_tensor(short[1], mask))})", lines, node)
+        args = yield self.each(node.args, mask)
         if all(const_value(a) is not None for a in node.args):  # a call of bare numbers is no tensor
             args = [self.tensor(a) for a in node.args]
         return self.let(op_text(node, args, is_fast=node in self.fast), lines, node)
+
+    def each(self, nodes: Sequence[Expr], mask: Mask | None) -> Task[list[str]]:
+        texts = []
+        for node in nodes:
+            texts.append((yield self.valued(node, mask)))
+        return texts
 
     def along_lanes(self, node: Expr) -> Axis | None:
         """The last axis of the tile, where every four neighbours along it are the four words of one drawing."""
@@ -205,20 +215,20 @@ class Body:
         lines.known[key] = self.let(f"tl.reshape({four}, {shape})", lines, node)
         return lines.known[key]
 
-    def cast(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+    def cast(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
         (inner,) = node.args
         if is_half(inner.type) and inner.op == "cast" and inner.args[0].type == node.type and holds(inner.args[0], inner.type):
-            return self.value(inner.args[0], mask)
+            return (yield self.valued(inner.args[0], mask))
         if node in self.in_pairs and any(p.block != 1 for a, p in self.places.items() if a in node.axes):
-            return self.let(f"round_bf16({self.value(inner.args[0], mask)})", lines)
-        return self.let(cast_text(self.tensor(inner, mask), inner.type, node.type), lines, node)
+            return self.let(f"round_bf16({(yield self.valued(inner.args[0], mask))})", lines)
+        return self.let(cast_text((yield self.as_tensor(inner, mask)), inner.type, node.type), lines, node)
 
     def index(self, index: Index, indirect: Sequence[str] = ()) -> str:
         return index_text(index, lambda a: indirect[int(a.name[1:])] if a.name.startswith("$") else a.name)
 
-    def load(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+    def load(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
         buffer, index = node.attr
-        args = [self.value(e, mask) for e in node.args]
+        args = yield self.each(node.args, mask)
         base = self.names[buffer]
         hint = f', eviction_policy="{self.hints[node]}"' if node in self.hints else ""
         if self.granule is not None and index is self.granule.index:
@@ -237,20 +247,21 @@ class Body:
         pointer = base if where == "0" else f"{base} + ({where})" if "+" in where else f"{base} + {where}"
         return self.let(f"tl.load({pointer}{', ' + condition if condition else ''}{hint})", lines)
 
-    def masked(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
-        condition, other = self.value(node.args[0], mask), self.value(node.args[2], mask)
+    def masked(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
+        condition = yield self.valued(node.args[0], mask)
+        other = yield self.valued(node.args[2], mask)
         axes = node.args[0].axes
         inner = Mask(condition, axes)
         if mask is not None:
             both = self.lines_for(axes | mask.axes)
             inner = Mask(self.let(f"{condition} & {mask.text}", both), axes | mask.axes)
-        body = self.value(node.args[1], inner)
+        body = yield self.valued(node.args[1], inner)
         return self.let(f"tl.where({condition}, {body}, {other})", self.lines_for(node.axes | inner.axes))
 
-    def check(self, node: Expr, mask: Mask | None, lines: Lines) -> str:
+    def check(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
         """Note an index that is out of range and go on with 0: the call raises later."""
         self.uses_bad = True
-        value = self.value(node.args[0], mask)
+        value = yield self.valued(node.args[0], mask)
         outside = self.let(f"({value} < 0) | ({value} >= {node.attr})", lines)
         condition = self.mask_text(node.axes, mask)
         hit = self.let(f"{outside} & {condition}", lines) if condition else outside
@@ -281,9 +292,12 @@ class Body:
         power = of_power(node) if neutral == "0" else None
         return power is not None and power[0] in self.filled
 
-    def tensor(self, node: Expr, mask: Mask | None = None) -> str:
+    def tensor(self, node: Expr) -> str:
         """A value where a bare number will not do."""
-        text = self.value(node, mask)
+        return run(self.as_tensor(node, None))
+
+    def as_tensor(self, node: Expr, mask: Mask | None) -> Task[str]:
+        text = yield self.valued(node, mask)
         return f"tl.full({self.ones}, {text}, tl.float32)" if node.op == "const" and not text.isidentifier() else text
 
     @property
@@ -436,9 +450,7 @@ class Body:
         self.places = {a: replace(p, is_padded=pads.get(a, p.is_padded)) for a, p in self.places.items()}
 
     def reads_memory(self, node: Expr) -> bool:
-        if node not in self._reads:
-            self._reads[node] = node.op in ("load", "check") or any(map(self.reads_memory, node.args))
-        return self._reads[node]
+        return contains(node, ("load", "check"), self._reads)
 
 
 def bare(text: str) -> str:

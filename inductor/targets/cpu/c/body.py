@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from inductor.ir.affine import Axis, Index
 from inductor.ir.dims import Dim, dim_text, is_known
-from inductor.ir.expr import Expr, holds, walk
+from inductor.ir.expr import Expr, contains, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
+from inductor.ir.tasks import Task, run
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text, size_text
 from inductor.targets.cpu.c.patches import Patches
@@ -67,38 +68,39 @@ class BodyPrinter:
         return name, depth
 
     def has_loads(self, node: Expr) -> bool:
-        if node not in self._has_loads:
-            self._has_loads[node] = node.op == "load" or any(self.has_loads(a) for a in node.args)
-        return self._has_loads[node]
+        return contains(node, ("load",), self._has_loads)
 
     def value(self, node: Expr, mask: Placed | None = None) -> Placed:
         """C text of a node's value in its own type."""
+        return run(self.valued(node, mask))
+
+    def valued(self, node: Expr, mask: Placed | None) -> Task[Placed]:
         guard = mask if mask is not None and self.has_loads(node) else None
         key = (node, guard[0] if guard else "")
         if key not in self.scope.known:
-            self.scope.known[key] = self.compute(node, guard)
+            self.scope.known[key] = yield self.compute(node, guard)
         return self.scope.known[key]
 
-    def compute(self, node: Expr, mask: Placed | None) -> Placed:
+    def compute(self, node: Expr, mask: Placed | None) -> Task[Placed]:
         if node.op == "const":
             return const_text(node), 0
         if node.op == "index":
             text = f"({index_text(node.attr, self.axis_name)})"
             return self.let("i64", text, self.scope.depth_of(node.attr.axes))
         if node.op == "load":
-            return self.load(node, mask)
+            return (yield self.load(node, mask))
         if node.op == "reduce":
             return self.reduced[node], len(self.scope.loops)
         if node.op == "masked":
-            return self.masked(node, mask)
+            return (yield self.masked(node, mask))
         if node.op == "scan":
-            inner, depth = self.value(node.args[0], mask)
+            inner, depth = yield self.valued(node.args[0], mask)
             return self.scan_text(node, inner, depth)
         if node.op == "cast" and is_half(node.args[0].type):
             kept = self.kept(node.args[0], node.type)
             if kept is not None:
-                return self.rounded(kept, node.args[0].type, mask)
-        placed = [self.value(a, mask) for a in node.args]
+                return (yield self.rounded(kept, node.args[0].type, mask))
+        placed = yield self.each(node.args, mask)
         depth = max((d for _, d in placed), default=0)
         texts = [t for t, _ in placed]
         if node.op == "check":
@@ -107,6 +109,12 @@ class BodyPrinter:
             return self.let(node.type, cast_text(texts[0], node.args[0].type, node.type), depth)
         assert node.op in OPS, node.op
         return self.let(node.type, op_text(node, texts), depth)
+
+    def each(self, nodes: Sequence[Expr], mask: Placed | None) -> Task[list[Placed]]:
+        placed = []
+        for node in nodes:
+            placed.append((yield self.valued(node, mask)))
+        return placed
 
     def check(self, value: str, depth: int, size: Dim, mask: Placed | None) -> Placed:
         """Note an index that is out of range and continue with 0: the call raises once the kernel is done.
@@ -123,12 +131,13 @@ class BodyPrinter:
         self.scope.lines[depth].append(f"bad |= {outside}{f' & {mask[0]}' if mask else ''};")
         return self.let("i64", f"({outside} ? 0L : {value})", depth)
 
-    def masked(self, node: Expr, mask: Placed | None) -> Placed:
-        condition, other = self.value(node.args[0], mask), self.value(node.args[2], mask)
+    def masked(self, node: Expr, mask: Placed | None) -> Task[Placed]:
+        condition = yield self.valued(node.args[0], mask)
+        other = yield self.valued(node.args[2], mask)
         inner = condition
         if mask is not None:
             inner = self.let("bool", f"({condition[0]} & {mask[0]})", max(condition[1], mask[1]))
-        body = self.value(node.args[1], inner)
+        body = yield self.valued(node.args[1], inner)
         return self.let(node.type, f"({condition[0]} ? {body[0]} : {other[0]})", max(condition[1], other[1], body[1]))
 
     def kept(self, half: Expr, wanted: str) -> Expr | None:
@@ -137,9 +146,9 @@ class BodyPrinter:
             half = self.stored[half.attr[0]].value
         return half.args[0] if half.op == "cast" and half.args[0].type == wanted else None
 
-    def rounded(self, value: Expr, half: str, mask: Placed | None) -> Placed:
+    def rounded(self, value: Expr, half: str, mask: Placed | None) -> Task[Placed]:
         """A value rounded to a half type as eager's intermediate results are, without leaving the type it is computed in."""
-        text, depth = self.value(value, mask)
+        text, depth = yield self.valued(value, mask)
         return (text, depth) if holds(value, half) else self.let(value.type, f"round_{half}({text})", depth)
 
     def tile(self, load: Expr) -> Placed:
@@ -155,25 +164,25 @@ class BodyPrinter:
         lane = f"({self.axis_name(self.kernel.block)} - lo)"
         return lane if not where.terms and not where.const else f"({text}) * {self.kernel.block_size}L + {lane}"
 
-    def load(self, node: Expr, mask: Placed | None) -> Placed:
+    def load(self, node: Expr, mask: Placed | None) -> Task[Placed]:
         buffer, index = node.attr
         if buffer in self.kernel.registers or buffer in self.here:
-            return self.value(self.stored[buffer].value, mask)
+            return (yield self.valued(self.stored[buffer].value, mask))
         if buffer in self.kernel.tiles:
             return self.tile(node)
         patch = self.patches.load(buffer, index, node.type) if mask is None and not node.args else None
         if patch is not None:
             return self.let(node.type, patch, len(self.scope.loops))
-        position, depth = self.position(self.kernel.beyond_skip(buffer, index), node.args, mask)
+        position, depth = yield self.position(self.kernel.beyond_skip(buffer, index), node.args, mask)
         text = f"p_{self.kernel.home(buffer)}[{position}]"
         if mask is not None:
             depth = max(depth, mask[1])
             text = f"({mask[0]} ? {text} : 0)"
         return self.let(node.type, text, depth)
 
-    def position(self, index: Index, indirect: Sequence[Expr], mask: Placed | None = None) -> Placed:
+    def position(self, index: Index, indirect: Sequence[Expr], mask: Placed | None = None) -> Task[Placed]:
         """Element number of an access; indirect indices are computed first."""
-        placed = [self.value(e, mask) for e in indirect]
+        placed = yield self.each(indirect, mask)
         depth = max([self.scope.depth_of(index.axes), *(d for _, d in placed)])
 
         def name(axis: Axis) -> str:
@@ -197,7 +206,7 @@ class BodyPrinter:
             return
         patch = self.patches.store(store.buffer, store.index, store.value.type) if store.mode == "set" and not store.indirect else None
         where = self.kernel.beyond_skip(store.buffer, store.index)
-        target = patch or f"p_{self.kernel.home(store.buffer)}[{self.position(where, store.indirect)[0]}]"
+        target = patch or f"p_{self.kernel.home(store.buffer)}[{run(self.position(where, store.indirect))[0]}]"
         value_text = self.value(store.value)[0]
         if store.mode == "add":
             kind = store.value.type
