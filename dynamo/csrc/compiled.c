@@ -101,6 +101,21 @@ static void report_frozen(Compiled *c, PyObject *const *inputs, Py_ssize_t n)
     Py_DECREF(handler);
 }
 
+/* The compiler follows calls of the program, each in a few of its own, and needs some itself wherever the program stands: it has this many,
+ * and none of the program's. */
+#define CALLS_OF_A_COMPILE 4000
+
+static PyObject *compiled_now(Compiled *c, PyObject *inputs)
+{
+    int *left = dd_calls_left(PyThreadState_Get()), more = *left < CALLS_OF_A_COMPILE ? CALLS_OF_A_COMPILE - *left : 0;
+    PyObject *miss = Py_NewRef(c->miss), *pair[] = {(PyObject *)c, inputs};
+    *left += more;
+    PyObject *made = PyObject_Vectorcall(miss, pair, 2, NULL);
+    *left -= more;
+    Py_DECREF(miss);
+    return made;
+}
+
 /* One lookup with bound inputs, and the call if it hits. The result may be a Tail.
  * *native = true with a NULL result and no error: nothing fits and the original must run. */
 PyObject *dd_serve(Thread *t, Compiled *c, PyObject *const *inputs, Py_ssize_t n, bool *native)
@@ -128,9 +143,7 @@ PyObject *dd_serve(Thread *t, Compiled *c, PyObject *const *inputs, Py_ssize_t n
         PyObject *tuple = dd_tuple_of(inputs, n);
         PyObject *made = NULL;
         if (tuple) {
-            PyObject *miss = Py_NewRef(c->miss), *pair[] = {(PyObject *)c, tuple};
-            made = PyObject_Vectorcall(miss, pair, 2, NULL);
-            Py_DECREF(miss);
+            made = compiled_now(c, tuple);
             Py_DECREF(tuple);
         }
         if (made == Py_None)

@@ -39,15 +39,16 @@ static PyObject *run_outermost(PyObject *Py_UNUSED(mod), PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!:run_outermost", &PyCode_Type, &code, &PyDict_Type, &globals))
         return NULL;
     PyThreadState *tstate = PyThreadState_Get();
+    int *remaining = dd_calls_left(tstate);
 #if DD_FRAME_IS_IN_CFRAME
     struct _PyInterpreterFrame **current = &tstate->cframe->current_frame;
 #else
     struct _PyInterpreterFrame **current = &tstate->current_frame;
 #endif
 #if DD_C_CALLS_COUNT_APART
-    int *remaining = &tstate->py_recursion_remaining, used = tstate->py_recursion_limit - *remaining;
+    int used = tstate->py_recursion_limit - *remaining;
 #else
-    int *remaining = &tstate->recursion_remaining, used = tstate->recursion_limit - *remaining;
+    int used = tstate->recursion_limit - *remaining;
 #endif
     struct _PyInterpreterFrame *ours = *current;
     *current = NULL;

@@ -25,6 +25,14 @@
 /* How deep a thread may still call Python functions: recursion_remaining in 3.11, py_recursion_remaining from 3.12, where calls of C have
  * a count of their own (Include/cpython/pystate.h). */
 #define DD_C_CALLS_COUNT_APART (PY_VERSION_HEX >= 0x030C0000)
+static inline int *dd_calls_left(PyThreadState *tstate)
+{
+#if DD_C_CALLS_COUNT_APART
+    return &tstate->py_recursion_remaining;
+#else
+    return &tstate->recursion_remaining;
+#endif
+}
 
 /* A dict that shares its values with an object's inline values (ma_values != NULL) is changed through the object by
  * store_instance_attr_lock_held (Objects/dictobject.c 3.13), which leaves ma_version_tag alone; 3.13.0 doesn't tell dict watchers
