@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import fx
@@ -38,6 +38,7 @@ from minifier.recorder import ahead_of_time, backend_name, plain_options, set_op
 from minifier.state import captured
 
 Run = Callable[..., Any]
+T = TypeVar("T")
 DUMP, LAUNCH, ALWAYS, ACCURACY = 1, 2, 3, 4
 
 
@@ -49,15 +50,15 @@ class AccuracyError(RuntimeError):
 
 def between(name: str, backend: Run) -> Run:
     """What is used in the place of a backend, by the options `repro_after`, `repro_level` and `repro_dir`."""
-    asked, wanted = str(config.repro_after) or "dynamo", backend_name(name, backend)
+    asked, wanted, level = str(config.repro_after) or "dynamo", backend_name(name, backend), int(config.repro_level)
     files = Files(Path(config.repro_dir) if config.repro_dir else default_folder())
     if asked == "aot":
         if wanted != "inductor":
             return backend  # makes no ATen graphs, or none that anybody else sees
-        return _ahead_of_time(files)
+        return _ahead_of_time(files, level)
 
     def watched(gm: Any, inputs: Sequence[Any], **options: Any) -> Run:
-        case = _Case(files, "dynamo", wanted, current_compile(), gm, False, plain_options(options), backend)
+        case = _Case(files, level, "dynamo", wanted, current_compile(), gm, False, plain_options(options), backend)
         if case.level == ACCURACY:
             case.bisect(functools.partial(backend, **options), inputs)
         return case.watch(lambda: backend(gm, inputs, **options), inputs)
@@ -74,10 +75,10 @@ def default_folder() -> Path:
     return folder
 
 
-def _ahead_of_time(files: Files) -> Run:
+def _ahead_of_time(files: Files, level: int) -> Run:
     def take(gm: Any, inputs: Sequence[Any], is_backward: bool) -> Run:
         name = f"{current_compile()}.{'bw' if is_backward else 'fw'}"
-        case = _Case(files, "aot", "inductor", name, gm, is_backward, {})
+        case = _Case(files, level, "aot", "inductor", name, gm, is_backward, {})
         return case.watch(lambda: compile_graph(gm, inputs, is_backward=is_backward), [_like(i) for i in inputs])
 
     return ahead_of_time(take)
@@ -97,6 +98,7 @@ class _Case:
     def __init__(
         self,
         files: Files,
+        level: int,
         after: str,
         backend: str,
         name: str,
@@ -106,10 +108,9 @@ class _Case:
         function: Run | None = None,
     ) -> None:
         self.function = function
-        self.files, self.after, self.backend, self.name = files, after, backend, name
+        self.files, self.level, self.after, self.backend, self.name = files, level, after, backend, name
         self.gm = fx.GraphModule(gm, copy.deepcopy(gm.graph))  # a backend may write into the one it gets
         self.is_backward, self.arguments = is_backward, arguments
-        self.level = int(config.repro_level)
 
     def watch(self, compile: Callable[[], Run], examples: Sequence[Any]) -> Run:
         """Compile, and give what runs in the place of the result."""
@@ -177,9 +178,10 @@ class _Case:
             self._raise(graph, setting, outcome.detail)
 
     def _raise(self, graph: Graph, setting: Setting, text: str) -> NoReturn:
-        place = self.files.launcher(self.name, graph, setting)
+        place = self._on_disk(lambda: self.files.launcher(self.name, graph, setting))
         config.suppress_errors = False  # else a graph that raises when it is called would be run in eager
-        raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {text}. {_MESSAGE[LAUNCH].format(path=place)}")
+        where = f" {_MESSAGE[LAUNCH].format(path=place)}" if place is not None else ""
+        raise AccuracyError(f"Bad accuracy detected. graph {self.name}: {text}.{where}")
 
     def _has_gradients(self, graph: Graph) -> bool:
         return self.after == "dynamo" and torch.is_grad_enabled() and any(i.requires_grad for i in graph.inputs)
@@ -189,18 +191,30 @@ class _Case:
         graph = self._graph(values)
         if graph is None:
             return None
-        setting = replace(self._setting(), backward=self._has_gradients(graph))
-        if self.level == DUMP and signature is not None:
-            place = self.files.repro(graph, setting, signature)
-        else:
-            place = self.files.launcher(self.name, graph, setting, keeps=self.level == ALWAYS)
-        self.files.say(_MESSAGE[LAUNCH if self.level == ACCURACY else self.level].format(path=place, graph=self.name))
+
+        def write() -> Path:
+            setting = replace(self._setting(), backward=self._has_gradients(graph))
+            if self.level == DUMP and signature is not None:
+                return self.files.repro(graph, setting, signature)
+            return self.files.launcher(self.name, graph, setting, keeps=self.level == ALWAYS)
+
+        place = self._on_disk(write)
+        if place is not None:
+            self.files.say(_MESSAGE[LAUNCH if self.level == ACCURACY else self.level].format(path=place, graph=self.name))
         return place
+
+    def _on_disk(self, write: Callable[[], T]) -> T | None:
+        """What `write` gives; None where the folder can't be written to: the program goes on as it would without us."""
+        try:
+            return write()
+        except OSError as e:
+            self.files.say(f"graph {self.name} can't be written to {self.files.folder}: {e.strerror}; set REPRO_DIR to a folder that can")
+            return None
 
     def _graph(self, values: Sequence[Any]) -> Graph | None:
         try:
             with torch.random.fork_rng():
-                return from_fx(self.gm, values, self.files.store)
+                return self._on_disk(lambda: from_fx(self.gm, values, self.files.store))
         except (RuntimeError, TypeError, ValueError, LookupError, AttributeError) as e:
             hint = "; REPRO_AFTER=aot looks at its ATen graphs" if self.after == "dynamo" and isinstance(e, Unsupported) else ""
             self.files.say(f"graph {self.name} can't be written down{hint}: {type(e).__name__}: {e}")

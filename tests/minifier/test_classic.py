@@ -185,6 +185,26 @@ def test_values_that_mean_nothing_are_refused(monkeypatch: pytest.MonkeyPatch, n
         config.get(name.removeprefix("TORCHDYNAMO_").lower())
 
 
+@pytest.mark.parametrize("name, value", [("REPRO_AFTER", "atto"), ("REPRO_LEVEL", "two")])
+def test_such_a_value_is_no_failure_of_a_backend(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv("REPRO_AFTER", "dynamo")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(config.ConfigError, match=f"{name}: expected .* got '{value}'"):
+        dynamo.compile(program, backend="eager")
+
+
+@pytest.mark.internal_error
+@pytest.mark.parametrize("after, level", [("dynamo", 1), ("dynamo", 2), ("aot", 2), ("dynamo", 3), ("aot", 3), ("dynamo", 4)])
+def test_a_folder_that_cannot_be_written_to_changes_nothing(capsys: pytest.CaptureFixture[str], after: str, level: int) -> None:
+    nowhere = Path("/proc/nowhere")
+    fault = "scaled:op=sin" if level == 4 else "lower-error:op=sin"
+    says = "Bad accuracy detected" if level == 4 else "lower: sin"
+    with planted(fault), pytest.raises((dynamo.BackendError, AccuracyError), match=says), config.patch(suppress_errors=False):
+        called(nowhere, "inductor", level, after)
+
+    assert "can't be written to /proc/nowhere: No such file or directory; set REPRO_DIR" in capsys.readouterr().err
+
+
 def test_long_names_of_variables_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REPRO_LEVEL", "3")
     assert config.repro_level == 3
