@@ -347,14 +347,14 @@ class Builder:
         for value, primal in zip(flat, near, strict=True):
             joint.outputs.append(self._output(joint, value, primal, groups, placed, differentiable))
 
-    def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step]] | None:
-        """The primal this is a view of, and the steps from there. `places` are those of primals, by their tracks as they are now, and
-        `own` the tracks that the graph's own began with."""
+    def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step], Track] | None:
+        """The primal this is a view of, the steps from there, and its track. `places` are those of primals, by their tracks as they are
+        now, and `own` the tracks that the graph's own began with."""
         steps: list[Step] = []
         at: Track | None = self.tracer.track_of(value)
         while at is not None:
             if id(at) in places:
-                return places[id(at)], steps[::-1]
+                return places[id(at)], steps[::-1], at
             if at.step is not None:
                 steps.append(at.step)
             if at.parent is None and id(at) in own:
@@ -371,7 +371,7 @@ class Builder:
         self,
         joint: Joint,
         value: Any,
-        near: tuple[int, list[Step]] | None,
+        near: tuple[int, list[Step], Track] | None,
         groups: dict[int, list[FakeTensor]],
         placed: dict[int, int],
         differentiable: list[FakeTensor | None],
@@ -383,10 +383,10 @@ class Builder:
         track = self.tracer.track_of(value)
         root = track.root
         if near is not None:
-            index, steps = near
+            index, steps, primal = near
             if value.requires_grad and any(step.is_apart and (root.writes or not step.hidden) for step in steps):
                 raise AotError(_OWN_HISTORY)
-            if _function_of(track, self.every_primal()[index].fake.track) is not None:
+            if _function_of(track, primal) is not None:
                 raise AotError(_OWN_HISTORY)
             return Output("input", index, None, tuple(steps), *self._history(value))
         members = groups[id(root)]
