@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import sys
 import types
 
@@ -187,3 +188,35 @@ def lengths_of_deques(compile):
         return torch.ones(2) * sum(held[0]), held[0].maxlen, len(held[0])
 
     return _after(f, [lambda n=n: held.__setitem__(0, collections.deque([1, 2], maxlen=n)) for n in (2, None, 1, 4)])
+
+
+@program("", "`inspect.signature` after other defaults were set")
+def defaults_in_signatures(compile):
+    def plain(a=1, *, k=2): ...
+
+    class Own:
+        def method(self, a=1): ...
+
+    def wrapped(c=8): ...
+
+    own, copied = Own(), functools.wraps(wrapped)(lambda *args: None)
+
+    @compile
+    def f():
+        read = [inspect.signature(fn).parameters for fn in (plain, own.method, Own.method, copied)]
+        first, *_, last = read
+        return torch.ones(2) * sum(p["a"].default for p in read[:-1]) + first["k"].default, last["c"].default, list(first)
+
+    def other(b=3, a=4, *, k=5): ...
+
+    return _after(
+        f,
+        [
+            lambda: setattr(plain, "__defaults__", (3,)),
+            lambda: setattr(plain, "__kwdefaults__", {"k": 7}),
+            lambda: setattr(Own.method, "__defaults__", (9,)),
+            lambda: setattr(wrapped, "__defaults__", (4,)),
+            lambda: setattr(plain, "__code__", other.__code__),
+            lambda: setattr(plain, "__defaults__", (5, 6)),
+        ],
+    )

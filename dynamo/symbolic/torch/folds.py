@@ -39,6 +39,7 @@ from dynamo.symbolic.values.kinds import (
 )
 
 if TYPE_CHECKING:
+    from dynamo.source import Source
     from dynamo.symbolic.attempt.tracer import Tracer
 
     Args = list[Value]
@@ -159,12 +160,15 @@ def _is_storage(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
 
 @function(inspect.signature)
 def _signature(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
+    """Model code looks for parameters of `forward` by name."""
     if "eval_str" in kwargs:
         raise tx.break_("DD005", "inspect.signature that evaluates annotations")
-    """Model code looks for parameters of `forward` by name."""
     fn = args[0]
     while isinstance(fn, MethodValue) and isinstance(fn.fn, MethodValue):
         fn = fn.fn
+    function = fn.fn if isinstance(fn, MethodValue) else fn
+    if isinstance(function, FunctionValue):
+        _guard_signature(tx, function.obj, function.source)
     if isinstance(fn, MethodValue) and isinstance(fn.fn, FunctionValue) and fn.fn.obj is not None:
         return tx.wrap(inspect.signature(types.MethodType(fn.fn.obj, object()), **_known(tx, kwargs)), None)
     known = tx.try_python(fn)
@@ -174,6 +178,14 @@ def _signature(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
         return tx.wrap(inspect.signature(known[0], **_known(tx, kwargs)), None)
     except (TypeError, ValueError) as e:
         raise tx.throw(type(e), *e.args) from e
+
+
+def _guard_signature(tx: Tracer, fn: types.FunctionType | None, source: Source | None) -> None:
+    """What the parameters of a function are read from, and those of the functions that it says it wraps."""
+    while isinstance(fn, types.FunctionType) and source is not None:
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            tx.guard(source.attr(name), "is", getattr(fn, name))
+        fn, source = vars(fn).get("__wrapped__"), source.attr("__wrapped__")
 
 
 def _known(tx: Tracer, kwargs: Kwargs) -> dict[str, Any]:
