@@ -124,6 +124,8 @@ def check_script(script: str) -> None:
         way_out = f"open it with `dynamo-debug tui {script}`" if is_record(path) else "name a Python file in it; it has no __main__.py"
         raise CliError("CL002", f"{script}: is a {'record' if is_record(path) else 'folder'}; {way_out}")
     if not path.exists() or script.endswith(os.sep):  # a path drops the slash that makes a folder of it
+        if script.startswith("-"):
+            raise CliError("CL034", f"{script}: no such option; those of the script stand behind SCRIPT")
         parent = path.parent
         around = [str(parent / p.name) if str(parent) != "." else p.name for p in parent.glob("*.py")] if parent.is_dir() else []
         raise CliError("CL001", f"{script}: no such file{nearest(script, around)}")

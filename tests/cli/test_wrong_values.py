@@ -46,6 +46,10 @@ ROWS = (
     ("replay garbage", "error[CL030]: garbage: not a recorded frame"),
     ("run garbage", "error[CL021]: garbage: not a bundle"),
     ("run script.py", "error[CL021]: script.py: a script and no repro, which has a repro.json beside it; `explain` runs scripts"),
+    *(
+        (f"{command} --forse script.py", "error[CL034]: --forse: no such option; those of the script stand behind SCRIPT")
+        for command in ("minify", "bisect", "profile")
+    ),
     ("run repro.py", "error[CL001]: repro.py: no such file"),
     ("fuzz --time soon", "error[CL035]: --time soon: not a time; write it as 90s, 10m or 8h"),
     ("fuzz --kinds tensor", "error[CL035]: --kinds tensor: unknown; did you mean tensors?"),

@@ -166,9 +166,9 @@ def _signature(tx: Tracer, args: Args, kwargs: Kwargs) -> Value:
     fn = args[0]
     while isinstance(fn, MethodValue) and isinstance(fn.fn, MethodValue):
         fn = fn.fn
-    function = fn.fn if isinstance(fn, MethodValue) else fn
-    if isinstance(function, FunctionValue):
-        _guard_signature(tx, function.obj, function.source)
+    plain = fn.fn if isinstance(fn, MethodValue) else fn
+    if isinstance(plain, FunctionValue):
+        _guard_signature(tx, plain.obj, plain.source)
     if isinstance(fn, MethodValue) and isinstance(fn.fn, FunctionValue) and fn.fn.obj is not None:
         return tx.wrap(inspect.signature(types.MethodType(fn.fn.obj, object()), **_known(tx, kwargs)), None)
     known = tx.try_python(fn)
