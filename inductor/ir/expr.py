@@ -16,6 +16,7 @@ Beside the pointwise ops of `ops.py` there are these node kinds; `attr` is what 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -147,7 +148,9 @@ def cast(value: Expr, type: str) -> Expr:
     number = const_value(value)
     if number is not None and TYPES[type].compute == type:
         target, finite = TYPES[type].kind, number == number and abs(number) != float("inf")
-        if (target == "float" and type == "f64") or (isinstance(number, int) and (target != "float" or abs(number) < 2**24)):
+        if target == "float" and type == "f64":
+            return const(in_f32(float(number)) if value.type == "f32" else number, type)
+        if isinstance(number, int) and (target != "float" or abs(number) < 2**24):
             return const(number, type)
         if target == "float" and (not finite or (float(number).is_integer() and abs(number) < 2**24)):
             return const(number, type)
@@ -167,6 +170,15 @@ def _is_exact(source: str, target: str) -> bool:
         ("i32", "i64"),
         ("i16", "i64"),
     }
+
+
+def in_f32(number: float) -> float:
+    """The float32 next to a number. A constant of that type is written down as the program has it, and rounded where it is used."""
+    try:
+        found: float = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return found
 
 
 def widen(value: Expr) -> Expr:

@@ -8,8 +8,6 @@ captured graph is replayed without that operator.
 
 from __future__ import annotations
 
-import struct
-
 import torch
 
 from dynamo.aot import rng
@@ -17,7 +15,7 @@ from dynamo.fake import FakeTensor
 from inductor.ir import types
 from inductor.ir.affine import Index, const
 from inductor.ir.dims import is_dense, is_known, number, numel
-from inductor.ir.expr import Expr, call, cast, index_value, load
+from inductor.ir.expr import Expr, call, cast, in_f32, index_value, load
 from inductor.ir.expr import const as constant
 from inductor.lowering.context import Context, Decline
 from inductor.lowering.registry import lowers
@@ -40,12 +38,6 @@ def place(element: Index, count: int, itemsize: int, threads: int) -> tuple[Inde
     return chunk // threads * (width // WORDS) + (element % width) // WORDS, chunk % threads, element % WORDS
 
 
-def single(value: float) -> float:
-    """The float32 next to a number."""
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
-
-
 @lowers("native_dropout")
 def _native_dropout(ctx: Context, x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     view = x.view()
@@ -58,8 +50,8 @@ def _native_dropout(ctx: Context, x: Tensor, p: float, train: bool | None) -> tu
     meta = FakeTensor(torch.empty(2, dtype=torch.int64, device="meta"), device)
     state = ctx.extern(rng.PHILOX_STATE, [rng.numbers_of(count, threads), device], {}, meta)
     seed, before = (load(state.buffer, "i64", const(k)) for k in range(2))
-    kept = 1.0 - p if kind == "f64" else single(1.0 - p)
-    scale = 1.0 / kept if kind == "f64" else single(1.0 / kept)
+    kept = 1.0 - p if kind == "f64" else in_f32(1.0 - p)
+    scale = 1.0 / kept if kind == "f64" else in_f32(1.0 / kept)
     start = view.offset
 
     def keep(where: tuple[Index, ...]) -> Expr:

@@ -291,3 +291,14 @@ def beside_complex(compile):
             except RuntimeError as e:
                 out.append(type(e))
     return out
+
+
+@program("", "tensors of one number, made in a function, keep the digits of their type beside wider ones", tolerance=(1e-13, 0.0))
+def digits_of_made_numbers(compile):
+    def made(x):
+        low = [torch.full((), 1e-3, dtype=kind) for kind in (torch.float32, torch.bfloat16, torch.float16)]
+        numbers = (*low, torch.scalar_tensor(0.1), torch.tensor(1 / 3), torch.ones(()) * 0.7, torch.full((), 16777217.0))
+        return [y for n in numbers for y in (x * n, x + n.double(), n.expand(2) / x, torch.where(n > 0.001, x, n), x**n, x == n)]
+
+    f = compile(made)
+    return [f(x) for x in (torch.tensor(0.78, dtype=torch.float64), torch.tensor([0.78, 3.0], dtype=torch.float64))]
