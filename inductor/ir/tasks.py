@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,3 +23,11 @@ def run(task: Task[T]) -> T:
             waiting.append(asked)
             given = None
     return given
+
+
+def each(tasks: Iterable[Task[T]]) -> Task[list[T]]:
+    """The results of some tasks, in order."""
+    results: list[T] = []
+    for task in tasks:
+        results.append((yield task))
+    return results

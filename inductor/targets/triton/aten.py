@@ -15,7 +15,7 @@ from inductor.ir.dims import is_empty
 from inductor.ir.expr import Expr, const_value
 from inductor.ir.nest import Buffer, Nest, Store
 from inductor.ir.ops import OPS
-from inductor.ir.tasks import Task, run
+from inductor.ir.tasks import Task, each, run
 from inductor.ir.types import TYPES
 from inductor.targets.triton.comments import origin_line
 
@@ -109,12 +109,6 @@ class NestText:
             self.known[key] = yield self.compute(node, mask)
         return self.known[key]
 
-    def each(self, nodes: Sequence[Expr], mask: str) -> Task[list[str]]:
-        texts = []
-        for node in nodes:
-            texts.append((yield self.valued(node, mask)))
-        return texts
-
     def compute(self, node: Expr, mask: str) -> Task[str]:
         dtype = TYPES[node.type].torch
         if node.op == "const":
@@ -130,7 +124,7 @@ class NestText:
             inner = self.let(f"{condition} & {mask}") if mask else condition
             body = yield self.valued(node.args[1], inner)
             return self.let(f"torch.where({condition}, {body}, {(yield self.valued(node.args[2], mask))})")
-        args = yield self.each(node.args, mask)
+        args = yield each(self.valued(a, mask) for a in node.args)
         if node.op == "check":
             outside = self.let(f"({args[0]} < 0) | ({args[0]} >= {node.attr})")
             self.lines.append(f"bad |= ({outside}{f' & {mask}' if mask else ''}).any().to(bad.device)")
@@ -152,7 +146,7 @@ class NestText:
 
     def load(self, node: Expr, mask: str) -> Task[str]:
         buffer, index = node.attr
-        where = self.index(index, (yield self.each(node.args, mask)))
+        where = self.index(index, (yield each(self.valued(a, mask) for a in node.args)))
         if not re.search(r"[iv]\d", where):
             where = f"torch.full({(1,) * len(self.axes)}, {where}, device=device)"
         if mask:

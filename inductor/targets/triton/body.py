@@ -11,7 +11,7 @@ from inductor.ir.dims import Dim
 from inductor.ir.expr import Expr, const_value, contains, holds, walk
 from inductor.ir.nest import Origin, Store
 from inductor.ir.ops import OPS
-from inductor.ir.tasks import Task, run
+from inductor.ir.tasks import Task, each, run
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.triton.comments import origin_line
 from inductor.targets.triton.exprs import cast_text, const_text, index_text, op_text
@@ -166,16 +166,10 @@ class Body:
         short = shortcut(node) if node in self.fast else None
         if short is not None:
             return self.let(f"{short[0]}({(yield self.as_tensor(short[1], mask))})", lines, node)
-        args = yield self.each(node.args, mask)
+        args = yield each(self.valued(a, mask) for a in node.args)
         if all(const_value(a) is not None for a in node.args):  # a call of bare numbers is no tensor
             args = [self.tensor(a) for a in node.args]
         return self.let(op_text(node, args, is_fast=node in self.fast), lines, node)
-
-    def each(self, nodes: Sequence[Expr], mask: Mask | None) -> Task[list[str]]:
-        texts = []
-        for node in nodes:
-            texts.append((yield self.valued(node, mask)))
-        return texts
 
     def along_lanes(self, node: Expr) -> Axis | None:
         """The last axis of the tile, where every four neighbours along it are the four words of one drawing."""
@@ -228,7 +222,7 @@ class Body:
 
     def load(self, node: Expr, mask: Mask | None, lines: Lines) -> Task[str]:
         buffer, index = node.attr
-        args = yield self.each(node.args, mask)
+        args = yield each(self.valued(a, mask) for a in node.args)
         base = self.names[buffer]
         hint = f', eviction_policy="{self.hints[node]}"' if node in self.hints else ""
         if self.granule is not None and index is self.granule.index:

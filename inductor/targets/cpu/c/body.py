@@ -10,7 +10,7 @@ from inductor.ir.dims import Dim, dim_text, is_known
 from inductor.ir.expr import Expr, contains, holds, walk
 from inductor.ir.nest import Nest, Store
 from inductor.ir.ops import OPS
-from inductor.ir.tasks import Task, run
+from inductor.ir.tasks import Task, each, run
 from inductor.ir.types import TYPES, is_half
 from inductor.targets.cpu.c.exprs import c_type, cast_text, const_text, index_text, op_text, size_text
 from inductor.targets.cpu.c.patches import Patches
@@ -100,7 +100,7 @@ class BodyPrinter:
             kept = self.kept(node.args[0], node.type)
             if kept is not None:
                 return (yield self.rounded(kept, node.args[0].type, mask))
-        placed = yield self.each(node.args, mask)
+        placed = yield each(self.valued(a, mask) for a in node.args)
         depth = max((d for _, d in placed), default=0)
         texts = [t for t, _ in placed]
         if node.op == "check":
@@ -109,12 +109,6 @@ class BodyPrinter:
             return self.let(node.type, cast_text(texts[0], node.args[0].type, node.type), depth)
         assert node.op in OPS, node.op
         return self.let(node.type, op_text(node, texts), depth)
-
-    def each(self, nodes: Sequence[Expr], mask: Placed | None) -> Task[list[Placed]]:
-        placed = []
-        for node in nodes:
-            placed.append((yield self.valued(node, mask)))
-        return placed
 
     def check(self, value: str, depth: int, size: Dim, mask: Placed | None) -> Placed:
         """Note an index that is out of range and continue with 0: the call raises once the kernel is done.
@@ -182,7 +176,7 @@ class BodyPrinter:
 
     def position(self, index: Index, indirect: Sequence[Expr], mask: Placed | None = None) -> Task[Placed]:
         """Element number of an access; indirect indices are computed first."""
-        placed = yield self.each(indirect, mask)
+        placed = yield each(self.valued(a, mask) for a in indirect)
         depth = max([self.scope.depth_of(index.axes), *(d for _, d in placed)])
 
         def name(axis: Axis) -> str:
