@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, reduce
 from operator import or_
 from typing import Any
 
 import torch
+from torch.autograd.function import BackwardCFunction
 from torch.fx import Node
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from dynamo.aot.again import version_of, was_changed
 from dynamo.fake import FakeTensor
+from dynamo.surroundings.locks import Lock
+
+_Ctx: Any = BackwardCFunction
+_lock = Lock()  # of its attributes
 
 
 def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
@@ -50,18 +55,51 @@ def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) ->
     return {call: reached.get(maker, 0) for call, maker in makers}
 
 
-def saved(ends: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint] = ()) -> dict[Any, int]:
+@contextmanager
+def reading() -> Iterator[set[Any]]:
+    """The nodes of `autograd.Function`s whose `backward` asks, while this block runs, for what they have saved."""
+    found: set[Any] = set()
+
+    def noted(saved: Any) -> property:
+        def get(ctx: Any) -> Any:
+            found.add(ctx)
+            return saved.__get__(ctx)
+
+        return property(get)
+
+    with _lock:
+        own = {name: vars(_Ctx).get(name) for name in ("saved_tensors", "saved_variables")}
+        for name in own:
+            setattr(_Ctx, name, noted(getattr(_Ctx, name)))
+        try:
+            yield found
+        finally:
+            for name, before in own.items():
+                if before is None:
+                    delattr(_Ctx, name)
+                else:
+                    setattr(_Ctx, name, before)
+
+
+def saved(
+    ends: Iterable[torch.Tensor], made: Iterable[Any], read: Container[Any], checkpoints: Sequence[Checkpoint] = ()
+) -> dict[Any, int]:
     """Roots of what autograd has saved, as tracks of the trace, with the results behind which that is, a bit for each.
 
-    Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same. Their own results are left out.
+    Some nodes save what only a gradient that nobody needs is computed from, and ask for it all the same; an `autograd.Function` does so
+    if it is among those `read`. What a node has saved of its own results comes without a track: it is looked for among `made`, the roots
+    of what the graph returns.
     """
     reached, inside = _reached(ends), set().union(*(checkpoint.nodes for checkpoint in checkpoints))
+    asking = [node for node in reached if node not in inside and (node in read or not hasattr(node, "_raw_saved_tensors"))]
     found: dict[Any, int] = {}
     with _disable_current_modes(), _Unpacking():
-        for node, mask in reached.items():
-            for t in _saved_of(node) if node not in inside else ():
-                if (track := getattr(t, "track", None)) is not None:
-                    found[track.root] = found.get(track.root, 0) | mask
+        results = {(root.fake.grad_fn, root.fake.output_nr): root for root in made if root.fake.grad_fn is not None}
+        for node in asking:
+            for t in _saved_of(node):
+                root = t.track.root if hasattr(t, "track") else results.get((t.grad_fn, t.output_nr))
+                if root is not None:
+                    found[root] = found.get(root, 0) | reached[node]
     for checkpoint in checkpoints:
         for t, _ in checkpoint.kept:
             found[t.track.root] = found.get(t.track.root, 0) | checkpoint.asking(reached)
@@ -112,13 +150,11 @@ def _starts(tensors: Iterable[Any]) -> list[Any]:
 
 def _saved_of(node: Any) -> Iterator[Any]:
     kind: Any = type(node)
-    if hasattr(node, "_raw_saved_tensors"):  # of an `autograd.Function`
+    names = ("saved_tensors",) if hasattr(node, "_raw_saved_tensors") else _saved_names(kind)  # the former of an `autograd.Function`
+    for name in names:
         with suppress(RuntimeError):  # it was written to since
-            yield from node.saved_tensors
-        return
-    for name in _saved_names(kind):
-        with suppress(RuntimeError):
-            yield getattr(node, name)
+            value = getattr(node, name)
+            yield from (t for t in (value if isinstance(value, tuple) else (value,)) if isinstance(t, torch.Tensor))
 
 
 def _reached(ends: Iterable[torch.Tensor]) -> dict[Any, int]:

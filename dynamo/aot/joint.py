@@ -16,7 +16,7 @@ from dynamo.aot.branches import Called, conditional
 from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
-from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, saved
+from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -135,6 +135,7 @@ class Builder:
         self.pairs: list[Called] = []
         self.primals: list[Primal] = []
         self.taken: set[Node] = set()  # whose memory a result has
+        self.made: list[Track] = []  # roots of what the graph returns that is no view of an input
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
         self.checkpoints: list[Checkpoint] = []
@@ -403,6 +404,7 @@ class Builder:
         key = id(root)
         if key not in placed:
             placed[key] = len(joint.results)
+            self.made.append(root)
             joint.results.append(self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
@@ -536,11 +538,12 @@ class Builder:
             tangents.append(tangent)
         tracer.phase, tracer.region = "backward", None
         joint.wanted, joint.freed = wanted, freed(ends)
-        found = saved(ends, self.checkpoints)
+        leaves = [self.primals[i].leaf for i in wanted]
+        with reading() as read:
+            grads, joint.backward_errors = differentiate(ends, leaves, tangents, lost(ends, self.checkpoints))
+        found = saved(ends, self.made, read, self.checkpoints)
         joint.saved = _unwritten(joint, found)
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
-        leaves = [self.primals[i].leaf for i in wanted]
-        grads, joint.backward_errors = differentiate(ends, leaves, tangents, lost(ends, self.checkpoints))
         apart = _apart(ends, leaves, grads)
         if apart and len(apart) < len(wanted):
             joint.apart = [i for k, i in enumerate(wanted) if k in apart]

@@ -456,9 +456,8 @@ class Tracer(FakeMode):
         base = args[0]
         if not isinstance(base, torch.Tensor):
             raise AotError(f"{func} makes views of a list")
-        if type(base) is not FakeTensor:
-            base = self.lift(base)
-            args = (base, *args[1:])
+        base = _viewable(self, func, base)
+        args = (base, *args[1:])
         parent = self.track_of(base)
         out = fake_mode.run(self, func, args, kwargs)
         hidden = func in HIDDEN_VIEWS
@@ -626,6 +625,14 @@ def _seen_from(tracer: Tracer, parent: Track, step: Step) -> Node:
     if step.op is not aten.as_strided.default or is_within(parent.fake, *step.args):
         return tracer._current(parent)
     return _as_view(tracer, parent)
+
+
+def _viewable(tracer: Tracer, func: Any, base: torch.Tensor) -> FakeTensor:
+    fake = base if isinstance(base, FakeTensor) else tracer.lift(base)
+    if func is not aten.view_as_complex.default or fake.numel():
+        return fake
+    # below a mode autograd expands the gradient of a `prod` without elements, which can't be seen so
+    return tracer.tracked(tracer.emit(aten.clone.default, tracer.node_of(fake), memory_format=torch.contiguous_format))
 
 
 def _as_view(tracer: Tracer, track: Track) -> Node:

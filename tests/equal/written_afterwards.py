@@ -558,3 +558,79 @@ def lists_of_tensors(compile):
             compile(fn)(p, q)
         found.append((name, p, q, p._version, q._version, _pass(y, leaf)))
     return found
+
+
+class Unread(torch.autograd.Function):
+    """Saves what its backward never asks for."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+class Asked(Unread):
+    """Its backward asks, and uses nothing of it."""
+
+    @staticmethod
+    def backward(ctx, grad):
+        _, _ = ctx.saved_tensors
+        return grad * 2
+
+
+def _beside(made: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., object]:
+    """A result, and a tangent at it, whose pass goes through what made it though no gradient comes of that."""
+
+    def fn(x, w):
+        y = made(x)
+        return y, torch.func.jvp(lambda t: t * 3, (y,), (w[: y.shape[0]] + 1,))[1], y * 2
+
+    return fn
+
+
+_MADE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "relu": F.relu,
+    "softmax": lambda t: t.softmax(0),
+    "in place": lambda t: (t * 1).sigmoid_(),
+    "a view of it": lambda t: t.tanh().view(-1),
+    "largest of rows": lambda t: t.view(2, 2).max(1)[0],
+    "saves nothing": lambda t: t * 2,
+    "unread": Unread.apply,
+    "asked": Asked.apply,
+}
+
+
+@program("", "a pass goes through an operation that has saved its own result, which was written to, and needs no gradient of it")
+def own_results(compile):
+    found = []
+    for name, made in _MADE.items():
+        fn = _beside(made)
+        for written in (None, 0, 1, 2):
+            x, w = torch.ones(4, requires_grad=True), torch.arange(4.0)
+            results = compile(fn)(x, w)
+            if written is not None:
+                results[written].detach().mul_(2)
+            found.append((name, written, [_pass(r, x) for r in results if r.requires_grad]))
+    return found
+
+
+@program("", "functions of the program that ask for what they saved, or don't, and whose argument or result is written to")
+def saved_by_functions(compile):
+    found = []
+    for function in (Unread, Asked):
+
+        def fn(x, function=function):
+            h = x * 1
+            return h, function.apply(h), function.apply(h) * 2
+
+        for written in range(3):
+            x = torch.ones(3, requires_grad=True)
+            results = compile(fn)(x)
+            results[written].detach().mul_(2)
+            found.append((function.__name__, written, [_pass(r, x) for r in results]))
+    return found

@@ -40,6 +40,12 @@ def test_what_is_the_input_itself_is_given_back(body, shape):
     check({"x": f"make({shape}, torch.float32)"}, body, "v0", "x")
 
 
+def test_a_product_of_no_complex_numbers_is_differentiated():
+    """Below a mode autograd expands its gradient, and eager refuses to see that as complex."""
+    body = "v0 = torch.complex(x, x)\nv1 = torch.view_as_real(v0 @ v0.mT).prod(-1, True)"
+    check({"x": "make((0, 5), torch.float32)"}, body, "v1", "x")
+
+
 def test_equal_loops_without_points_are_not_aligned():
     body = "v0 = F.mse_loss(c, c, reduction='none').floor()\nv1 = torch.div(v0, a).flatten(0, 3)\nv2 = v0.expand([-1, 2, -1]).all(0)"
     check({"a": "make((2, 0, 1, 17), torch.float32)", "c": "make((0, 1, 17), torch.bfloat16)"}, body, "v1 v2")
