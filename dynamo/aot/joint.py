@@ -345,8 +345,11 @@ class Builder:
                 if not any(value is m for m in members):
                     members.append(value)
         placed: dict[int, int] = {}
+        described: dict[int, Output] = {}
         for value, primal in zip(flat, near, strict=True):
-            joint.outputs.append(self._output(joint, value, primal, groups, placed, differentiable))
+            if id(value) not in described:
+                described[id(value)] = self._output(joint, value, primal, groups, placed, differentiable)
+            joint.outputs.append(described[id(value)])
 
     def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step], Track] | None:
         """The primal this is a view of, the steps from there, and its track. `places` are those of primals, by their tracks as they are

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -34,6 +34,8 @@ def check_overlap(func: Any, written: Sequence[Any], read: Sequence[Any]) -> Non
     if facts.base.startswith("_foreach_"):
         for items in zip(*(a for a in (*written, *read) if isinstance(a, (list, tuple))), strict=False):
             _check(items[: len(written)], items[len(written) :], False)
+        if crosses(written, read):
+            raise Overlap("an item of a list is written to, and shares memory with another item")
         return
     targets, operands = list(tensors(written)), list(tensors(read))
     if facts.updates and 0 not in facts.writes:  # with `out=`: in place, the first operand is the target
@@ -58,6 +60,46 @@ def _check(targets: Sequence[Tensor], operands: Iterable[Any], alone: bool) -> N
                 "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                 "Please clone() the tensor before performing the operation."
             )
+
+
+class _Item(NamedTuple):
+    """A tensor in one place of the lists that an operator takes; bytes of its storage from `start` to `stop`. A place of -1: in no list."""
+
+    start: int
+    stop: int
+    place: int
+    is_written: bool
+    tensor: Tensor
+
+
+def crosses(written: Iterable[Any], read: Iterable[Any]) -> bool:
+    """Operators on lists go item by item: does one that is written to meet what an operand has in another place?"""
+    storages: dict[int, list[_Item]] = {}
+    for is_written, operands in ((True, written), (False, read)):
+        for operand in operands:
+            placed = enumerate(operand) if isinstance(operand, (list, tuple)) else ((-1, operand),)
+            for place, t in placed:
+                if isinstance(t, Tensor) and t.numel():
+                    item = _Item(*_bytes(t), place, is_written, t)
+                    storages.setdefault(t.untyped_storage()._cdata, []).append(item)
+    return any(_cross(items) for items in storages.values() if len(items) > 1)
+
+
+def _cross(items: list[_Item]) -> bool:
+    begun: list[_Item] = []
+    for item in sorted(items, key=lambda item: item.start):
+        begun = [other for other in begun if other.stop > item.start]
+        others = [o for o in begun if o.place != item.place and (o.is_written or item.is_written)]
+        if any(meet(item.tensor, o.tensor) for o in others):
+            return True
+        begun.append(item)
+    return False
+
+
+def _bytes(t: Tensor) -> tuple[int, int]:
+    size, start = t.element_size(), int(t.storage_offset())
+    reach = sum((n - 1) * step for n, step in zip(t.shape, t.stride(), strict=True))
+    return start * size, (start + reach + 1) * size
 
 
 def overlaps_itself(shape: Iterable[int], strides: Iterable[int]) -> bool:

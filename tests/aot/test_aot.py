@@ -257,6 +257,21 @@ def test_custom_function_and_custom_op() -> None:
         check(lambda x, y: (torch.ops.aot_test.accumulate(x, y), x + 1), torch.randn(3), torch.randn(3))
 
 
+def test_a_part_of_a_result_that_is_returned_twice() -> None:
+    def part(x: Any) -> Any:
+        return (x * 2)[1:]
+
+    for grads in (True, False):
+        gm = graph_of(part, 1)
+        output = next(n for n in gm.graph.nodes if n.op == "output")
+        output.args = ((output.args[0], output.args[0]),)
+        gm.recompile()
+        x = leaf(4, 5).requires_grad_(grads)
+        first, second = aot_eager(gm, [x])(x)
+        assert first is second or first.shape == second.shape == (3, 5)
+        assert torch.equal(first, x[1:] * 2) and torch.equal(second, first)
+
+
 def test_what_cannot_be_functional_runs_as_it_is() -> None:
     def resizes(x: Any) -> Any:
         x.resize_(2)

@@ -158,3 +158,53 @@ def base_of_inputs(compile):
 
     whole = torch.ones(2, 4)
     return [f(x) for x in (torch.ones(2, 2), whole[:, :2], whole[:, 2:].contiguous(), torch.nn.Parameter(torch.ones(2, 2)))]
+
+
+def _largest(x):
+    values, places = torch.empty(5), torch.empty(5, dtype=torch.long)
+    given = torch.max(x, 0, out=(values, places))
+    values.add_(1)
+    return given[0] is values, given.indices is places, given, values, places
+
+
+def _copied_parts(x):
+    parts = [torch.zeros(4, 2), torch.zeros(4, 3)]
+    nothing = torch.split_with_sizes_copy(x, [2, 3], 1, out=parts)
+    return nothing, parts, [p * 2 for p in parts]
+
+
+def _broadcast(x):
+    y = x * 2
+    part = y[1:]
+    first, second = torch.broadcast_tensors(part, part)
+    wide = torch.broadcast_tensors(part, part[0])
+    return first is part, first is second, wide[0] is part, first, part, second, wide
+
+
+def _broadcast_and_written(x):
+    y = x * 2
+    first, second = torch.broadcast_tensors(y, y)
+    first.add_(1)
+    return y, second, first is y
+
+
+def _argument_back(x):
+    given = torch.broadcast_tensors(x, x[0])
+    given[0].mul_(2)
+    return given[0] is x, torch.atleast_2d(x, x)[1] is x, torch.atleast_1d([x, x * 1])[0] is x
+
+
+def _other_in_its_place(x):
+    y = x * 2
+    both = list(torch.broadcast_tensors(y, y))
+    both[0] = both[0] + 1
+    return both, y
+
+
+@program("", "operators that give several tensors, some of them their arguments as they are")
+def several_results_and_arguments(compile):
+    found = []
+    for fn in (_largest, _copied_parts, _broadcast, _broadcast_and_written, _argument_back, _other_in_its_place):
+        x = torch.arange(20.0).view(4, 5)
+        found.append((fn.__name__, compile(fn)(x), x))
+    return found

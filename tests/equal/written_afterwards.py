@@ -544,6 +544,11 @@ _OF_LISTS: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
     "into a list": lambda p, q: torch.split_copy(q, 1, out=[p[:1], p[1:2], p[2:]]),
     "behind autograd": lambda p, q: torch._amp_foreach_non_finite_check_and_unscale_([p], q[:1] * 0, q[:1]),
     "what was computed": lambda p, q: torch._foreach_mul_([p * 1], 2.0),
+    "and a view of it": lambda p, q: torch._foreach_mul_([p.view(3, 1), p], 2.0),
+    "parts that meet": lambda p, q: torch._foreach_mul_([p[:2], q, p[1:]], 2.0),
+    "parts that don't": lambda p, q: torch._foreach_mul_([p[:1], q, p[1:]], 2.0),
+    "read later": lambda p, q: torch._foreach_add_([p[:1], q[:1]], [q[1:2], p[:1]]),
+    "of itself": lambda p, q: torch._foreach_add_([p, q], [p, q]),
 }
 
 

@@ -6,7 +6,7 @@ A `Tracer` is made per attempt. Operations on values live in sibling modules and
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -240,9 +240,17 @@ class Tracer:
             raise self.break_("DD027", f"{target_name(target)} makes a leaf")
         node = self.add_node(op, target, fx_args, fx_kwargs, out)
         if written is None:
-            return self.wrap_output(node, out)
+            known = {id(v.fake): v for v in self._tensors_in((*args, *kwargs.values()))} if isinstance(out, (tuple, list)) else {}
+            return self.wrap_output(node, out, known, "out" in kwargs or _writes(op, target))
         self.builder.now_at(written, node)
         return written
+
+    def _tensors_in(self, args: Iterable[Value]) -> Iterator[TensorValue]:
+        for v in args:
+            if isinstance(v, TensorValue):
+                yield v
+            elif isinstance(v, (TupleValue, ListValue)):
+                yield from self._tensors_in(self.items(v.items))
 
     def _warned(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """The entry gives what an operator warns about. Where a warning is an error it is raised where it stands, and what writes warns
@@ -316,17 +324,26 @@ class Tracer:
         name = self.builder.fresh_name(source.name if source is not None else type(obj).__name__)
         return self.builder.node_here(self.builder.add_attribute(name, obj, obj))
 
-    def wrap_output(self, node: Node, out: Any) -> Value:
-        """Values for what a graph op returned; members of sequences get `getitem` nodes."""
+    def wrap_output(self, node: Node, out: Any, known: dict[int, TensorValue] | None = None, wrote: bool = False) -> Value:
+        """Values for what a graph op returned; members of sequences get `getitem` nodes.
+
+        `known`: tensors by the fakes they have, which an op that gives several may give back as they are, or as it `wrote` them.
+        """
+        known = {} if known is None else known
         if isinstance(out, torch.Tensor):
             node.meta["val"] = out
-            return TensorValue(node, out, torch.Tensor)
+            value = known.setdefault(id(out), TensorValue(node, out, torch.Tensor))
+            if wrote and value.node is not node:
+                self.builder.now_at(value, node)
+            return value
         if isinstance(out, tuple | list):
             parts: list[Value | Lazy] = []
             for i, x in enumerate(out):
-                if _has_tensor(x):
+                if id(x) in known and not wrote:
+                    parts.append(known[id(x)])
+                elif _has_tensor(x):
                     sub = self.add_node("call_function", operator.getitem, (node, i), {}, x)
-                    parts.append(self.wrap_output(sub, x))
+                    parts.append(self.wrap_output(sub, x, known, wrote))
                 else:
                     parts.append(self.wrap(x, None))
             return TupleValue(parts, type(out)) if isinstance(out, tuple) else ListValue(parts)
