@@ -217,7 +217,7 @@ TRANSFORMED = (
     "torch.vmap(helper)({a})",
     "torch.func.grad(lambda t: (t.sin() * {b}).sum())({a})",
     "torch.func.jvp(torch.sin, ({a},), ({b},))[1]",
-    "Doubled.apply({a}).sum() * {b}",
+    "Doubled.apply({a}).sum().sigmoid() * {b}",  # a sum that grows tells in what order it was added
 )
 AROUND = (  # transforms around a drawn `e`, which is of s and t
     "torch.vmap(lambda s, t: {e})({a}, {b})",
