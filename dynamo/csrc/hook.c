@@ -173,8 +173,22 @@ static bool is_import(const _PyInterpreterFrame *frame)
     return is;
 }
 
-/* What a module computes while it is imported is nobody's model code, and its objects are half made: the hook looks away. */
-static PyObject *eval_import(Thread *t, _PyFrameEvalFunction plain, PyThreadState *tstate, _PyInterpreterFrame *frame)
+/* Torch calls the methods of modes while it holds locks of tensors that it shows them: looking at such a tensor may never end.
+ * (`grad_fn` of a written view locks it and sets its hooks, which function modes see.) */
+static bool is_of_mode(PyCodeObject *code)
+{
+    static PyObject *function, *dispatch; /* interned, as names of code are */
+    if (!function)
+        function = PyUnicode_InternFromString("__torch_function__");
+    if (!dispatch)
+        dispatch = PyUnicode_InternFromString("__torch_dispatch__");
+    if (!function || !dispatch)
+        PyErr_Clear();
+    return code->co_name == function || code->co_name == dispatch;
+}
+
+/* The hook looks away. What a module computes while it is imported is nobody's model code, and its objects are half made. */
+static PyObject *eval_unseen(Thread *t, _PyFrameEvalFunction plain, PyThreadState *tstate, _PyInterpreterFrame *frame)
 {
     int was_native = t->native;
     t->native = 0;
@@ -197,8 +211,8 @@ static PyObject *eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, i
         return plain(tstate, frame, throwflag);
     }
     int flags = PyCode_Check(code) ? ((PyCodeObject *)code)->co_flags : 0;
-    if (!(flags & CO_OPTIMIZED) && PyCode_Check(code) && is_import(frame))
-        return eval_import(t, plain, tstate, frame);
+    if (PyCode_Check(code) && (flags & CO_OPTIMIZED ? is_of_mode((PyCodeObject *)code) : is_import(frame)))
+        return eval_unseen(t, plain, tstate, frame);
     if (!(flags & CO_OPTIMIZED) || !(flags & CO_NEWLOCALS) || flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR) || !PyFunction_Check(func))
         return plain(tstate, frame, throwflag);
 

@@ -332,3 +332,29 @@ def passes_one_after_the_other(compile):
                     given = torch.autograd.grad(result, (x, w), **options)
                 found[name, str(options), len(found)] = logged.ops, given
     return found
+
+
+class _Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@program("", "torch asks a function mode while it has locked a tensor, whose history is made again after a write without gradients")
+def asked_under_a_lock(compile):
+    def f(x):
+        with torch.inference_mode():
+            x.unbind()[1].add_(x[0])
+        return _Twice.apply(x)
+
+    compiled, found = compile(f), []
+    for _ in range(2):
+        x = torch.arange(9.0).view(3, 3).requires_grad_().t()
+        with Calls() as mode:
+            y = compiled(x)
+        found.append((mode.names, y, x, y.grad_fn is None))
+    return found
