@@ -61,6 +61,10 @@ CLAMP_TAKES_FAR_BOUNDS: Final = VERSION >= (2, 15)
 # `F.softshrink(torch.tensor([0.1], dtype=torch.float16), 0.1)`: compared with 0.1 as float32 up to 2.13, as float16 in 2.15.
 SOFTSHRINK_ROUNDS_ITS_BOUND: Final = VERSION >= (2, 15)
 
+# `torch.rand(50, requires_grad=True).cumprod(0).sum().backward()` below a dispatch mode: ten operators per element in 2.11, 40 in all in
+# 2.13. What the mode sees says it, and asking takes a backward pass: the version decides.
+CUMPROD_IS_DIFFERENTIATED_BY_ELEMENTS: Final = VERSION < (2, 13)
+
 # The versions that all tests were run with, oldest and newest; the upper bound in pyproject.toml is the next one.
 TESTED: Final = ((2, 11), (2, 15))
 

@@ -19,6 +19,7 @@ from dynamo.aot.facts import Output, Step, attribute
 from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
+from dynamo.aot.scans import WITH_OTHER_GRADIENTS
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
@@ -242,6 +243,9 @@ class Builder:
             return self.by_id[id(value)].fake if isinstance(value, Tensor) else value
         args = torch.fx.node.map_arg(node.args, read)
         kwargs = torch.fx.node.map_arg(node.kwargs, read)
+        other = WITH_OTHER_GRADIENTS.get(getattr(Tensor, target, None) if node.op == "call_method" else target)
+        if other is not None:
+            return other(*args, **kwargs)
         if node.op == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs)
         if node.op == "call_module":

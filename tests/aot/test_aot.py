@@ -19,6 +19,7 @@ from dynamo.aot.decompose import select
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import trace_joint
 from dynamo.aot.partition import partition
+from dynamo.aot.scans import cumprod_gradient
 from dynamo.decisions import limited
 from dynamo.graph import helpers as graph_helpers
 from dynamo.trace import events, session
@@ -270,6 +271,35 @@ def test_a_part_of_a_result_that_is_returned_twice() -> None:
         first, second = aot_eager(gm, [x])(x)
         assert first is second or first.shape == second.shape == (3, 5)
         assert torch.equal(first, x[1:] * 2) and torch.equal(second, first)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 5])
+@pytest.mark.parametrize("shape, dim", [((7,), 0), ((4, 6), 1), ((4, 6), 0), ((3, 5, 2), -2), ((2,), 0)])
+def test_the_gradient_of_running_products_is_that_of_autograd(shape: tuple[int, ...], dim: int, zeros: int) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape)
+    x.view(-1)[torch.randperm(x.numel())[:zeros]] = 0
+    y, grad = x.requires_grad_().cumprod(dim), torch.randn(shape)
+    with torch.no_grad():
+        assert torch.equal(cumprod_gradient(grad, x, y, dim), torch.autograd.grad(y, x, grad)[0])
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.cumprod(x, 0),
+        lambda x: x.cumprod(dim=-1),
+        lambda x: x.cumprod(0, dtype=torch.float64),
+        lambda x: x[0].cumprod(0),
+    ],
+)
+def test_the_gradient_of_a_running_product_is_no_loop_over_elements(fn: Any) -> None:
+    gm = torch.fx.symbolic_trace(fn)
+    parts = partition(trace_joint(gm, [leaf(40, 40)]), "save_all")
+    assert parts.backward is not None
+    assert len(targets(parts.backward)) < 40
+    x = leaf(40, 40)
+    check(fn, x, compiled=aot_eager(gm, copy_inputs([x])))
 
 
 def test_what_cannot_be_functional_runs_as_it_is() -> None:
