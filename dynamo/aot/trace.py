@@ -629,7 +629,7 @@ def _seen_from(tracer: Tracer, parent: Track, step: Step) -> Node:
 
 def _viewable(tracer: Tracer, func: Any, base: torch.Tensor) -> FakeTensor:
     fake = base if isinstance(base, FakeTensor) else tracer.lift(base)
-    if func is not aten.view_as_complex.default or fake.numel():
+    if func is not aten.view_as_complex.default or fake.numel() or fake.stride(-1) == 1:
         return fake
     # below a mode autograd expands the gradient of a `prod` without elements, which can't be seen so
     return tracer.tracked(tracer.emit(aten.clone.default, tracer.node_of(fake), memory_format=torch.contiguous_format))
