@@ -520,6 +520,8 @@ def compare(form: str, program: Program, expected: Seen, found: Seen, bounds: Bo
         if bool(bounds.excess(at, f, e).any()):
             if len(bounds.runs) < 10:
                 bounds.add(range(100, 140), 16.0)
+            if not e.is_floating_point() and bool(bounds.excess(at, f, e).any()):
+                bounds.add(range(140, 340), 0.0)  # of zeros of a sum, which only its order makes, every fiftieth or so is met by chance
             wrong = bounds.excess(at, f, e)
             if bool(wrong.any()):
                 where = f"at {wrong.nonzero()[0].tolist()} ({int(wrong.sum())} of {wrong.numel()})"

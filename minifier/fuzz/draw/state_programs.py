@@ -159,9 +159,9 @@ class Chosen(torch.autograd.Function):
         return grad, *[None for _ in ctx.saved_tensors]
 
 def either(predicate, when_true, when_false, *operands):
-    # torch.cond in graphs, which takes operands of one dtype here; eager, where it loads torch's own compiler, gets what it stands for
+    # torch.cond in graphs, for operands of one dtype and layout; eager, where it loads torch's own compiler, gets what it stands for
     special = torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled() or any(t.is_inference() for t in operands)
-    special = special or operands[0].dtype != operands[1].dtype
+    special = special or operands[0].dtype != operands[1].dtype or operands[0].stride() != operands[1].stride()
     if torch.compiler.is_compiling() and not special:
         return torch.cond(predicate, when_true, when_false, operands)
     result = (when_true if predicate else when_false)(*operands)
