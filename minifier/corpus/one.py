@@ -18,6 +18,7 @@ from minifier.engine import Event
 from minifier.graph.ir import load
 from minifier.graph.reduce import Plan
 from minifier.isolation import Limits
+from minifier.isolation.leftover import waiting
 from minifier.isolation.linux import become_subreaper, below, end_all_below
 from minifier.minify import Wish, minify
 
@@ -72,9 +73,9 @@ def left_over() -> int:
 
 
 def _living() -> list[int]:
-    """Processes below this one that are not just waiting to be reaped."""
+    """Processes below this one that are not just waiting, to be reaped or for its end."""
     found = []
-    for pid in below(os.getpid()):
+    for pid in set(below(os.getpid())).difference(waiting()):
         with contextlib.suppress(OSError):
             if Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()[0] != "Z":
                 found.append(pid)

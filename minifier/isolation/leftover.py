@@ -32,6 +32,11 @@ def end_with_this_process() -> None:
     os.environ[MARK] = value
 
 
+def waiting() -> list[int]:
+    """The process that waits for the end of this one."""
+    return [process.pid for process in _waiting]
+
+
 def marked(value: str) -> list[int]:
     """Processes of a tool, by what its environment gave them."""
     wanted = f"{MARK}={value}".encode()

@@ -230,6 +230,11 @@ def is_alive(pid: str) -> bool:
         return False
 
 
+def test_a_case_ends_as_known_and_leaves_no_process(tmp_path: Path) -> None:
+    (found,) = run_cases([CASES["aot_error"]], tmp_path)
+    assert (found.is_met, found.problems) == (True, ()), found.detail
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_every_script_fails_and_heals(tmp_path: Path) -> None:
