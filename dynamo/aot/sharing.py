@@ -6,12 +6,13 @@ for any two. Those that overlap are views of their common storage to a graph tha
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import torch
 
 from dynamo import _C
+from dynamo.fake.overlap import byte_range, extent
 
 Tensor = torch.Tensor
 
@@ -25,7 +26,7 @@ def overlapping(tensors: Sequence[Tensor]) -> list[list[int]]:
         return [list(range(len(tensors)))] if len(tensors) > 1 else []
     groups: list[list[int]] = []
     end = 0
-    for start, stop, i in sorted((*_range(t), i) for i, t in enumerate(tensors) if t.numel()):
+    for start, stop, i in sorted((*byte_range(t), i) for i, t in enumerate(tensors) if t.numel()):
         if groups and start < end:
             groups[-1].append(i)
         else:
@@ -34,23 +35,13 @@ def overlapping(tensors: Sequence[Tensor]) -> list[list[int]]:
     return [sorted(g) for g in groups if len(g) > 1]
 
 
-def _range(t: Tensor) -> tuple[int, int]:
-    """Bytes of the storage, from the first element to behind the last one."""
-    size, start = t.element_size(), int(t.storage_offset())
-    return start * size, (start + _extent(t.shape, t.stride())) * size
-
-
-def _extent(shape: Iterable[int], strides: Iterable[int]) -> int:
-    return 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
-
-
 def is_within(base: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int | None = None) -> bool:
     """Has `base` all elements of such a view of its storage? False for a base with gaps: elements in them are not its own."""
     if 0 in shape:
         return True
-    first, elements = base.storage_offset(), _extent(base.shape, base.stride())
+    first, elements = base.storage_offset(), extent(base.shape, base.stride())
     start = first if offset is None else offset
-    return first <= start and start + _extent(shape, strides) <= first + elements and base.numel() == elements
+    return first <= start and start + extent(shape, strides) <= first + elements and base.numel() == elements
 
 
 _MOST_KNOWN = 256

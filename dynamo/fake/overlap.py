@@ -80,7 +80,7 @@ def crosses(written: Iterable[Any], read: Iterable[Any]) -> bool:
             placed = enumerate(operand) if isinstance(operand, (list, tuple)) else ((-1, operand),)
             for place, t in placed:
                 if isinstance(t, Tensor) and t.numel():
-                    item = _Item(*_bytes(t), place, is_written, t)
+                    item = _Item(*byte_range(t), place, is_written, t)
                     storages.setdefault(t.untyped_storage()._cdata, []).append(item)
     return any(_cross(items) for items in storages.values() if len(items) > 1)
 
@@ -96,10 +96,15 @@ def _cross(items: list[_Item]) -> bool:
     return False
 
 
-def _bytes(t: Tensor) -> tuple[int, int]:
+def byte_range(t: Tensor) -> tuple[int, int]:
+    """Bytes of the storage, from the first element to behind the last one."""
     size, start = t.element_size(), int(t.storage_offset())
-    reach = sum((n - 1) * step for n, step in zip(t.shape, t.stride(), strict=True))
-    return start * size, (start + reach + 1) * size
+    return start * size, (start + extent(t.shape, t.stride())) * size
+
+
+def extent(shape: Iterable[int], strides: Iterable[int]) -> int:
+    """Elements of the storage from the first to the last one of a view that has some."""
+    return 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
 
 
 def overlaps_itself(shape: Iterable[int], strides: Iterable[int]) -> bool:
