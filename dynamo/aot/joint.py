@@ -23,6 +23,7 @@ from dynamo.aot.scans import WITH_OTHER_GRADIENTS
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
+from dynamo.aot.turning import Turning
 from dynamo.fake import FakeTensor
 from dynamo.fake.composites import COMPOSITES
 from dynamo.fake.convert import modes_off
@@ -141,6 +142,7 @@ class Builder:
         self.regions = 0
         self.checkpoints: list[Checkpoint] = []
         self.clears_autocast_cache = False
+        self.turning = Turning()
 
     # inputs
 
@@ -218,22 +220,18 @@ class Builder:
                     self._add_attributes(value)
 
     def interpret(self, gm: GraphModule, args: Sequence[Any]) -> Any:
-        env: dict[Node, Any] = {}
         given = iter(args)
-
-        def read(n: Node) -> Any:
-            return env[n]
-
-        for node in gm.graph.nodes:
-            if node.op == "placeholder":
-                env[node] = next(given)
-                continue
-            if node.op == "output":
-                return torch.fx.node.map_arg(node.args[0], read)
-            source = node.meta.get("source")
-            if source is not None:
-                self.tracer.at(source)
-            env[node] = self._execute(gm, node, read)
+        with self.turning.env() as env:
+            for node in gm.graph.nodes:
+                if node.op == "placeholder":
+                    env[node] = next(given)
+                    continue
+                if node.op == "output":
+                    return torch.fx.node.map_arg(node.args[0], env.__getitem__)
+                source = node.meta.get("source")
+                if source is not None:
+                    self.tracer.at(source)
+                env[node] = self._execute(gm, node, env.__getitem__)
         raise AotError("the graph has no output")
 
     def _execute(self, gm: GraphModule, node: Node, read: Callable[[Node], Any]) -> Any:
@@ -243,6 +241,8 @@ class Builder:
             return self.by_id[id(value)].fake if isinstance(value, Tensor) else value
         args = torch.fx.node.map_arg(node.args, read)
         kwargs = torch.fx.node.map_arg(node.kwargs, read)
+        if (new := self.turning.turn(target, args, kwargs, self.every_primal)) is not None:
+            return new
         other = WITH_OTHER_GRADIENTS.get(getattr(Tensor, target, None) if node.op == "call_method" else target)
         if other is not None:
             return other(*args, **kwargs)
@@ -404,7 +404,7 @@ class Builder:
         if any(step.among for step in steps) or (torch.is_grad_enabled() and not track.grad_mode):
             is_alone = False  # autograd refuses to write gradients into one of several views, and into a view from under `no_grad`
         is_closed = is_alone and bool(steps) and not (track.grad_mode or value.is_inference())
-        direct = not steps or root.is_shadow or is_alone
+        direct = not steps or root.is_shadow or is_alone or self.turning.is_above(track)
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
         held = value if direct else top.fake
@@ -514,7 +514,7 @@ class Builder:
         return any(p is not primal and p.real.untyped_storage()._cdata == storage for p in self.by_id.values())
 
     def _unshadowed(self, primal: Primal) -> FakeTensor:
-        if primal.track.is_shadow:
+        if primal.track.is_shadow or primal.fake is not primal.track.fake:
             raise AotError("an input that needs a gradient is both written and reshaped in place")
         return primal.fake
 

@@ -1,0 +1,163 @@
+"""Tensors that get another shape in place while views of them are in use, and their gradients."""
+
+from __future__ import annotations
+
+import torch
+
+from repro_corpus.program import program
+
+
+def grown(*shape: int) -> torch.Tensor:
+    n = int(torch.tensor(shape).prod())
+    return torch.linspace(-1.0, 1.0, n).reshape(shape).clone().requires_grad_()
+
+
+def passed_back(results, *leaves):
+    sum((t * t).sum() for t in results if t.requires_grad).backward()
+    return results, [leaf.grad for leaf in leaves], [(t.shape, t.stride(), t.requires_grad) for t in results]
+
+
+@program("", "rows and a wider view of what is transposed")
+def transposed(compile):
+    @compile
+    def f(x):
+        y = x * 1
+        v, w = y[1:], y.unsqueeze(0)
+        z = y.t_()
+        return v * 2, w.sin(), z + y, torch.tensor(float(z is y))
+
+    x = grown(3, 4)
+    return passed_back(f(x), x)
+
+
+@program("", "a number that gets a dim, and a view that had it before")
+def number(compile):
+    @compile
+    def f(x):
+        y = x.sum()
+        v = y.unsqueeze(0)
+        y.unsqueeze_(0)
+        return torch.cat([v, y, x[0]]), v * y
+
+    x = grown(3, 4)
+    return passed_back(f(x), x)
+
+
+@program("", "several times, by method and by operator")
+def again(compile):
+    @compile
+    def f(x):
+        y = x * 1
+        v = y[0]
+        y.unsqueeze_(0)
+        y.transpose_(0, 2)
+        w = y[1]
+        torch.ops.aten.squeeze_(y)
+        y.swapaxes_(0, 1)
+        return v * v, w * 3, y * 2
+
+    x = grown(3, 4)
+    return passed_back(f(x), x)
+
+
+@program("", "writes to the tensor and to the view, after it turned")
+def written(compile):
+    @compile
+    def f(x):
+        y = x * 1
+        v = y[1:]
+        y.t_()
+        y[0].mul_(2)
+        v.add_(1)
+        return v * y.t()[1:], y * 2
+
+    x = grown(3, 4)
+    return passed_back(f(x), x)
+
+
+@program("", "the history comes after it turned")
+def history_comes_later(compile):
+    @compile
+    def f(x):
+        y = torch.ones(4, 3)
+        v = y[0]
+        y.t_()
+        y.mul_(x)
+        return v * 2, y * 3
+
+    x = grown(3, 4)
+    return passed_back(f(x), x)
+
+
+@program("", "an argument turns")
+def argument(compile):
+    @compile
+    def f(x):
+        v = x.unsqueeze(0)
+        x.unsqueeze_(0)
+        return v * x, x.sin()
+
+    leaf = grown(3, 4)
+    x = leaf * 1
+    return passed_back(f(x), leaf), x
+
+
+@program("", "what is returned is the tensor, a view of it, or both")
+def returned(compile):
+    @compile
+    def f(x):
+        y, z, w = x * 1, x * 2, x * 3
+        a, b, c = y[1:], z[1:], w[1:]
+        y.t_(), z.t_(), w.t_()
+        return y, a * 2, b, z * 2, w, c
+
+    x = grown(3, 4)
+    out = f(x)
+    return passed_back(out, x), [[s.untyped_storage()._cdata == t.untyped_storage()._cdata for s in out] for t in out]
+
+
+@program("", "part of the memory is left behind")
+def left_behind(compile):
+    @compile
+    def f(x):
+        y = x * 2
+        v = y[1:]
+        y.as_strided_((2, 2), (1, 2), 1)
+        return y * 3, v * 2
+
+    x = grown(3, 3)
+    return passed_back(f(x), x)
+
+
+@program("", "without gradients, and under no_grad")
+def without_gradients(compile):
+    @compile
+    def f(x, p):
+        y = x * 2
+        v = y[1:]
+        y.t_()
+        with torch.no_grad():
+            z = p * 1
+            w = z[1:]
+            z.t_()
+        return v * 2, y, w * 2, z * p.t()
+
+    p = grown(3, 4)
+    return passed_back(f(torch.ones(3, 4), p), p)
+
+
+@program("", "what was kept of it is written by then: a pass says so")
+def kept(compile):
+    @compile
+    def f(x):
+        y = x * 1
+        z, v = y.sin(), y[1:]
+        y.t_()
+        return z + v.sum()
+
+    x = grown(3, 4)
+    try:
+        f(x).sum().backward()
+    except RuntimeError as e:
+        return type(e).__name__, str(e)[:60], x.grad
+    return x.grad
