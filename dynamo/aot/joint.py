@@ -266,8 +266,11 @@ class Builder:
         self.regions += 1
         reentrant = bool(options.get("use_reentrant"))
         kept = Checkpoint(tensors, tracked, reentrant, outer=before is not None)
+        tracks = any(isinstance(t, Tensor) and t.requires_grad for t in tensors[:tracked])
+        if reentrant and tracks and torch.is_grad_enabled() and torch.is_inference_mode_enabled():
+            raise AotError("an inference tensor has a history, which a reentrant checkpoint gives it")
         try:
-            if reentrant and not any(isinstance(t, Tensor) and t.requires_grad for t in tensors[:tracked]):
+            if reentrant and not tracks:
                 with torch.no_grad():
                     return self.call(body, tensors)
             with _values_of_now(self.tracer):
@@ -388,6 +391,8 @@ class Builder:
             if isinstance(value, Tensor):
                 raise AotError("a real tensor reached the output of the graph")
             return Output("constant", value=value)
+        if value.is_inference() and value.requires_grad and not value.is_leaf:
+            raise AotError("an inference tensor has a history, which an autograd.Function gives it")
         track = self.tracer.track_of(value)
         root = track.root
         if near is not None:

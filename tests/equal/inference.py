@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 
@@ -695,3 +696,49 @@ def inference_tensors_with_gradients(compile):
             results = results if isinstance(results, tuple) else (results,)
             found.append([(t.requires_grad, t.is_leaf, t.is_inference(), t.detach().clone()) for t in results])
     return found
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@program("", "an autograd.Function gives a history to inference tensors, where gradients are on")
+def history_from_a_function(compile):
+    @compile
+    def f(x):
+        with torch.enable_grad():
+            y = Doubled.apply(x)
+        return y, y * 3
+
+    with torch.inference_mode():
+        out = f(grown(3))
+    return out, [(t.requires_grad, t.is_leaf, t.is_inference()) for t in out]
+
+
+@program("", "so does the block's own mode, and two results of a function")
+def history_from_a_block(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode(), torch.enable_grad():
+            y, z = Doubled.apply(x), Doubled.apply(x + 1)
+        return y, z[0], x * 3
+
+    out = f(grown(3))
+    return out, [(t.requires_grad, t.is_leaf, t.is_inference()) for t in out]
+
+
+@program("", "and a reentrant checkpoint")
+def history_from_a_checkpoint(compile):
+    @compile
+    def f(x):
+        with torch.inference_mode(), torch.enable_grad():
+            return checkpoint(lambda t: t * 2, x, use_reentrant=True)
+
+    out = f(grown(3))
+    return out, out.requires_grad, out.is_leaf, out.is_inference()
