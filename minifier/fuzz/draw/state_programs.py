@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
+from torch.autograd.graph import get_gradient_edge
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
@@ -269,6 +270,7 @@ WRITES = (
     "[part.mul_(2) for part in {a}.split(1)]",
     "{a}.as_strided((2,), (1,), 4).add_(1)",
     "{a}.diagonal().zero_()",
+    "side = {a}[1:]; {a}.t_(); {b} = {b} + side.sum() * {a}[0]",
     "torch._foreach_mul_([{a}, {b}], 2.0)",
     "torch._foreach_copy_([{a}[1:]], [{b}[1:]])",
     "torch._foreach_lerp_([{a}], [{b}], 0.5)",
@@ -290,7 +292,8 @@ AUTOGRAD = (
     "seen.append(torch.is_grad_enabled())",
     "seen.append(x._base is None)",
     "seen.append(SimpleNamespace(kept=n, flag=flag))",
-    "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf else None",
+    # a write moves what `retain_grad` keeps, as torch has it for the first result of a node alone: docs/differences.md
+    "{a}.retain_grad() if {a}.requires_grad and not {a}.is_leaf and get_gradient_edge({a}).output_nr == 0 else None",
     # `is_leaf` makes the history of a view whose base was written to: `register_hook` of one that is stale ends the process
     "{a}.register_hook(lambda g: g * 2) if {a}.requires_grad and {a}.is_leaf in (True, False) else None",
 )
