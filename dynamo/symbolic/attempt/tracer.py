@@ -25,7 +25,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.graph import GraphBuilder, target_name
 from dynamo.symbolic.attempt.guards import GuardSet
 from dynamo.symbolic.attempt.identity import Identities
-from dynamo.symbolic.attempt.warned import ALERT, FILTERS, give, no_errors, place_of
+from dynamo.symbolic.attempt.warned import ALERT, can_wait, give, place_of, rely_on_waiting
 from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.values.keys import object_key
 from dynamo.symbolic.values.kinds import (
@@ -256,11 +256,12 @@ class Tracer:
         """The entry gives what an operator warns about. Where a warning is an error it is raised where it stands, and what writes warns
         there: the kernel says what it found before it wrote. Under `fullgraph` the kernels of the graph say the latter."""
         of_kernel = "out" in kwargs or _writes(op, target) or any(ALERT in s.text for s in self.builder.said)
-        if self.effects.raises_warnings() or (of_kernel and not self.fullgraph):
+        is_seen = self.effects.raises_warnings() or not can_wait(self.identities, self.effects)
+        if is_seen or (of_kernel and not self.fullgraph):
             raise self.break_("DD004", f"a warning of {target_name(target)}")
         if of_kernel:
             return
-        self.guard(FILTERS, "pred", no_errors)
+        rely_on_waiting(self.guard, self.identities)
         each_time, now = self.builder.said_each_time(op, target, args, kwargs)
         filters = self.effects.filters()
         for said in now:

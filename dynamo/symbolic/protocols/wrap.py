@@ -18,6 +18,7 @@ import torch
 from dynamo.guards.kinds import HasItems
 from dynamo.inspection import HEAP, attributes_of, has_flag, is_library
 from dynamo.source import Source, const_source
+from dynamo.symbolic.attempt.warned import is_no_log, log
 from dynamo.symbolic.protocols.changing import KINDS, Changing
 from dynamo.symbolic.protocols.constants import IMMUTABLE_MODULES, is_frozen
 from dynamo.symbolic.protocols.tables import dict_items, take_names
@@ -186,7 +187,7 @@ def _list(tx: Tracer, obj: Any, source: Source | None) -> Value:
         v.items = [tx.wrap(x, None) for x in obj]
     elif isinstance(obj, list):
         length = list.__len__(obj)
-        v.given, v.on_read = length, lambda: tx.guard(source, "len", length)
+        v.given, v.on_read = length, lambda: _read_list(tx, obj, source, length)
         v._items = [Lazy(x, source.step("list_item", i)) for i, x in enumerate(list.__iter__(obj))]
     else:
         tx.guard(source, "len", collections.deque.__len__(obj))
@@ -194,6 +195,14 @@ def _list(tx: Tracer, obj: Any, source: Source | None) -> Value:
         v.maxlen = obj.maxlen
         tx.guard(source.attr("maxlen"), "eq", obj.maxlen)
     return v
+
+
+def _read_list(tx: Tracer, obj: list[Any], source: Source, length: int) -> None:
+    tx.guard(source, "len", length)
+    if tx.effects.warned:
+        tx.guard(source, "pred", is_no_log)
+        if obj is log():
+            raise tx.break_("DD004", "a look at the warnings that were given")
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dynamo.symbolic.attempt.effects import Warned, WarningScope
-from dynamo.symbolic.attempt.warned import FILTERS, no_errors, place
+from dynamo.symbolic.attempt.warned import can_wait, place, rely_on_waiting
 from dynamo.symbolic.protocols.attributes import getattr_
 from dynamo.symbolic.protocols.operators import truth
 from dynamo.symbolic.protocols.registry import FUNCTIONS
@@ -34,7 +34,9 @@ def _warn(
         raise tx.break_("DD004", "warnings.warn")
     if tx.effects.raises_warnings():
         raise tx.break_("DD004", "warnings.warn under an error filter")  # it raises where it stands
-    tx.guard(FILTERS, "pred", no_errors)
+    if not can_wait(tx.identities, tx.effects):
+        raise tx.break_("DD004", "warnings.warn where the function can see which warnings were given")
+    rely_on_waiting(tx.guard, tx.identities)
     tx.effects.warned.append(Warned(message, kind, place(tx.frames, level), tx.effects.filters(), not tx.builder.has_ops))
     return NONE
 

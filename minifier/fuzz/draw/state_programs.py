@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 PRELUDE = """
 import builtins
+import contextlib
 import enum
 import functools
 import sys
@@ -123,6 +124,14 @@ class Counted(TorchFunctionMode):
 
 operators = []
 undo = []
+told = []
+
+@contextlib.contextmanager
+def recorded():
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        told.append(log)
+        yield
 
 def replaced(owner, name, value):
     undo.append((owner, name, vars(owner)[name]))
@@ -133,6 +142,7 @@ def put_back():
         setattr(*undo.pop())
     globals()["helper"] = first_helper
     vars(layer).clear()
+    told.clear()
     parts.clear()
     parts.update(first_parts)
     scaling.keywords.pop("scaling", None)
@@ -297,7 +307,14 @@ AUTOGRAD = (
     # `is_leaf` makes the history of a view whose base was written to: `register_hook` of one that is stale ends the process
     "{a}.register_hook(lambda g: g * 2) if {a}.requires_grad and {a}.is_leaf in (True, False) else None",
 )
-WARNED = ("warnings.warn('said')", "warnings.simplefilter('error')", "warnings.simplefilter('ignore')", "warnings.resetwarnings()")
+WARNED = (
+    "warnings.warn('said')",
+    "warnings.simplefilter('error')",
+    "warnings.simplefilter('ignore')",
+    "warnings.resetwarnings()",
+    "seen.append([str(w.message) for log in told for w in log].count('said'))",
+    "with recorded(): warnings.warn('said'); {a} = {a} * len(told[-1])",
+)
 BREAKS = ("print('here')", "seen.append({a}.sum().item() > 0.1)", "print(torch.is_grad_enabled())")
 BLOCKS = (
     "with torch.no_grad():",
@@ -309,6 +326,7 @@ BLOCKS = (
     "with torch.inference_mode(False):",
     "with torch.random.fork_rng(devices=[]):",
     "with warnings.catch_warnings():",
+    "with recorded():",
     "for _ in range(2):",
     "if {a}.sum() > 0.1:",
     "if flag:",
