@@ -90,13 +90,11 @@ def ask(path: Path) -> Outcome:
     target = _target()
     place = path.with_name("drawn.py")
     place.write_text(question.script)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        trial = Trial(question.script, str(place))
-        _enter(target, question.backend)
-        if question.what == CULPRIT:
-            return Outcome(Verdict.BORING, detail=trial.culprit())
-        return trial.judged()
+    trial = Trial(question.script, str(place))
+    _enter(target, question.backend)
+    if question.what == CULPRIT:
+        return Outcome(Verdict.BORING, detail=trial.culprit())
+    return trial.judged()
 
 
 def _target() -> Target:
@@ -118,7 +116,7 @@ def loaded(text: str, name: str) -> types.ModuleType:
 
 
 class Trial:
-    """One program. Every run is of a module of its own, so that none sees what another left."""
+    """One program. Every run is of a module of its own and has its own filters of warnings, so that none sees what another left."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
@@ -130,10 +128,12 @@ class Trial:
 
     def run(self, how: str, change: Callable[[Any], Any] | None = None) -> Any:
         """One run, `eager` or `compiled`. With `change` inputs are made outside of all modes and changed by it."""
-        module = loaded(self.text, self.name)
-        if change is not None and hasattr(module, "make"):
-            module.make = _outside(module.make, change)  # type: ignore[attr-defined]  # the module of a program
-        return module.run(getattr(module, how))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = loaded(self.text, self.name)
+            if change is not None and hasattr(module, "make"):
+                module.make = _outside(module.make, change)  # type: ignore[attr-defined]  # the module of a program
+            return module.run(getattr(module, how))
 
     def flat(self, values: Any) -> list[Any]:
         """Leaves, and how they are nested."""

@@ -60,6 +60,14 @@ def test_what_counts_as_a_failure(runner: LocalTransport, expression: str, kind:
         assert (outcome.signature.kind, outcome.signature.accuracy) == (kind, accuracy)
 
 
+def test_a_run_does_not_see_the_filters_of_warnings_that_another_left(runner: LocalTransport) -> None:
+    function = "def f(x):\n    warnings.warn('said')\n    warnings.simplefilter('error')\n    return x + 1\n"
+    text = script_of(f"import warnings\n\n{function}\ndef program(compile): return compile(f)(make((3, 5), torch.float32))", TARGET.engine)
+    outcome = runner.submit(Candidate("a program", Question(text, TARGET.backend).encode())).result()
+
+    assert (outcome.verdict, outcome.detail) == (Verdict.BORING, "")
+
+
 def test_failures_are_told_apart_by_the_decision_to_blame(runner: LocalTransport) -> None:
     clusters: list[Cluster] = []
     for number, expression in enumerate(("x.sin() * 2", "x.cos() - x.sin()", "x.abs().sqrt()")):
