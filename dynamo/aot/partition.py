@@ -10,6 +10,7 @@ Where a parameter stands for an intermediate value that eager would keep, a writ
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, getitem
@@ -21,7 +22,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynamo.aot.flow import INFINITE, Network
 from dynamo.aot.joint import Joint, alias_source
-from dynamo.aot.reach import readers, seen_outside
+from dynamo.aot.reach import of_results, readers, seen_outside
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor
 from dynamo.ops.facts import acting, draws, facts_of
@@ -94,9 +95,10 @@ def partition(joint: Joint, strategy: str) -> Parts:
     behind = needed(ends)
     reads = _read_by_backward(behind, ends)
     reads |= joint.saved.keys() - {alias_source(n) for n in reads}
-    chosen = CUTS[strategy](joint, reads)
+    witnesses = _witnesses(joint, ends)
+    chosen = CUTS[strategy](joint, reads, witnesses.keys())
     order = {n: i for i, n in enumerate(joint.graph.nodes)}
-    saved = sorted(chosen, key=order.__getitem__)
+    saved = sorted(chosen | witnesses.keys(), key=order.__getitem__)
     primal_of = {p.node: i for i, p in enumerate(joint.primals)}
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     saved_primals = [n for n in saved if n in primal_of and n not in changed]
@@ -104,14 +106,23 @@ def partition(joint: Joint, strategy: str) -> Parts:
     again = needed(ends, stop=chosen)
     return Parts(
         _forward(joint, values),
-        _backward(joint, ends, saved_primals + values, again),
+        _backward(joint, ends, saved_primals + values, again, witnesses.keys()),
         [primal_of[n] for n in saved_primals],
         len(values),
         sum(n.meta.get("phase") == "forward" and not is_view(n) and n not in chosen for n in again),
-        readers(joint, ends, saved_primals + values, chosen),
+        readers(joint, ends, saved_primals + values, chosen, witnesses),
         seen_outside(joint, saved_primals + values),
         readers(joint, ends, [p.node for p in joint.primals], frozenset()),
     )
+
+
+def _witnesses(joint: Joint, ends: list[Node]) -> dict[Node, int]:
+    """Results of a checkpointed region that another region keeps as its argument, and that a pass from a result behind which that does not
+    lie computes again: kept to tell whether they were written to, for passes that run the other region again, as bits."""
+    kept = [n for n in joint.saved if "region" in n.meta and not _is_drawn(n)]
+    asking = {n: of_results(joint, joint.saved[n]) for n in kept}
+    masks = readers(joint, ends, kept, frozenset(kept)) if kept else ()
+    return {n: asking[n] for n, mask in zip(kept, masks, strict=True) if mask & ~asking[n]}
 
 
 def _is_backward(node: Node) -> bool:
@@ -123,7 +134,7 @@ def _read_by_backward(behind: set[Node], ends: list[Node]) -> set[Node]:
     return reads | {e for e in ends if not _is_backward(e)}
 
 
-def save_all(joint: Joint, reads: set[Node]) -> set[Node]:
+def save_all(joint: Joint, reads: set[Node], remade: AbstractSet[Node] = frozenset()) -> set[Node]:
     """Save what the backward reads, views as their source; constants are made again."""
     saved: set[Node] = set()
     todo = list(reads)
@@ -139,8 +150,8 @@ def save_all(joint: Joint, reads: set[Node]) -> set[Node]:
     return saved
 
 
-def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
-    """The cheapest set of values from which everything in `reads` can be computed with cheap ops."""
+def min_cut(joint: Joint, reads: set[Node], remade: AbstractSet[Node] = frozenset()) -> set[Node]:
+    """The cheapest set of values from which everything in `reads` can be computed with cheap ops; none of `remade` is among them."""
     nodes = list(needed(reads))
     number = {n: i for i, n in enumerate(nodes)}
     source, sink = 2 * len(nodes), 2 * len(nodes) + 1
@@ -152,7 +163,7 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and not is_view(node))
         kept = _cost_of_keeping(node, shown if node in returned else reads) if alive else _saving_cost(node)
-        cost = INFINITE if node in unkept or (node in returned and _is_made_again(joint, node)) else kept
+        cost = INFINITE if node in unkept or node in remade or (node in returned and _is_made_again(joint, node)) else kept
         network.connect(2 * i, 2 * i + 1, cost)
         if node in itself or not _may_recompute(node):
             network.connect(source, 2 * i, INFINITE)
@@ -164,7 +175,7 @@ def min_cut(joint: Joint, reads: set[Node]) -> set[Node]:
                 network.connect(2 * i + 1, 2 * j, INFINITE)
     total, near = network.cut(source, sink)
     if total >= INFINITE:
-        return save_all(joint, reads)
+        return save_all(joint, reads, remade)
     return {n for n, i in number.items() if near[2 * i] and not near[2 * i + 1]}
 
 
@@ -319,15 +330,17 @@ def _copied(graph: Graph, node: Node) -> Node:
     return copy
 
 
-def _backward(joint: Joint, ends: list[Node], saved: list[Node], again: set[Node]) -> GraphModule:
+def _backward(joint: Joint, ends: list[Node], saved: list[Node], again: set[Node], unread: AbstractSet[Node]) -> GraphModule:
     graph = Graph()
     env: dict[Node, Node] = {}
     for node in saved:
-        env[node] = graph.placeholder(f"saved_{node.name}")
-        env[node].meta = dict(node.meta)
+        given = graph.placeholder(f"saved_{node.name}")
+        given.meta = dict(node.meta)
         if is_view(node):
             val = node.meta["val"]
-            env[node].meta["val"] = FakeTensor(val.meta.clone(), val.fake_device)
+            given.meta["val"] = FakeTensor(val.meta.clone(), val.fake_device)
+        if node not in unread:
+            env[node] = given
     for node in joint.tangents:
         env[node] = graph.node_copy(node)
     for node in joint.graph.nodes:

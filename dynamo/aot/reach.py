@@ -5,6 +5,7 @@ Bits of a mask are differentiable results, in the order of the tangents.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from torch.fx import Node
@@ -45,8 +46,10 @@ def absent(joint: Joint) -> tuple[int, ...]:
     return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=False))
 
 
-def readers(joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet[Node]) -> tuple[int, ...]:
-    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`.
+def readers(
+    joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet[Node], known: Mapping[Node, int] | None = None
+) -> tuple[int, ...]:
+    """Per tensor the results, as bits, whose derivatives read it or what is computed from it, up to `saved`, where they aren't `known`.
 
     What is computed from no tangent, as tangents that `jvp` lacks lead to, is read where autograd gets to the operation.
     """
@@ -56,15 +59,16 @@ def readers(joint: Joint, ends: list[Node], read: list[Node], saved: AbstractSet
         if node in found and node not in saved:
             for argument in node.all_input_nodes:
                 found[argument] = found.get(argument, 0) | (bits[node] or found[node])
-    return tuple(_of_results(joint, found.get(n, 0) | joint.saved.get(n, 0)) for n in read)
+    own = known or {}
+    return tuple(own[n] if n in own else of_results(joint, found.get(n, 0) | joint.saved.get(n, 0)) for n in read)
 
 
 def readers_after(joint: Joint) -> tuple[tuple[int, int], ...]:
     """Primals that autograd has saved as the graph leaves them, with the results, as bits, whose passes ask for them."""
-    return tuple((i, _of_results(joint, mask)) for i, mask in joint.saved_after.items())
+    return tuple((i, of_results(joint, mask)) for i, mask in joint.saved_after.items())
 
 
-def _of_results(joint: Joint, mask: int) -> int:
+def of_results(joint: Joint, mask: int) -> int:
     """A mask of differentiable results as one of all."""
     results = [i for i, d in enumerate(joint.differentiable) if d]
     return sum(1 << i for bit, i in enumerate(results) if mask >> bit & 1)

@@ -639,3 +639,32 @@ def saved_by_functions(compile):
             results[written].detach().mul_(2)
             found.append((function.__name__, written, [_pass(r, x) for r in results]))
     return found
+
+
+@program("", "the result of a checkpoint is the argument of another one, and written to: only passes through that one ask for it")
+def between_checkpoints(compile):
+    second = {
+        "drawn": lambda s, t: torch.rand_like(s) * (s.detach() + t),
+        "product": lambda s, t: s.detach() * t,
+        "sine": lambda s, t: t.sin(),
+        "the other argument": lambda s, t: s.sin(),
+        "a sum": lambda s, t: s + t * 2,
+    }
+    first = {"relu": lambda s: F.relu(s + 1), "exp": lambda s: s.exp(), "twice": lambda s: (s * 2).sigmoid() * 3}
+    found = []
+    for above, body in first.items():
+        for below, other in second.items():
+
+            def fn(x, body=body, other=other):
+                y = checkpoint(body, x * 1, use_reentrant=False)
+                z = checkpoint(other, x, y, use_reentrant=False)
+                return y, z, y * z
+
+            for written in (None, 0, 1, 2):
+                torch.manual_seed(0)
+                x = torch.linspace(-2.0, 2.0, 6).requires_grad_()
+                results = compile(fn)(x)
+                if written is not None:
+                    results[written].detach().mul_(2)
+                found.append((above, below, written, [_pass(r, x) for r in results]))
+    return found
