@@ -135,20 +135,29 @@ def _memory(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)),), (1,))
 
 
+def _layout(tensor: torch.Tensor) -> tuple[torch.Size, tuple[int, ...], int]:
+    return tensor.shape, tensor.stride(), int(tensor.storage_offset())
+
+
 class Old:
-    """What a tensor was before a graph: its values, and how autograd got them. A view has the history of what it is a view of."""
+    """What a tensor was before a graph: its values, their layout, and how autograd got them. A view has the history of what it is a view
+    of."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
         base = tensor._base if tensor._is_view() else None
         self.owner = tensor if base is None else base
         self.grad_fn = self.owner.grad_fn
+        self.layout = _layout(tensor)
         self.values = _memory(tensor.detach()).clone()
         with torch.enable_grad():
             self.history = self.owner.clone() if self.owner.grad_fn is not None else None
 
     def put_back(self) -> None:
         """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
+        if _layout(self.tensor) != self.layout:
+            with torch.no_grad():
+                self.tensor.as_strided_(*self.layout)
         if self.owner.grad_fn is not self.grad_fn:  # that of a view is made anew after any write, also one that autograd did not see
             if not self.owner.retains_grad:  # the hook that keeps a gradient moves with each write, and needs a history to move from
                 self.owner.detach_()

@@ -357,3 +357,32 @@ def writes_to_parts_of_data_are_undone(compile):
     with contextlib.suppress(IndexError, RuntimeError):
         f(x, torch.tensor([5]))
     return x, held
+
+
+@program("", "an argument that got another shape in place before the graph failed")
+def turned_before_it_fails(compile):
+    @compile
+    def f(x, change):
+        y = x * 2
+        try:
+            if change == "transposed":
+                x.t_()
+            elif change == "written":
+                x.mul_(3).t_()
+            else:
+                x.unsqueeze_(0)
+            y = torch.linalg.inv(x * 0)
+        except RuntimeError:
+            y = y + 1
+        return y, x.shape, x.stride(), x + 1
+
+    found = []
+    for change in ("transposed", "written", "a dim more"):
+        for needs in (False, True):
+            leaf = torch.arange(9.0).view(3, 3).requires_grad_(needs)
+            x = leaf * 1
+            out = f(x, change)
+            if needs:
+                (out[0].sum() + (out[3] * out[3]).sum()).backward()
+            found.append((change, out, x, x.shape, x.stride(), leaf.grad))
+    return found
