@@ -409,7 +409,7 @@ class Builder:
         if any(step.among for step in steps) or (torch.is_grad_enabled() and not track.grad_mode):
             is_alone = False  # autograd refuses to write gradients into one of several views, and into a view from under `no_grad`
         is_closed = is_alone and bool(steps) and not (track.grad_mode or value.is_inference())
-        direct = not steps or root.is_shadow or is_alone or self.turning.is_above(track)
+        direct = not steps or root.is_shadow or is_alone or self.turning.has_made(track)
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
         held = value if direct else top.fake

@@ -134,8 +134,8 @@ def _read_by_backward(behind: set[Node], ends: list[Node]) -> set[Node]:
     return reads | {e for e in ends if not _is_backward(e)}
 
 
-def save_all(joint: Joint, reads: set[Node], remade: AbstractSet[Node] = frozenset()) -> set[Node]:
-    """Save what the backward reads, views as their source; constants are made again."""
+def save_all(joint: Joint, reads: set[Node], remade: AbstractSet[Node]) -> set[Node]:
+    """Save what the backward reads, views as their source; constants and regions, `remade` among them, are made again."""
     saved: set[Node] = set()
     todo = list(reads)
     while todo:
@@ -150,7 +150,7 @@ def save_all(joint: Joint, reads: set[Node], remade: AbstractSet[Node] = frozens
     return saved
 
 
-def min_cut(joint: Joint, reads: set[Node], remade: AbstractSet[Node] = frozenset()) -> set[Node]:
+def min_cut(joint: Joint, reads: set[Node], remade: AbstractSet[Node]) -> set[Node]:
     """The cheapest set of values from which everything in `reads` can be computed with cheap ops; none of `remade` is among them."""
     nodes = list(needed(reads))
     number = {n: i for i, n in enumerate(nodes)}

@@ -100,7 +100,7 @@ class Turning:
                     return True
         return False
 
-    def is_above(self, track: Track) -> bool:
+    def has_made(self, track: Track) -> bool:
         """Whether this is such a view, or one of one."""
         return any(track.is_below(top) for top in self.tracks)
 
