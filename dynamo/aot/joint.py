@@ -23,7 +23,7 @@ from dynamo.aot.scans import WITH_OTHER_GRADIENTS
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
-from dynamo.aot.turning import Turning
+from dynamo.aot.turning import Turning, check_arguments
 from dynamo.fake import FakeTensor
 from dynamo.fake.composites import COMPOSITES
 from dynamo.fake.convert import modes_off
@@ -94,6 +94,7 @@ class Joint:
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
+    shown: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
     saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
@@ -137,7 +138,7 @@ class Builder:
         self.pairs: list[Called] = []
         self.primals: list[Primal] = []
         self.taken: set[Node] = set()  # whose memory a result has
-        self.made: list[Track] = []  # roots of what the graph returns that is no view of an input
+        self.made: dict[Track, Node] = {}  # roots of what the graph returns that is no view of an input, and the results
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
         self.checkpoints: list[Checkpoint] = []
@@ -334,6 +335,7 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
+        check_arguments([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
         if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
             # they may count writes together: what autograd saves of the other would seem to be written when the graph is done
             raise AotError("a tensor that shares memory with another is written, and there are gradients")
@@ -416,8 +418,8 @@ class Builder:
         key = id(root)
         if key not in placed:
             placed[key] = len(joint.results)
-            self.made.append(root)
-            joint.results.append(self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad))
+            self.made[root] = self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad)
+            joint.results.append(self.made[root])
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         in_function = _function_of(track, root) is not None
@@ -555,6 +557,7 @@ class Builder:
             grads, joint.backward_errors = differentiate(ends, leaves, tangents, lost(ends, self.checkpoints))
         found = saved(ends, self.made, read, self.checkpoints)
         joint.saved = _unwritten(joint, found)
+        joint.shown = {self.made[root]: mask for root, mask in found.items() if root in self.made and root.node not in joint.saved}
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         apart = _apart(ends, leaves, grads)
         if apart and len(apart) < len(wanted):

@@ -95,7 +95,7 @@ def partition(joint: Joint, strategy: str) -> Parts:
     behind = needed(ends)
     reads = _read_by_backward(behind, ends)
     reads |= joint.saved.keys() - {alias_source(n) for n in reads}
-    witnesses = _witnesses(joint, ends)
+    witnesses = {n: of_results(joint, mask) for n, mask in joint.shown.items()} | _witnesses(joint, ends)
     chosen = CUTS[strategy](joint, reads, witnesses.keys())
     order = {n: i for i, n in enumerate(joint.graph.nodes)}
     saved = sorted(chosen | witnesses.keys(), key=order.__getitem__)
@@ -105,7 +105,7 @@ def partition(joint: Joint, strategy: str) -> Parts:
     values = [n for n in saved if not (n in primal_of and n not in changed)]
     again = needed(ends, stop=chosen)
     return Parts(
-        _forward(joint, values),
+        _forward(joint, values, witnesses.keys()),
         _backward(joint, ends, saved_primals + values, again, witnesses.keys()),
         [primal_of[n] for n in saved_primals],
         len(values),
@@ -158,7 +158,7 @@ def min_cut(joint: Joint, reads: set[Node], remade: AbstractSet[Node]) -> set[No
     network = Network(sink + 1)
     changed = {joint.primals[i].node for i in (*joint.written, *joint.returned)}
     shown = {alias_source(n) for n in reads}
-    returned = shown.intersection(joint.results)  # also those that it reads views of, which the caller may have, too
+    returned = shown.intersection(map(alias_source, joint.results))  # also those that it reads views of, which the caller may have, too
     unkept, itself = _unkept(joint, reads), _compared(joint, reads) | _read_alone(joint, reads)
     for node, i in number.items():
         alive = (node.op == "placeholder" and node not in changed) or (node in returned and not is_view(node))
@@ -187,7 +187,7 @@ def _unkept(joint: Joint, reads: set[Node]) -> set[Node]:
     unread = [p for p in joint.primals if p.node not in sources]
     may_stay = [p.is_held or p.node in given or isinstance(p.real, torch.nn.Parameter) for p in unread]
     arguments = {p.node for p, stays in zip(unread, may_stay, strict=True) if p.fake.is_inference() or not stays}
-    return arguments if given else arguments | {r for r in joint.results if r.op == "call_function" and r not in sources}
+    return arguments if given else arguments | {r for r in map(alias_source, joint.results) if r.op == "call_function" and r not in sources}
 
 
 def _read_alone(joint: Joint, reads: set[Node]) -> set[Node]:
@@ -293,7 +293,8 @@ def _may_recompute(node: Node) -> bool:
 CUTS = {"min_cut": min_cut, "save_all": save_all}
 
 
-def _forward(joint: Joint, saved: list[Node]) -> GraphModule:
+def _forward(joint: Joint, saved: list[Node], seen: AbstractSet[Node] = frozenset()) -> GraphModule:
+    """What is `saved` is nobody else's to write to, but for results that are kept to see whether they are written to."""
     writes = [n for n in joint.graph.nodes if n.meta.get("phase") == "write"]
     keep = needed([*joint.results, *saved, *writes, *acting(joint.graph, "forward")])
     placeholders = {p.node for p in joint.primals}
@@ -304,7 +305,8 @@ def _forward(joint: Joint, saved: list[Node]) -> GraphModule:
     def save() -> None:
         for node in saved:
             if node not in kept_values:
-                kept_values[node] = _copied(graph, env[node]) if node in placeholders or is_view(node) else env[node]
+                is_copied = node in placeholders or (is_view(node) and node not in seen)
+                kept_values[node] = _copied(graph, env[node]) if is_copied else env[node]
 
     for node in joint.graph.nodes:
         if node in placeholders:

@@ -34,8 +34,10 @@ _BY_NAME: dict[str, View] = {f"{name}_": getattr(torch.Tensor, name) for name in
 class Given(Protocol):
     """An input of the graph, see `joint.Primal`."""
 
+    real: torch.Tensor
     fake: FakeTensor
     leaf: FakeTensor
+    grad_fn: Any
 
 
 class Turning:
@@ -103,6 +105,19 @@ class Turning:
     def has_made(self, track: Track) -> bool:
         """Whether this is such a view, or one of one."""
         return any(track.is_below(top) for top in self.tracks)
+
+
+def check_arguments(turned: Iterable[Given], wanted: Iterable[Given]) -> None:
+    """Arguments get another shape after the call, in the grad mode that is around it, and gradients the shape that these had before.
+
+    Raises `AotError` where that isn't what the program does.
+    """
+    leaves = {id(given) for given in wanted if given.real.is_leaf}
+    for given in turned:
+        if id(given) in leaves:
+            raise AotError("a leaf that needs a gradient gets another shape in place")
+        if given.fake.requires_grad and (given.fake.grad_fn is not given.grad_fn) is not torch.is_grad_enabled():
+            raise AotError("an argument that needs a gradient gets another shape in place, in another grad mode than that of the call")
 
 
 def view_of_in_place(target: Any) -> View | None:

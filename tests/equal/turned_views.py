@@ -161,3 +161,80 @@ def kept(compile):
     except RuntimeError as e:
         return type(e).__name__, str(e)[:60], x.grad
     return x.grad
+
+
+def _turned(y, z):
+    rows = y[1:]
+    y.t_()
+    return y, z + rows.sum() * y[0]
+
+
+def _squared(y, z):
+    rows = y[1:]
+    y.t_()
+    return y, y.square() + rows.sum()
+
+
+def _unread(y, z):
+    rows = y[1:]
+    y.t_()
+    return y, (z * 2).sin() + rows.sum()
+
+
+@program("", "the result is what turned; it is written before the pass, which may have read it")
+def written_before_the_pass(compile):
+    found = []
+    for end in (_turned, _squared, _unread):
+
+        def fn(x, end=end):
+            return end(x * 2, x + 1)
+
+        for write in (lambda t: t.detach().mul_(2), lambda t: t.detach()[0].zero_()):
+            x = grown(3, 3)
+            results = compile(fn)(x)
+            write(results[0])
+            try:
+                results[1].sum().backward()
+            except RuntimeError as e:
+                found.append(str(e)[:60])
+            found.append(x.grad)
+    return found
+
+
+def _before(x):
+    rows = x[1:]
+    x.t_()
+    return rows.sum() * 2
+
+
+def _read_after(x):
+    x.t_()
+    return (x * 2).sum()
+
+
+def _read_before(x):
+    y = x.detach().sum()
+    x.unsqueeze_(0)
+    return y * 2
+
+
+@program("", "a leaf turns under no_grad, and what is computed of it there, or later, is returned")
+def leaves(compile):
+    found = []
+    for body in (_before, _read_after, _read_before):
+        for inside in (torch.no_grad, torch.enable_grad):
+            for around in (torch.no_grad, torch.enable_grad):
+
+                def fn(x, body=body, inside=inside):
+                    with torch.no_grad():
+                        y = body(x)
+                    with inside():
+                        return y, x * 3
+
+                x = grown(3, 4)
+                with around():
+                    y, z = compile(fn)(x)
+                if z.requires_grad:
+                    z.sum().backward()
+                found.append((y, z, x, x.grad, x._version, y.requires_grad, z.requires_grad))
+    return found

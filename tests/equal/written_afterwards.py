@@ -271,6 +271,35 @@ def views_that_are_read(compile):
     return found
 
 
+# parts of a value whose history they don't have, and what is computed of the value
+UNKNOWN_PARTS: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "saved by the formula": lambda y: (y.detach()[1:], y.sin()),
+    "saved by two": lambda y: (y.detach().t(), y.square(), y.sin()),
+    "read by none": lambda y: (y.detach()[1:], y.exp().sum(), (y * 2).sin()),
+    "read by one": lambda y: (y.detach()[:, 1:], y.exp(), y.cos()),
+    "read by what it is computed from": lambda y: (y.detach().view(-1)[3:], y * 3, (y * 2 + 1).sigmoid()),
+}
+
+
+@program("", "a returned part of a value without its history is written, and passes read the value, or what it is computed from")
+def parts_without_history(compile):
+    found = {}
+    for name, parts in UNKNOWN_PARTS.items():
+        for first in (torch.exp, lambda t: t.cumsum(0), lambda t: t * 2):
+            fn = compile(lambda x, first=first, parts=parts: parts(first(x)))
+            for read in range(1, len(parts(torch.ones(3, 3)))):
+                x = torch.linspace(0.1, 1, 9).view(3, 3).requires_grad_()
+                results = fn(x)
+                results[0].mul_(2)
+                try:
+                    results[read].sum().backward()
+                except RuntimeError as error:
+                    found[name, first, read] = str(error)[:60]
+                else:
+                    found[name, first, read] = x.grad
+    return list(found.values())
+
+
 def _pulled(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
     return lambda x, w: torch.func.vjp(function, w)[1](x)[0]
 
