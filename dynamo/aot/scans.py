@@ -48,7 +48,7 @@ def cumprod_gradient(grad: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
 
 def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     is_plain = not options and torch._C._functorch.maybe_current_level() is None and not x.is_complex()
-    if is_plain and x.requires_grad and torch.is_grad_enabled() and x.dim() and x.numel() > 1:
+    if is_plain and x.requires_grad and torch.is_grad_enabled() and x.dim() and x.numel() > 1 and x.size(dim) > 1:
         return _Cumprod.apply(x, dim, dtype)
     return torch.cumprod(x, dim, dtype=dtype, **options)
 

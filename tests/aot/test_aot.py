@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -300,6 +301,15 @@ def test_the_gradient_of_a_running_product_is_no_loop_over_elements(fn: Any) -> 
     assert len(targets(parts.backward)) < 40
     x = leaf(40, 40)
     check(fn, x, compiled=aot_eager(gm, copy_inputs([x])))
+
+
+@pytest.mark.parametrize("shape, dim", [((8, 1), 1), ((1, 8), 0), ((2, 1, 4), -2)])
+def test_the_gradient_of_products_of_one_element_is_what_arrives(shape: tuple[int, ...], dim: int) -> None:
+    values = [math.inf, -math.inf, 0.0, 1e-40, 1e30, math.nan, -2.0, 3.0]
+    x, gm = torch.tensor(values).view(shape).requires_grad_(), torch.fx.symbolic_trace(lambda x: x.cumprod(dim))
+    grad = torch.randn(shape)
+    aot_eager(gm, [x])(x).backward(grad)
+    assert torch.equal(x.grad, grad)
 
 
 def test_what_cannot_be_functional_runs_as_it_is() -> None:
