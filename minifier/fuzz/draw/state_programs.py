@@ -295,7 +295,7 @@ AUTOGRAD = (
     "{a} = {a}.detach().requires_grad_()",
     "{a} = {a}.requires_grad_()",
     "{a} = ({a} * 1).detach().requires_grad_(True); seen.append(slope(({a} * {a}).sum(), {a}))",
-    "side = {a} * 2; {b} = {b} + side.square(); {a} = side.detach().t()",
+    "side = {a} * 2; {b} = {b} + side.square(); y = side.detach().t()",  # not x: its `_base` is in docs/differences.md
     "{a}.requires_grad_(False)",
     "({a} * 2).sum().backward() if {a}.requires_grad and torch.is_grad_enabled() else None",
     "seen.append({a}.requires_grad)",
