@@ -23,7 +23,7 @@ from dynamo.aot.scans import WITH_OTHER_GRADIENTS
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track
-from dynamo.aot.turning import Turning, check_arguments
+from dynamo.aot.turning import Turning, check_turned
 from dynamo.fake import FakeTensor
 from dynamo.fake.composites import COMPOSITES
 from dynamo.fake.convert import modes_off
@@ -94,7 +94,7 @@ class Joint:
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
-    shown: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
+    showing: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
     saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
@@ -138,7 +138,7 @@ class Builder:
         self.pairs: list[Called] = []
         self.primals: list[Primal] = []
         self.taken: set[Node] = set()  # whose memory a result has
-        self.made: dict[Track, Node] = {}  # roots of what the graph returns that is no view of an input, and the results
+        self.made: dict[Track, int] = {}  # roots of what the graph returns that is no view of an input -> numbers of the results
         self.by_id: dict[int, Primal] = {}
         self.regions = 0
         self.checkpoints: list[Checkpoint] = []
@@ -335,7 +335,7 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
-        check_arguments([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
+        check_turned([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
         if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
             # they may count writes together: what autograd saves of the other would seem to be written when the graph is done
             raise AotError("a tensor that shares memory with another is written, and there are gradients")
@@ -353,11 +353,10 @@ class Builder:
                 members = groups.setdefault(id(self.tracer.track_of(value).root), [])
                 if not any(value is m for m in members):
                     members.append(value)
-        placed: dict[int, int] = {}
         described: dict[int, Output] = {}
         for value, primal in zip(flat, near, strict=True):
             if id(value) not in described:
-                described[id(value)] = self._output(joint, value, primal, groups, placed, differentiable)
+                described[id(value)] = self._output(joint, value, primal, groups, differentiable)
             joint.outputs.append(described[id(value)])
 
     def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step], Track] | None:
@@ -386,7 +385,6 @@ class Builder:
         value: Any,
         near: tuple[int, list[Step], Track] | None,
         groups: dict[int, list[FakeTensor]],
-        placed: dict[int, int],
         differentiable: list[FakeTensor | None],
     ) -> Output:
         if type(value) is not FakeTensor:
@@ -415,15 +413,13 @@ class Builder:
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
         held = value if direct else top.fake
-        key = id(root)
-        if key not in placed:
-            placed[key] = len(joint.results)
-            self.made[root] = self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad)
-            joint.results.append(self.made[root])
+        if root not in self.made:
+            self.made[root] = len(joint.results)
+            joint.results.append(self.result_node(held, self.taken, view_is_fine=direct and not value.requires_grad))
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         in_function = _function_of(track, root) is not None
-        return Output("graph", placed[key], None, () if direct else tuple(steps), *self._history(value), is_closed, in_function)
+        return Output("graph", self.made[root], None, () if direct else tuple(steps), *self._history(value), is_closed, in_function)
 
     def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
         """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""
@@ -557,7 +553,8 @@ class Builder:
             grads, joint.backward_errors = differentiate(ends, leaves, tangents, lost(ends, self.checkpoints))
         found = saved(ends, self.made, read, self.checkpoints)
         joint.saved = _unwritten(joint, found)
-        joint.shown = {self.made[root]: mask for root, mask in found.items() if root in self.made and root.node not in joint.saved}
+        others = [root for root in found if root in self.made and root.node not in joint.saved]
+        joint.showing = {joint.results[self.made[root]]: found[root] for root in others}
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         apart = _apart(ends, leaves, grads)
         if apart and len(apart) < len(wanted):

@@ -95,7 +95,7 @@ def partition(joint: Joint, strategy: str) -> Parts:
     behind = needed(ends)
     reads = _read_by_backward(behind, ends)
     reads |= joint.saved.keys() - {alias_source(n) for n in reads}
-    witnesses = {n: of_results(joint, mask) for n, mask in joint.shown.items()} | _witnesses(joint, ends)
+    witnesses = {n: of_results(joint, mask) for n, mask in joint.showing.items()} | _witnesses(joint, ends)
     chosen = CUTS[strategy](joint, reads, witnesses.keys())
     order = {n: i for i, n in enumerate(joint.graph.nodes)}
     saved = sorted(chosen | witnesses.keys(), key=order.__getitem__)
@@ -293,8 +293,8 @@ def _may_recompute(node: Node) -> bool:
 CUTS = {"min_cut": min_cut, "save_all": save_all}
 
 
-def _forward(joint: Joint, saved: list[Node], seen: AbstractSet[Node] = frozenset()) -> GraphModule:
-    """What is `saved` is nobody else's to write to, but for results that are kept to see whether they are written to."""
+def _forward(joint: Joint, saved: list[Node], witnesses: AbstractSet[Node] = frozenset()) -> GraphModule:
+    """What is `saved` is nobody else's to write to, but for the `witnesses`, which are kept to see whether they are written to."""
     writes = [n for n in joint.graph.nodes if n.meta.get("phase") == "write"]
     keep = needed([*joint.results, *saved, *writes, *acting(joint.graph, "forward")])
     placeholders = {p.node for p in joint.primals}
@@ -305,7 +305,7 @@ def _forward(joint: Joint, saved: list[Node], seen: AbstractSet[Node] = frozense
     def save() -> None:
         for node in saved:
             if node not in kept_values:
-                is_copied = node in placeholders or (is_view(node) and node not in seen)
+                is_copied = node in placeholders or (is_view(node) and node not in witnesses)
                 kept_values[node] = _copied(graph, env[node]) if is_copied else env[node]
 
     for node in joint.graph.nodes:

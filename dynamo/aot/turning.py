@@ -107,7 +107,7 @@ class Turning:
         return any(track.is_below(top) for top in self.tracks)
 
 
-def check_arguments(turned: Iterable[Given], wanted: Iterable[Given]) -> None:
+def check_turned(turned: Iterable[Given], wanted: Iterable[Given]) -> None:
     """Arguments get another shape after the call, in the grad mode that is around it, and gradients the shape that these had before.
 
     Raises `AotError` where that isn't what the program does.

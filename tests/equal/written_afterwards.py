@@ -272,7 +272,7 @@ def views_that_are_read(compile):
 
 
 # parts of a value whose history they don't have, and what is computed of the value
-UNKNOWN_PARTS: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+WITHOUT_HISTORY: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
     "saved by the formula": lambda y: (y.detach()[1:], y.sin()),
     "saved by two": lambda y: (y.detach().t(), y.square(), y.sin()),
     "read by none": lambda y: (y.detach()[1:], y.exp().sum(), (y * 2).sin()),
@@ -284,7 +284,7 @@ UNKNOWN_PARTS: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
 @program("", "a returned part of a value without its history is written, and passes read the value, or what it is computed from")
 def parts_without_history(compile):
     found = {}
-    for name, parts in UNKNOWN_PARTS.items():
+    for name, parts in WITHOUT_HISTORY.items():
         for first in (torch.exp, lambda t: t.cumsum(0), lambda t: t * 2):
             fn = compile(lambda x, first=first, parts=parts: parts(first(x)))
             for read in range(1, len(parts(torch.ones(3, 3)))):
