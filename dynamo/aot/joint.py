@@ -16,10 +16,10 @@ from dynamo.aot.branches import Called, conditional
 from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import Output, Step, attribute
+from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
 from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
-from dynamo.aot.scans import WITH_OTHER_GRADIENTS
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer, Track

@@ -419,6 +419,7 @@ CHECKS: dict[Any, Check] = {
     aten.polar.default: _complex,
     aten.searchsorted.Tensor: _searchsorted,
     aten.channel_shuffle.default: _channel_shuffle,
+    aten.native_channel_shuffle.default: _channel_shuffle,
     aten.max_pool2d_with_indices.default: _max_pool2d,
     aten.full.default: filled(1),
     aten.full_like.default: filled(1),

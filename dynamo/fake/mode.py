@@ -386,8 +386,8 @@ def _make_plan(func: Any) -> Plan:
 
 
 def _arrives_whole(func: Any) -> bool:
-    """Composite ops arrive undecomposed under inference mode."""
-    return is_composite(func) and not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "Meta")
+    """Composite ops arrive undecomposed under inference mode. One that has a kernel for tensors with data stays whole."""
+    return is_composite(func) and not any(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), k) for k in ("Meta", "CPU"))
 
 
 def _decompose(mode: FakeMode | None, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

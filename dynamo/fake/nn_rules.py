@@ -306,8 +306,10 @@ def _pool_backward(device: Device, grad: Tensor, x: Tensor, *_: Any, **__: Any) 
     return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
 
 
-def _like_image(device: Device, x: Tensor, factor: int) -> Any:
-    return formatted(x.shape, x.dtype, suggested_format(x)) if x.dim() == 4 else NotImplemented
+def _channel_shuffle(device: Device, x: Tensor, groups: int) -> Any:
+    if not x.numel() or not (x.dim() == 4 or device.type == "cpu"):
+        return NotImplemented
+    return formatted(x.shape, x.dtype, suggested_format(x))
 
 
 def _edge_pad(*, reflects: bool) -> Callable[..., Any]:
@@ -547,7 +549,8 @@ ROWS: dict[Any, Any] = {
     aten.avg_pool2d_backward.default: _pool_backward,
     aten.pixel_shuffle.default: _pixel_shuffle,
     aten.pixel_unshuffle.default: _pixel_unshuffle,
-    aten.channel_shuffle.default: _like_image,
+    aten.channel_shuffle.default: _channel_shuffle,
+    aten.native_channel_shuffle.default: _channel_shuffle,
     aten.reflection_pad2d.default: _edge_pad(reflects=True),
     aten.reflection_pad3d.default: _edge_pad(reflects=True),
     aten.replication_pad2d.default: _edge_pad(reflects=False),

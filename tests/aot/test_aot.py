@@ -18,9 +18,9 @@ import dynamo
 from dynamo.aot import aot_eager, aot_module, branches, interpret
 from dynamo.aot.decompose import select
 from dynamo.aot.flow import INFINITE, Network
+from dynamo.aot.gradients import cumprod_gradient
 from dynamo.aot.joint import trace_joint
 from dynamo.aot.partition import partition
-from dynamo.aot.scans import cumprod_gradient
 from dynamo.decisions import limited
 from dynamo.graph import helpers as graph_helpers
 from dynamo.trace import events, session
@@ -310,6 +310,16 @@ def test_the_gradient_of_products_of_one_element_is_what_arrives(shape: tuple[in
     grad = torch.randn(shape)
     aot_eager(gm, [x])(x).backward(grad)
     assert torch.equal(x.grad, grad)
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_gradient_of_mish_is_one_operator(dtype: torch.dtype, inplace: bool) -> None:
+    fn = lambda x: F.mish(x * 1, inplace=inplace)  # noqa: E731 -- as the other tests' programs
+    x, gm = torch.linspace(-9, 9, 4000, dtype=dtype).requires_grad_(), torch.fx.symbolic_trace(fn)
+    grad = torch.full((4000,), 0.3, dtype=dtype)
+    expected = torch.autograd.grad(fn(x), x, grad)[0]
+    assert torch.equal(torch.autograd.grad(aot_eager(gm, [x])(x), x, grad)[0], expected)
 
 
 def test_what_cannot_be_functional_runs_as_it_is() -> None:

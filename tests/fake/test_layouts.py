@@ -33,6 +33,8 @@ F.lp_pool2d(x,2,2) | F.conv2d(x,torch.ones(4,3,2,2)) | F.conv2d(x,torch.ones(4,3
 F.conv_transpose2d(x,torch.ones(3,4,2,2)) | F.batch_norm(x,torch.zeros(3),torch.ones(3)) |
 F.batch_norm(x,torch.zeros(3),torch.ones(3),training=True) | F.instance_norm(x) | F.group_norm(x,3) | F.layer_norm(x,(5,)) |
 F.layer_norm(x,(3,4,5)) | F.local_response_norm(x,2) | F.prelu(x,torch.ones(3)) | F.channel_shuffle(x,3) | F.unfold(x,2) |
+torch.native_channel_shuffle(x,3) | F.channel_shuffle(x.unsqueeze(2),3) | torch.native_channel_shuffle(x.unsqueeze(2),3) |
+F.channel_shuffle(x.unsqueeze(2).to(memory_format=torch.channels_last_3d),3) | F.channel_shuffle(x[:,:,0],3) |
 F.grid_sample(x,torch.zeros(2,4,5,2)) | F.softmax(x,1) | F.dropout(x,0.5) | F.dropout2d(x) | F.alpha_dropout(x,0.5) | F.rrelu(x) |
 F.glu(x[:,:2],1) | torch.rot90(x,1,(2,3)) | x.tril() | x.triu() | x.repeat(1,1,2,1) | x.flip(2) | x.fliplr() | x.sort(1)[0] |
 x.sort(1)[1] | x.topk(2,1)[0] | x.cummax(2)[0] | x.cummin(2)[1] | x.logcumsumexp(1) | x.kthvalue(1,1)[0] | x.median(1)[0] |

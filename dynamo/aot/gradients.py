@@ -1,12 +1,15 @@
-"""Gradients of running products, where autograd's own are a loop over elements for tensors without data."""
+"""Gradients that autograd computes in another way for tensors without data: running products by element, `mish` in parts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
+from dynamo.aot.runtime import below_autograd
 from dynamo.torch_facts import CUMPROD_IS_DIFFERENTIATED_BY_ELEMENTS
 
 aten = torch.ops.aten
@@ -46,16 +49,43 @@ def cumprod_gradient(grad: Tensor, x: Tensor, y: Tensor, dim: int) -> Tensor:
     return torch.where(before, running, torch.where(at_first, at, torch.zeros_like(grad)))
 
 
+class _Mish(torch.autograd.Function):
+    """`mish_backward` is composed of other operators unless its tensor's backend has a kernel, as those with data do, and each rounds."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return aten.mish(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return aten.mish_backward(grad, x)
+        with below_autograd():
+            return aten.mish_backward(grad, x)
+
+
+def _is_differentiated(x: Tensor) -> bool:
+    return x.requires_grad and torch.is_grad_enabled() and torch._C._functorch.maybe_current_level() is None
+
+
 def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
-    is_plain = not options and torch._C._functorch.maybe_current_level() is None and not x.is_complex()
-    if is_plain and x.requires_grad and torch.is_grad_enabled() and x.dim() and x.numel() > 1 and x.size(dim) > 1:
+    if not options and _is_differentiated(x) and not x.is_complex() and x.dim() and x.numel() > 1 and x.size(dim) > 1:
         return _Cumprod.apply(x, dim, dtype)
     return torch.cumprod(x, dim, dtype=dtype, **options)
 
 
+def _mish(input: Tensor, inplace: bool = False) -> Tensor:
+    if not _is_differentiated(input):
+        return F.mish(input, inplace)
+    return input.copy_(_Mish.apply(input.clone())) if inplace else _Mish.apply(input)
+
+
 # What a graph calls -> what computes the same, with another gradient.
-WITH_OTHER_GRADIENTS: dict[Any, Callable[..., Any]] = (
-    dict.fromkeys((torch.cumprod, Tensor.cumprod, aten.cumprod, aten.cumprod.default), _cumprod)
-    if CUMPROD_IS_DIFFERENTIATED_BY_ELEMENTS
-    else {}
-)
+WITH_OTHER_GRADIENTS: dict[Any, Callable[..., Any]] = {
+    **dict.fromkeys((F.mish, aten.mish, aten.mish.default), _mish),
+    **dict.fromkeys((aten.mish_, aten.mish_.default), partial(_mish, inplace=True)),
+}
+if CUMPROD_IS_DIFFERENTIATED_BY_ELEMENTS:
+    WITH_OTHER_GRADIENTS |= dict.fromkeys((torch.cumprod, Tensor.cumprod, aten.cumprod, aten.cumprod.default), _cumprod)
