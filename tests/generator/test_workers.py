@@ -64,7 +64,7 @@ def test_all_that_ran_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ("what", "kind", "said"),
     [
         (wrong, "differs", "wrong value"),
-        (lambda: os.kill(os.getpid(), 11), "crashed", "exit code -11"),
+        (lambda: os.kill(os.getpid(), 11), "crashed", "exit code -11)\nFatal Python error: Segmentation fault"),
         (lambda: time.sleep(60), "no end", ""),
         (lambda: os._exit(0), "crashed", ""),
     ],

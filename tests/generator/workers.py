@@ -7,6 +7,7 @@ number of programs that ran is exact, and each failure has the number of its pro
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import mmap
@@ -206,6 +207,7 @@ class Workers:
         said = os.open(folder / "said", os.O_WRONLY | os.O_CREAT)
         os.dup2(said, 1)
         os.dup2(said, 2)
+        faulthandler.enable(2)  # a crash says where the program was
         (folder / "cache").mkdir(mode=0o700)
         code = DONE
         try:
