@@ -20,6 +20,8 @@ from dynamo.ops.facts import Facts, facts_of
 from minifier.compare import generators, rows
 
 OpOverload = torch._ops.OpOverload
+_aten = torch.ops.aten
+_CRASH_ON_ZEROS = frozenset((_aten.mul.Scalar, _aten.add.Scalar))
 _WIDER = {torch.complex64: torch.complex128, torch.complex32: torch.complex128}
 
 
@@ -57,11 +59,25 @@ class Draws:
 
 
 class EagerMode(TorchDispatchMode):
-    """A mode that sees eager operators alone: torch would load its whole compiler to keep itself out of `__torch_dispatch__`."""
+    """A mode that sees eager operators alone, each by `run`.
+
+    Torch would load its whole compiler to keep itself out of `__torch_dispatch__`. And it would crash on two operators of zeros without
+    memory, which the gradient of `sgn` is: below a mode these operators don't know them as such.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if op in _CRASH_ON_ZEROS and args[0]._is_zerotensor():
+            if op is _aten.mul.Scalar:  # whatever the factor is
+                return torch._efficientzerotensor(args[0].shape, dtype=torch.result_type(*args), device=args[0].device)
+            args = (args[0].clone(), *args[1:])
+        return self.run(op, args, kwargs or {})
+
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
+        return op(*args, **kwargs)
 
 
 class Recorded(EagerMode):
@@ -71,11 +87,11 @@ class Recorded(EagerMode):
         super().__init__()
         self.draws = Draws()
 
-    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(op, OpOverload) or not facts_of(op).random:
-            return op(*args, **(kwargs or {}))
+            return op(*args, **kwargs)
         before = generators.states()
-        result = op(*args, **(kwargs or {}))
+        result = op(*args, **kwargs)
         base = facts_of(op).base
         if base.startswith(rows.COMPUTES):
             drawn: Any = NOTHING if generators.are_equal(before, generators.states()) else State(before)
@@ -121,8 +137,7 @@ class _Replaying(EagerMode):
 class Exact(_Replaying):
     """Every float is float64, whatever the program asks for. Give it inputs that are `widened`."""
 
-    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(op, OpOverload):
             return op(*args, **kwargs)
         facts = facts_of(op)
@@ -163,8 +178,7 @@ class Noisy(_Replaying):
         self.by_vectors = seed % 2 == 0
         self.generator = torch.Generator().manual_seed(seed)
 
-    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
         if not isinstance(op, OpOverload):
             return op(*args, **kwargs)
         facts = facts_of(op)
@@ -202,7 +216,7 @@ class Noisy(_Replaying):
         """
         if not isinstance(value, torch.Tensor) or not (value.is_floating_point() or value.is_complex()) or not value.numel():
             return value
-        if value.device.type == "meta" or value.layout is not torch.strided or _overlaps(value):
+        if value.device.type == "meta" or value.layout is not torch.strided or _overlaps(value) or value._is_zerotensor():
             return value
         inside = torch.finfo(_inside(value.dtype)).eps * roundings * self.amplitude
         eps = min(unit * min(self.amplitude, TWICE) + inside, 0.5)

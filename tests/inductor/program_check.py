@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 import dynamo
@@ -31,6 +30,7 @@ from inductor.passes.rewrite import rewrite
 from inductor.schedule.check import verify_plan
 from inductor.schedule.plan import schedule
 from inductor.targets import registry
+from minifier.compare.modes import EagerMode
 from minifier.fuzz.draw.tensor_programs import Program
 
 aten = torch.ops.aten
@@ -72,6 +72,8 @@ EXTREMES = frozenset("amax amin clamp clamp_max clamp_min fmax fmin maximum mini
 NEAR_ONE = frozenset(["erf"])
 # In another order a sum of large numbers of both signs keeps other digits of the small ones.
 SUMS = frozenset("sum nansum mean".split())
+# Of complex ones each part is a sum of two products of rows, which the kernel of a conjugate adds in an order of its own.
+MATRIX_PRODUCTS = frozenset("mm bmm mv dot".split())
 
 # Of these the first result of `n` equal numbers is zero or, by how eager's loop rounds their mean, some (eps * number) ** power.
 DEVIATIONS = {"var": 2, "var_mean": 2, "std": 1, "std_mean": 1}
@@ -79,7 +81,7 @@ DEVIATIONS = {"var": 2, "var_mean": 2, "std": 1, "std_mean": 1}
 INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
 
-class Noise(TorchDispatchMode):
+class Noise(EagerMode):
     """Moves the results of inexact operators by up to `units` in the last place.
 
     Eager's element-wise kernels run two loops, of vectors and of single elements (tails, strided memory), which may treat NaN otherwise.
@@ -91,29 +93,31 @@ class Noise(TorchDispatchMode):
         self.generator = torch.Generator().manual_seed(seed)
         self.units = units
 
-    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
         name = op._schema.name.removeprefix("aten::")
         is_exact = name in EXACT or name.removesuffix("_") in EXACT or torch.Tag.inplace_view in op.tags or op.is_view
         saturated = args[0] != 0 if name.removesuffix("_") in SATURATING else None
         rest = RESTS[name.removesuffix("_")](torch.as_tensor(args[0]), *args[1:2]) if name.removesuffix("_") in RESTS else None
-        result = op(*args, **(kwargs or {}))
+        result = op(*args, **kwargs)
         has_loops = name in TWO_LOOPS or (not is_exact and torch.Tag.pointwise in op.tags)
         if has_loops and not op._schema.is_mutable and torch.rand((), generator=self.generator) < 0.7:
-            result.copy_(self.one_of(LOOPS)(op, result, args, kwargs or {}))  # the values alone: views of the result depend on its strides
+            result.copy_(self.one_of(LOOPS)(op, result, args, kwargs))  # the values alone: views of the result depend on its strides
         if name in PRODUCTS and is_product_of_rows(result, args[0]):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
-            result = computed_in_double(op, result, args, kwargs or {})
+            result = computed_in_double(op, result, args, kwargs)
         if name in SHIFTED and args[0].numel() and args[0].dtype.itemsize > 2 and torch.rand((), generator=self.generator) < 0.5:
             by = torch.rand((), generator=self.generator) * args[0].detach().abs().nan_to_num(0, 0).amax()
-            result = (op(args[0] + by, *args[1:], **(kwargs or {}))[0], *result[1:])
+            result = (op(args[0] + by, *args[1:], **kwargs)[0], *result[1:])
         if name in DEVIATIONS and args[0].numel():
             first = result[0] if isinstance(result, tuple) else result
             first.add_(rounded_means(args[0], first, *args[1:2]) ** DEVIATIONS[name] * torch.rand(first.shape, generator=self.generator))
         if name.removesuffix("_") in EXTREMES and result.is_floating_point():
             self.change_zeros(result, *args)
         if name in SUMS and is_product_of_rows(result, args[0]) and torch.rand((), generator=self.generator) < 0.5:
-            result.copy_(self.other_sum(op, result, *args, **(kwargs or {})))
+            result.copy_(self.other_sum(op, result, *args, **kwargs))
+        if name in MATRIX_PRODUCTS and result.is_complex() and torch.rand((), generator=self.generator) < 0.5:
+            result.copy_(self.other_product(*args))
         if name in NEAR_ONE:
             steps = torch.rand(result.shape, generator=self.generator) * 2 - 1
             result.add_(torch.where(args[0] == 0, 0, steps * torch.finfo(wide_for(result)).eps).to(result.dtype))
@@ -153,6 +157,16 @@ class Noise(TorchDispatchMode):
         for column in rows.unbind(-1):
             total = total + column
         return (total / rows.shape[-1] if op._schema.name == "aten::mean" else total).reshape(result.shape).to(result.dtype)
+
+    def other_product(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        """The real and the imaginary part apart, each sum in another order."""
+
+        def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            order = torch.randperm(x.shape[-1], generator=self.generator)
+            return x.index_select(-1, order) @ y.index_select(max(y.dim() - 2, 0), order)
+
+        real, imag = product(a.real, b.real) - product(a.imag, b.imag), product(a.real, b.imag) + product(a.imag, b.real)
+        return torch.complex(real, imag)
 
     def one_of(self, rows: Sequence[Any]) -> Any:
         return rows[int(torch.randint(len(rows), (), generator=self.generator))]
@@ -431,17 +445,10 @@ def eager(program: Program) -> tuple[Seen, Exception | None]:
         return Seen([], []), error
 
 
-class Plain(TorchDispatchMode):
-    """Sees every operator and leaves it as it is."""
-
-    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return op(*args, **(kwargs or {}))
-
-
 def refused_below_modes(program: Program) -> str:
     """What eager raises below any mode: some formulas of autograd are others there, and lack cases."""
     try:
-        observe(program, program.compile(), Plain)
+        observe(program, program.compile(), EagerMode)
     except RuntimeError as error:
         return str(error)
     return ""
@@ -491,7 +498,7 @@ class Bounds:
         else:
             allowed = 4 * spread + (wide.abs() * steps * 2 + largest) * info.eps
         near = finite & other.isfinite() & ((wide - other).abs() <= allowed)
-        near |= finite & other.isinf() & (spread > wide.abs())  # no digit is certain: of a quotient, the divisor may as well be zero
+        near |= finite & other.isinf() & (allowed > wide.abs())  # no digit is certain: of a quotient, the divisor may as well be zero
         return ~same & ~near & steady
 
 

@@ -19,7 +19,7 @@ from minifier.bisect.elsewhere import moved
 from minifier.bisect.nodes import place_of
 from minifier.bisect.report import Report, as_text, from_json
 from minifier.compare.evidence import Evidence
-from minifier.compare.modes import Draws, Exact, Noisy, Recorded
+from minifier.compare.modes import Draws, EagerMode, Exact, Noisy, Recorded
 from minifier.compare.verdict import Kind, Sample, Verdict, judge
 from tests.minifier.labelled.asking import Answer, ask, cases, score
 
@@ -199,6 +199,18 @@ def test_float64_run_uses_the_draws_of_eager() -> None:
 
     assert exact.dtype == torch.float64
     assert torch.allclose(exact.float(), eager)
+
+
+@pytest.mark.parametrize("mode", [Recorded, lambda: Exact(Draws()), lambda: Noisy(Draws(), 0)])
+def test_gradients_without_memory_are_zeros(mode: Callable[[], EagerMode]) -> None:
+    """In a process of its own torch would crash: below a mode a number times such a gradient reads its memory."""
+    x = torch.randn(9, dtype=torch.float64).requires_grad_()
+    with mode():
+        zeros = torch.autograd.grad(torch.sgn(x.var()), x)[0]
+        zero = torch._efficientzerotensor((2,), dtype=torch.float64)
+        sums = [torch.ops.aten.add.Scalar(zero, 3.0), torch.ops.aten.mul.Scalar(zero, math.inf)]
+    assert not zeros.any()
+    assert [s.clone().tolist() for s in sums] == [[3.0, 3.0], [0.0, 0.0]]
 
 
 def test_noise_has_the_size_of_rounding() -> None:
