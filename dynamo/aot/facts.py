@@ -111,6 +111,11 @@ class Facts:
     apart: tuple[int, ...] = ()  # primals with a history that no result was computed from
     saved_after: tuple[tuple[int, int], ...] = ()  # written primals, and the results whose passes ask for what was written
 
+    @property
+    def relaid_primals(self) -> list[int]:
+        """Those of `relaid` that are no views of a common base."""
+        return [index for index, *_ in self.relaid if index < len(self.primals)]
+
 
 def attribute(module: Any, path: str) -> Any:
     """What `path` (dotted) names, starting at `module`."""

@@ -557,7 +557,9 @@ class Builder:
         joint.showing = {joint.results[self.made[root]]: found[root] for root in others}
         joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
         apart = _apart(ends, leaves, grads)
-        if apart and len(apart) < len(wanted):
+        if len(apart) == len(wanted):  # a view made under `no_grad` needs a gradient if what it is a view of does, which no guard asks
+            raise AotError("results need a gradient, and no backward pass from them gets to an input")
+        if apart:
             joint.apart = [i for k, i in enumerate(wanted) if k in apart]
             kept = [k for k in range(len(wanted)) if k not in apart]
             joint.wanted, leaves, grads = [wanted[k] for k in kept], [leaves[k] for k in kept], tuple(grads[k] for k in kept)

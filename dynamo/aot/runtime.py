@@ -238,7 +238,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     if facts.apart:
         call = _without_history(call, facts.apart)
     if facts.relaid:
-        call = _apart(call, [index for index, *_ in facts.relaid if index < len(facts.primals)])
+        call = _apart(call, facts.relaid_primals)
     return with_history(call) if facts.enables_grad else call
 
 
@@ -275,10 +275,15 @@ def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
 
     def call(flat: list[Any]) -> Any:
         given = list(flat)
+        as_before = torch.autograd._unsafe_preserve_version_counter(tuple(flat[i] for i in relaid))
         for i in relaid:
             torch.autograd.graph.increment_version(flat[i])
             given[i] = flat[i].clone() if flat[i].requires_grad else flat[i].detach()
-        return run(given)
+        try:
+            return run(given)
+        except Exception:
+            with as_before:
+                raise
 
     return call
 
@@ -540,22 +545,32 @@ def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bo
     return call
 
 
-def _asking_autograd(run: Callable[[list[Any]], Any], returned: Sequence[int]) -> Callable[[list[Any]], Any]:
-    """Autograd refuses to write gradients into a view of a leaf, and into views made under `no_grad` or several at once. The graph writes
-    when it is done: what is refused then, is refused before."""
+def _asking_autograd(run: Callable[[list[Any]], Any], returned: Sequence[int], relaid: Sequence[int]) -> Callable[[list[Any]], Any]:
+    """Autograd refuses to write gradients into a view of a leaf, and into views made under `no_grad` or several at once, or to give them
+    or a leaf another shape where it records that. The graph does so when it is done: what is refused then, is refused before."""
 
     def call(flat: list[Any]) -> Any:
         for i in returned:
-            base = flat[i]._base
-            if base is None:
-                continue
-            if base.is_leaf and base.requires_grad:
-                raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-            if torch._C._autograd._get_creation_meta(flat[i]) != _WRITABLE:
-                raise RuntimeError("a view made under no_grad, or one of several made at once, is being used in an in-place operation.")
+            check_in_place(flat[i])
+        if torch.is_grad_enabled():
+            for i in relaid:
+                if flat[i].requires_grad:
+                    check_in_place(flat[i])
         return run(flat)
 
     return call
+
+
+def check_in_place(tensor: Tensor) -> None:
+    """Raises what autograd raises of a change in place that it records; the program runs again, and says it as eager does."""
+    base = tensor._base
+    if base is None:
+        if tensor.is_leaf and tensor.requires_grad:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    elif base.is_leaf and base.requires_grad:
+        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    elif torch._C._autograd._get_creation_meta(tensor) != _WRITABLE:
+        raise RuntimeError("a view made under no_grad, or one of several made at once, is being used in an in-place operation.")
 
 
 def wrap(
@@ -580,8 +595,8 @@ def _calling(
     outputs = facts.outputs
     if facts.inference:
         run = _as_inferred(run, facts.inference)
-    if facts.returned:
-        run = _asking_autograd(run, facts.returned)
+    if facts.returned or facts.relaid:
+        run = _asking_autograd(run, facts.returned, facts.relaid_primals)
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and not o.in_function and o.index == i for i, o in enumerate(outputs))

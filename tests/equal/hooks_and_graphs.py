@@ -508,3 +508,30 @@ def saving_hook_raises_and_is_caught(compile):
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
         found = [f(x), f(x), f(x)]
     return found, len(asked), (x * x).sum()
+
+
+@program("", "what is computed from a view made under no_grad needs a gradient, and no pass from it gets anywhere")
+def nowhere(compile):
+    @compile
+    def f(x, w):
+        with torch.no_grad():
+            z = x[1:]
+        return (z * z).sum(), z, w.exp() if w is not None else None
+
+    found = []
+    for w in (None, torch.ones(2, requires_grad=True)):
+        x = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_()
+        y = x * 2
+        for t in (x, y):
+            calls = []
+            t.register_hook(lambda g, calls=calls: calls.append(g is None))
+            total, z, other = f(t, w)
+            t.register_hook(lambda g, calls=calls: calls.append(g * 2))
+            found += [total, z, total.requires_grad, z.requires_grad, total.grad_fn is None]
+            if total.requires_grad:
+                total.backward(retain_graph=True)
+                found += [torch.autograd.grad(total, [t], allow_unused=True)[0], x.grad]
+            if other is not None:
+                other.sum().backward()
+            found += [len(calls), x.grad, None if w is None else w.grad]
+    return found

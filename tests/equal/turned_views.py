@@ -238,3 +238,35 @@ def leaves(compile):
                     z.sum().backward()
                 found.append((y, z, x, x.grad, x._version, y.requires_grad, z.requires_grad))
     return found
+
+
+@program("", "what autograd refuses to turn counts no write, nor does what was turned before an operator fails")
+def refused(compile):
+    @compile
+    def turns(x):
+        try:
+            y = x * 1.0
+            side = x[1:]
+            x.t_()
+            return y + side.sum() * x[0]
+        except RuntimeError as error:
+            return str(error)[:40]
+
+    @compile
+    def fails(x):
+        side = x[1:]
+        x.t_()
+        return torch.linalg.cholesky(x - 5) * side.sum()
+
+    found = []
+    for made in (lambda x: x.t(), lambda x: x.unbind()[0], lambda x: x * 1, lambda x: x.detach(), lambda x: x):
+        for fn in (turns, fails):
+            for around in (torch.no_grad, torch.enable_grad):
+                x = made(grown(2, 3, 3) if made(grown(2, 3)).dim() == 1 else grown(3, 3))
+                with around():
+                    try:
+                        found.append(fn(x))
+                    except RuntimeError as error:
+                        found.append(type(error).__name__)
+                found.append((x._version, x.stride()))
+    return found
