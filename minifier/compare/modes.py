@@ -72,7 +72,7 @@ class EagerMode(TorchDispatchMode):
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if op in _CRASH_ON_ZEROS and args[0]._is_zerotensor():
             if op is _aten.mul.Scalar:  # whatever the factor is
-                return torch._efficientzerotensor(args[0].shape, dtype=torch.result_type(*args), device=args[0].device)
+                return _aten._efficientzerotensor(args[0].shape, dtype=torch.result_type(*args), device=args[0].device)
             args = (args[0].clone(), *args[1:])
         return self.run(op, args, kwargs or {})
 
