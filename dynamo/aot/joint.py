@@ -22,7 +22,8 @@ from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
-from dynamo.aot.trace import Decompositions, Source, Tracer, Track
+from dynamo.aot.trace import Decompositions, Source, Tracer
+from dynamo.aot.track import Track
 from dynamo.aot.turning import Turning, check_turned
 from dynamo.fake import FakeTensor
 from dynamo.fake.composites import COMPOSITES

@@ -35,6 +35,7 @@ from dynamo.aot.functionalise import (
 )
 from dynamo.aot.rng import draw
 from dynamo.aot.sharing import is_within
+from dynamo.aot.track import Track
 from dynamo.aot.zeros import LIKE, ZEROS, computed, is_absent
 from dynamo.decisions import decide
 from dynamo.fake import FakeMode, FakeTensor, NoMeta, plain_shapes
@@ -55,44 +56,6 @@ Decompositions = Mapping[Any, Callable[..., Any]]
 def val_of(fake: FakeTensor) -> FakeTensor:
     """The facts of a fake at this moment: no history, and a meta tensor of its own, since `t_` and its like change that."""
     return FakeTensor(torch.Tensor._make_subclass(torch.Tensor, fake.meta), fake.fake_device)
-
-
-class Track:
-    """Where the value of one fake comes from."""
-
-    # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
-    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "version", "writes")
-
-    def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
-        self.fake = fake  # for a shadow, only its shape and device
-        self.is_shadow = False
-        self.node = node
-        self.parent = parent
-        self.step = step
-        self.root: Track = self if parent is None else parent.root
-        self.writes = 0  # of a root: how often its storage was written
-        self.turned = 0  # of a root: how often a view of it got another shape in place
-        self.resized = 0  # of a root: the write with which it got another shape
-        self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
-        is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
-        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
-
-    def is_below(self, top: Track) -> bool:
-        at: Track | None = self
-        while at is not None and at is not top:
-            at = at.parent
-        return at is top
-
-    def steps(self, top: Track | None = None) -> list[Step]:
-        """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""
-        found: list[Step] = []
-        at = self
-        while at is not top and at.parent is not None and at.step is not None:
-            found.append(at.step)
-            at = at.parent
-        if top is not None and at is not top:
-            found.append(Step(aten.detach.default))
-        return found[::-1]
 
 
 class Tracer(FakeMode):

@@ -22,7 +22,7 @@ from dynamo.fake import FakeTensor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dynamo.aot.trace import Track
+    from dynamo.aot.track import Track
 
 Env = dict[Node, Any]
 View = Callable[..., Any]

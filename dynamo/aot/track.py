@@ -1,0 +1,49 @@
+"""Where the values of fakes come from: a root of its storage, or a view step away from another one."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Node
+
+from dynamo.aot.facts import Step
+from dynamo.fake import FakeTensor
+
+aten = torch.ops.aten
+
+
+class Track:
+    """Where the value of one fake comes from."""
+
+    # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
+    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "version", "writes")
+
+    def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
+        self.fake = fake  # for a shadow, only its shape and device
+        self.is_shadow = False
+        self.node = node
+        self.parent = parent
+        self.step = step
+        self.root: Track = self if parent is None else parent.root
+        self.writes = 0  # of a root: how often its storage was written
+        self.turned = 0  # of a root: how often a view of it got another shape in place
+        self.resized = 0  # of a root: the write with which it got another shape
+        self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
+        is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
+        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
+
+    def is_below(self, top: Track) -> bool:
+        at: Track | None = self
+        while at is not None and at is not top:
+            at = at.parent
+        return at is top
+
+    def steps(self, top: Track | None = None) -> list[Step]:
+        """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""
+        found: list[Step] = []
+        at = self
+        while at is not top and at.parent is not None and at.step is not None:
+            found.append(at.step)
+            at = at.parent
+        if top is not None and at is not top:
+            found.append(Step(aten.detach.default))
+        return found[::-1]
