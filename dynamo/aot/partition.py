@@ -197,6 +197,10 @@ def _read_alone(joint: Joint, reads: set[Node]) -> set[Node]:
         return set()
     ends = [g for g in joint.grads if g is not None]
     masks = dict(zip(reads, readers(joint, ends, list(reads), reads), strict=True))
+    for node in reversed(joint.graph.nodes):
+        if node in masks and "region" in node.meta and not _is_drawn(node):  # what a region is run again from is read as it is
+            for n in node.all_input_nodes:
+                masks[n] = masks.get(n, 0) | masks[node]
     arguments = [p.node for p in joint.primals if not p.is_held and not isinstance(p.real, torch.nn.Parameter)]
     own = dict.fromkeys([*arguments, *map(alias_source, joint.results)], 0)
     for node, mask in masks.items():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 
@@ -71,3 +72,25 @@ def tried(compile, fn, written, needs):
 def written_between_passes(compile):
     choices = [(written, needs) for written in (0, 1) for needs in ((True, False), (False, True), (True, True))]
     return {(name, *choice): tried(compile, fn, *choice) for name, fn in OPERATORS.items() for choice in choices}
+
+
+@program("", "a checkpoint keeps its argument, which another one's is computed from and is written to: its own pass has no part in that")
+def checkpoint_of_another_value(compile):
+    @compile
+    def f(x):
+        y = x * 1.0
+        y = checkpoint(lambda s: s.relu(), y, use_reentrant=False)
+        z = checkpoint(lambda s: s.exp() * 2, x, use_reentrant=False)
+        return y, z, checkpoint(lambda s: s.relu().clone().mul_(2), x, use_reentrant=False)
+
+    found = []
+    for k in range(3):
+        x = torch.linspace(-1, 1, 6).requires_grad_()
+        results = f(x)
+        x.detach().mul_(-2)
+        try:
+            results[k].sum().backward()
+        except RuntimeError as error:
+            found.append(str(error)[:40])
+        found.append(x.grad)
+    return found
