@@ -545,17 +545,13 @@ def _as_inferred(run: Callable[[list[Any]], Any], wanted: Sequence[tuple[int, bo
     return call
 
 
-def _asking_autograd(run: Callable[[list[Any]], Any], returned: Sequence[int], relaid: Sequence[int]) -> Callable[[list[Any]], Any]:
+def _asking_autograd(run: Callable[[list[Any]], Any], changed: Iterable[int]) -> Callable[[list[Any]], Any]:
     """Autograd refuses to write gradients into a view of a leaf, and into views made under `no_grad` or several at once, or to give them
     or a leaf another shape where it records that. The graph does so when it is done: what is refused then, is refused before."""
 
     def call(flat: list[Any]) -> Any:
-        for i in returned:
+        for i in changed:
             check_in_place(flat[i])
-        if torch.is_grad_enabled():
-            for i in relaid:
-                if flat[i].requires_grad:
-                    check_in_place(flat[i])
         return run(flat)
 
     return call
@@ -595,8 +591,8 @@ def _calling(
     outputs = facts.outputs
     if facts.inference:
         run = _as_inferred(run, facts.inference)
-    if facts.returned or facts.relaid:
-        run = _asking_autograd(run, facts.returned, facts.relaid_primals)
+    if facts.returned or facts.turned:
+        run = _asking_autograd(run, {*facts.returned, *facts.turned})
     spec = facts.spec
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and not o.in_function and o.index == i for i, o in enumerate(outputs))

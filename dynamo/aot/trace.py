@@ -453,7 +453,7 @@ class Tracer(FakeMode):
         node = self._current(old)
         old.fake = FakeTensor(fake.meta.detach(), fake.fake_device)
         old.is_shadow = True
-        old.root.turned += 1
+        old.root.turn(fake)
         fake_mode.run(self, func, args, kwargs)
         step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
         self.track(fake, self._replay(step, node, old.fake), old, step)

@@ -15,7 +15,10 @@ class Track:
     """Where the value of one fake comes from."""
 
     # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
-    __slots__ = ("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "version", "writes")
+    __slots__ = (
+        *("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "turned_history", "version"),
+        "writes",
+    )
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
@@ -26,10 +29,16 @@ class Track:
         self.root: Track = self if parent is None else parent.root
         self.writes = 0  # of a root: how often its storage was written
         self.turned = 0  # of a root: how often a view of it got another shape in place
+        self.turned_history = False  # of a root: whether autograd recorded one of those
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
         is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
         self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
+
+    def turn(self, fake: FakeTensor) -> None:
+        """That view of this root gets another shape in place."""
+        self.turned += 1
+        self.turned_history |= fake.requires_grad and torch.is_grad_enabled()
 
     def is_below(self, top: Track) -> bool:
         at: Track | None = self

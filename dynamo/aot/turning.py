@@ -73,7 +73,7 @@ class Turning:
         with torch.enable_grad():
             new: FakeTensor = view(*args, **kwargs)
         torch.autograd.graph.increment_version(tensor)
-        tensor.track.root.turned += 1
+        tensor.track.root.turn(tensor)
         self.tracks.append(new.track)
         for primal in primals:
             if primal.fake is tensor:

@@ -253,6 +253,25 @@ def refused(compile):
             return str(error)[:40]
 
     @compile
+    def turns_back(x):
+        side = x[1:]
+        x.t_()
+        x.t_()
+        return side.sum() * x[0]
+
+    @compile
+    def turns_a_view(x):
+        side = x[1:]
+        side.t_()
+        return side + x[1:].t()
+
+    @compile
+    def turns_apart(x):
+        side = x.detach()
+        side.t_()
+        return side * 2
+
+    @compile
     def fails(x):
         side = x[1:]
         x.t_()
@@ -260,7 +279,7 @@ def refused(compile):
 
     found = []
     for made in (lambda x: x.t(), lambda x: x.unbind()[0], lambda x: x * 1, lambda x: x.detach(), lambda x: x):
-        for fn in (turns, fails):
+        for fn in (turns, turns_back, turns_a_view, turns_apart, fails):
             for around in (torch.no_grad, torch.enable_grad):
                 x = made(grown(2, 3, 3) if made(grown(2, 3)).dim() == 1 else grown(3, 3))
                 with around():
