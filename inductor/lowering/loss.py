@@ -163,7 +163,7 @@ def _bce(ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, reduc
 def _bce_logits(
     ctx: Context, x: Tensor, y: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    if pos_weight is not None or (x.dtype.itemsize == 2 and ctx.meta.dtype == torch.float64):
+    if pos_weight is not None or (ctx.meta.dtype == torch.float64 and x.dtype != torch.float64):
         raise Decline
 
     dtype = ctx.meta.dtype

@@ -58,6 +58,7 @@ def losses(compile):
         lambda x, p: F.binary_cross_entropy(x, p.expand(2, 4)),
         lambda x, p: F.binary_cross_entropy(x, x.detach(), p),
         lambda x, p: F.binary_cross_entropy_with_logits(x, p.expand(2, 4)),
+        lambda x, p: F.binary_cross_entropy_with_logits(x, p.expand(2, 4).double()),
         lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), p),
         lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), pos_weight=p),
         lambda x, p: F.binary_cross_entropy_with_logits(x, x.detach(), p, reduction="none"),
