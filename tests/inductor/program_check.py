@@ -77,6 +77,8 @@ MATRIX_PRODUCTS = frozenset("mm bmm mv dot".split())
 
 # Of these the first result of `n` equal numbers is zero or, by how eager's loop rounds their mean, some (eps * number) ** power.
 DEVIATIONS = {"var": 2, "var_mean": 2, "std": 1, "std_mean": 1}
+# Of float64 eager adds the squares in float64 one after the other: by how many roundings that is off, per root of their number.
+RUNNING_SQUARES = 4.0
 
 INTEGERS = {torch.bfloat16: torch.int16, torch.float16: torch.int16, torch.float32: torch.int32, torch.float64: torch.int64}
 
@@ -112,6 +114,10 @@ class Noise(EagerMode):
         if name in DEVIATIONS and args[0].numel():
             first = result[0] if isinstance(result, tuple) else result
             first.add_(rounded_means(args[0], first, *args[1:2]) ** DEVIATIONS[name] * torch.rand(first.shape, generator=self.generator))
+            if first.dtype is torch.float64:
+                root = (args[0].numel() / max(first.numel(), 1)) ** 0.5
+                steps = (torch.rand(first.shape, generator=self.generator, dtype=first.dtype) * 2 - 1) * RUNNING_SQUARES * root
+                first.mul_(1 + steps * torch.finfo(first.dtype).eps)
         if name.removesuffix("_") in EXTREMES and result.is_floating_point():
             self.change_zeros(result, *args)
         if name in SUMS and is_product_of_rows(result, args[0]) and torch.rand((), generator=self.generator) < 0.5:
