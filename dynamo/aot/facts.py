@@ -110,7 +110,7 @@ class Facts:
     absent: tuple[int, ...] = ()  # per gradient: the tangents that alone leave zeros without memory, see `reach.absent`
     apart: tuple[int, ...] = ()  # primals with a history that no result was computed from
     saved_after: tuple[tuple[int, int], ...] = ()  # written primals, and the results whose passes ask for what was written
-    turned: tuple[int, ...] = ()  # primals with a history that they, or views of them, get another shape in
+    turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
 
     @property
     def relaid_primals(self) -> list[int]:

@@ -551,13 +551,13 @@ def _asking_autograd(run: Callable[[list[Any]], Any], changed: Iterable[int]) ->
 
     def call(flat: list[Any]) -> Any:
         for i in changed:
-            check_in_place(flat[i])
+            _check_in_place(flat[i])
         return run(flat)
 
     return call
 
 
-def check_in_place(tensor: Tensor) -> None:
+def _check_in_place(tensor: Tensor) -> None:
     """Raises what autograd raises of a change in place that it records; the program runs again, and says it as eager does."""
     base = tensor._base
     if base is None:
