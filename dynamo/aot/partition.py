@@ -201,11 +201,11 @@ def _read_alone(joint: Joint, reads: set[Node]) -> set[Node]:
         if node in masks and "region" in node.meta and not _is_drawn(node):  # what a region is run again from is read as it is
             for n in node.all_input_nodes:
                 masks[n] = masks.get(n, 0) | masks[node]
+    for node in list(masks):  # a view that is kept shares the memory of its source
+        masks[alias_source(node)] = masks.get(alias_source(node), 0) | masks[node]
     arguments = [p.node for p in joint.primals if not p.is_held and not isinstance(p.real, torch.nn.Parameter)]
     own = dict.fromkeys([*arguments, *map(alias_source, joint.results)], 0)
-    for node, mask in masks.items():
-        if (source := alias_source(node)) in own:
-            own[source] |= mask
+    own |= {n: masks[n] for n in own if n in masks}
     refusing: dict[Node, int] = {}  # per value: results whose derivatives read all that it can be computed from
     found: set[Node] = set()
     for node in joint.graph.nodes:

@@ -94,3 +94,25 @@ def checkpoint_of_another_value(compile):
             found.append(str(error)[:40])
         found.append(x.grad)
     return found
+
+
+@program("", "a formula keeps a view of what was computed from an argument; another result's reads the argument, which is written to")
+def view_of_another_value(compile):
+    views = (lambda y: y[1:2], lambda y: y.t(), lambda y: y.unsqueeze(0), lambda y: y[:1].expand(3, 3), lambda y: y.view(-1).view(3, 3))
+
+    def passes(view, k):
+        @compile
+        def f(x):
+            y = x * 1.0
+            return x**2, F.softmax(y, -1) * view(y), view(y).exp() * view(y)
+
+        x = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_()
+        results = f(x)
+        x.detach().mul_(-2)
+        try:
+            results[k].sum().backward()
+        except RuntimeError as error:
+            return str(error)[:40]
+        return x.grad
+
+    return [passes(view, k) for view in views for k in range(3)]
