@@ -38,6 +38,9 @@ _COMPUTES_AS_OUT = frozenset({"sum", "prod", "mean", "nansum", "cumsum", "cumpro
 # the same of ops that take no dtype: only they themselves compute so
 _COMPUTES_AS_OUT_ONLY = frozenset({"var", "std", "logsumexp"})
 
+# numbers become bytes before they are asked for their truth, where there are several: 0.3 and 256 are then false
+_ASKS_BYTES = frozenset({"any", "all"})
+
 _MULTI = frozenset({aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.chunk.default, aten.tensor_split.sections})
 
 
@@ -56,8 +59,12 @@ def functional_form(op: Any) -> Any:
 def form_of_call(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The functional form, unless it would compute in another dtype than `out` has the op compute in."""
     out = kwargs.get("out")
-    if op._schema.name.removeprefix("aten::") in _COMPUTES_AS_OUT_ONLY and isinstance(out, torch.Tensor) and out.dtype != args[0].dtype:
-        return None
+    name = op._schema.name.removeprefix("aten::")
+    if isinstance(out, torch.Tensor):
+        if name in _COMPUTES_AS_OUT_ONLY and out.dtype != args[0].dtype:
+            return None
+        if name in _ASKS_BYTES and out.dtype is torch.uint8 and args[0].dtype not in (torch.bool, torch.uint8):
+            return None
     return functional_form(op)
 
 

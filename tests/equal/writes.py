@@ -281,6 +281,21 @@ def variances_into(compile):
     return f(square() / 3 + 0.6, torch.arange(30))
 
 
+@program("", "several numbers become bytes before any and all ask for their truth, where out= has bytes")
+def truth_into_bytes(compile):
+    @compile
+    def f(x, n):
+        found = []
+        for t in (x, n, x > 0.4, n.byte(), x.half()):
+            for ask in (torch.any, torch.all):
+                for dtype in (torch.uint8, torch.bool):
+                    found += [ask(t, out=torch.empty((), dtype=dtype)), ask(t, 0, out=torch.empty(0, dtype=dtype))]
+                    found += [ask(t, (-1,), True, out=torch.empty(0, dtype=dtype)), ask(t[:1], 0, out=torch.empty(0, dtype=dtype))]
+        return found
+
+    return f(torch.tensor([[0.3, 0.6], [0.2, 1.5]]), torch.tensor([[256, 512], [0, 3]]))
+
+
 @program("", "arithmetic into an input of another dtype is computed as without out=, then cast")
 def arithmetic_into(compile):
     @compile
