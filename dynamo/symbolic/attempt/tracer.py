@@ -25,6 +25,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.graph import GraphBuilder, target_name
 from dynamo.symbolic.attempt.guards import GuardSet
 from dynamo.symbolic.attempt.identity import Identities
+from dynamo.symbolic.attempt.kinds_of_views import HOOKS, NO_VIEW, UNWRITABLE, kind_of_view
 from dynamo.symbolic.attempt.warned import ALERT, can_wait, give, place_of, rely_on_waiting
 from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.values.keys import object_key
@@ -234,6 +235,8 @@ class Tracer:
         written = self._written(out, args, kwargs)
         if written is not None or (args and _writes(op, target)):
             self._guard_write(written or args[0])
+        elif not torch.is_grad_enabled():
+            self._guard_views(out)
         if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
             raise self.break_("DD008", f"{target_name(target)} gives a tensor of layout {out.layout}")
         if written is None and _is_new_leaf(out):
@@ -285,19 +288,39 @@ class Tracer:
     def _guard_write(self, v: Value) -> None:
         """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it. A write to a view
         leaves the view's hooks behind, and has the gradient of the rest pass by them."""
-        if not isinstance(v, TensorValue) or not v.fake.requires_grad:
+        if not isinstance(v, TensorValue):
             return
-        storage = v.fake.untyped_storage()._cdata
-        for _, given in self.builder.placeholders:
-            if given.source is not None and given.fake.untyped_storage()._cdata == storage and given.obj.requires_grad:
-                self.guard(given.source.attr("retains_grad"), "eq", given.obj.retains_grad)
+        for given, source in self._sharing(v.fake):
+            if v.fake.requires_grad:
+                self.guard(source.attr("retains_grad"), "eq", given.obj.retains_grad)
                 if given.obj.retains_grad:
                     raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
-                if given.obj._is_view():
-                    has_hooks = _has_hooks(given.obj)
-                    self.guard(given.source, "pred", _has_hooks if has_hooks else _has_no_hooks)
-                    if has_hooks:
-                        raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
+            kind = self._guard_kind_of_view(given, source)
+            if v.fake.requires_grad and HOOKS in kind:
+                raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
+            if UNWRITABLE in kind:
+                raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
+
+    def _guard_views(self, out: Any) -> None:
+        """A view made under `no_grad` takes the flag from its base, which for a view that is a leaf is another tensor."""
+        for t in _tensors(out):
+            for given, source in self._sharing(t) if t._is_view() else ():
+                if given.obj.is_leaf:
+                    self._guard_kind_of_view(given, source)
+
+    def _sharing(self, fake: torch.Tensor) -> Iterator[tuple[TensorValue, Source]]:
+        """The inputs that need a gradient and share the memory of a tensor."""
+        storage = fake.untyped_storage()._cdata
+        for _, given in self.builder.placeholders:
+            if given.source is not None and given.fake.untyped_storage()._cdata == storage and given.obj.requires_grad:
+                yield given, given.source
+
+    def _guard_kind_of_view(self, given: TensorValue, source: Source) -> str:
+        if type(given.obj) is torch.nn.Parameter:  # which is made without being a view
+            return NO_VIEW
+        kind = kind_of_view(given.obj)
+        self.guard(source.step("call", kind_of_view), "eq", kind)
+        return kind
 
     def _written(self, out: Any, args: list[Value], kwargs: dict[str, Value]) -> TensorValue | None:
         """The argument that an op gave back: in-place methods, `out=`, conversions that had nothing to do."""
@@ -431,14 +454,6 @@ def _writes(op: str, target: Any) -> bool:
         return any(_writes(op, getattr(target, name)) for name in target.overloads())
     name = target_name(target)
     return (name.endswith("_") and not name.endswith("__")) or name in _KEPT
-
-
-def _has_hooks(view: torch.Tensor) -> bool:
-    return bool(view._backward_hooks)
-
-
-def _has_no_hooks(view: torch.Tensor) -> bool:
-    return not view._backward_hooks
 
 
 _READS_OFFSET = frozenset({"storage_offset", "as_strided", "as_strided_", "as_strided_copy", "as_strided_scatter"})
