@@ -25,11 +25,12 @@ from minifier.isolation import Limits, LocalTransport
 from minifier.isolation.leftover import end_with_this_process
 from minifier.ladder import Ended, Found, Ladder, Patience, Posed, ScriptFailed, recorded_run, run_compiled
 from minifier.ladder.rungs import LAST
-from minifier.places import REPRO, SOURCE
+from minifier.places import REPRO, SHOWN, SOURCE
 from minifier.programs import program
 from minifier.recordings import VALUES, WITHOUT, Recorded
 from minifier.scripts import ScriptSetting, reduce_source, reduce_under_command, spec_for
 from minifier.scripts.repro import write_script
+from minifier.scripts.shown import Shown
 from minifier.source.state import Source
 from minifier.verify import OF_FORKS, RUNS, Rate, environment
 from minifier.warmed import Early, Warmed
@@ -223,7 +224,8 @@ def _capture_failure(wish: Wish, ended: Ended, graphs: list[Recorded], patience:
                 return Report(UNREAD, problems=(UNHEEDED.format("; ".join(ended.internal)),))
         why = ended.error or "; ".join(ended.internal) or f"exit code {ended.code}"
         patience.tell(f"capture fails: {why.splitlines()[0]}")
-        return _reduced_script(wish, "capture", setting, transport, listener, patience.needed() if ended.timed_out else 0.0)
+        needs = patience.needed() if ended.timed_out else 0.0
+        return _reduced_script(wish, "capture", setting, transport, listener, needs, patience.tell)
 
 
 def _setting(wish: Wish, backend: str) -> ScriptSetting:
@@ -395,40 +397,63 @@ def _reduced_failure(wish: Wish, script: _Failing, patience: Patience, listener:
     for stage, backend in SHORTER:
         short = script.shorter[stage]
         if (short.code, short.timed_out) == (ended.code, ended.timed_out):
-            report = _script_under(wish, stage, backend, listener, needs)
+            report = _script_under(wish, stage, backend, listener, needs, patience.tell)
             if report.status != NOT_REPRODUCED:
                 return report
-    return _script_under(wish, STAGE_OF_SCRIPT, wish.backend, listener, needs)
+    return _script_under(wish, STAGE_OF_SCRIPT, wish.backend, listener, needs, patience.tell)
 
 
-def _script_under(wish: Wish, stage: str, backend: str, listener: Listener, needs: float) -> Report:
+def _script_under(wish: Wish, stage: str, backend: str, listener: Listener, needs: float, tell: Tell) -> Report:
     setting = _setting(wish, backend)
     with contextlib.closing(_asking(wish, setting)) as transport:
-        return _reduced_script(wish, stage, setting, transport, listener, needs)
+        return _reduced_script(wish, stage, setting, transport, listener, needs, tell)
 
 
-def _reduced_script(wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener, needs: float) -> Report:
-    """`needs`: see `Plan`."""
+def _reduced_script(
+    wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, listener: Listener, needs: float, tell: Tell
+) -> Report:
+    """`needs`: see `Plan`. Where the smallest script fails only beside what the warmed process has loaded, it is looked for once more among
+    those whose repros fail."""
     plan = replace(wish.plan, folder=wish.folder / SOURCE, needs=needs)
     if needs:
         transport.calibrated(needs)
-    result = reduce_source(wish.program.text(), setting, plan, listener, transport)
+    report, signature = _script_through(wish, stage, setting, transport, transport, plan, listener)
+    if report.status != NOT_REPRODUCED or signature is None or signature.kind not in OF_FORKS:
+        return report
+    left = None if plan.seconds is None else plan.seconds - report.seconds
+    if report.is_interrupted or (left is not None and left <= 0):
+        return report
+    tell("the smallest script works in a new interpreter; from now on only what fails in one counts")
+    plan = replace(plan, folder=wish.folder / SHOWN, seconds=left)
+    with contextlib.closing(Shown(transport, setting, plan.folder)) as shown:
+        again, _ = _script_through(wish, stage, setting, transport, shown, plan, listener)
+    calls, distinct = report.oracle_calls + again.oracle_calls, report.distinct_calls + again.distinct_calls
+    again = replace(again, oracle_calls=calls, distinct_calls=distinct, seconds=round(report.seconds + again.seconds, 3))
+    return replace(report, tried=(*report.tried, *again.tried)) if again.status == NOT_REPRODUCED else again
+
+
+def _script_through(
+    wish: Wish, stage: str, setting: ScriptSetting, transport: LocalTransport, asked: Transport, plan: Plan, listener: Listener
+) -> tuple[Report, Signature | None]:
+    """Reduce by what `asked` says, which runs scripts in `transport`, and hand over; with the failure, if there is one to follow."""
+    result = reduce_source(wish.program.text(), setting, plan, listener, asked)
     report = _counted(Report(NOT_REPRODUCED, stage), result)
-    if result.signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
-        return replace(report, tried=(f"the script {result.runs} times, in eager and compiled: no failure to follow",))
+    signature = result.signature
+    if signature is None or result.status in (Status.NOT_REPRODUCED, Status.UNDISCERNING):
+        return replace(report, tried=(f"the script {result.runs} times, in eager and compiled: no failure to follow",)), None
 
     def write(folder: Path, remark: str) -> None:
-        assert result.signature is not None
-        write_script(result.state.text, setting, result.signature, folder, remark=remark)
+        write_script(result.state.text, setting, signature, folder, remark=remark)
 
     with contextlib.ExitStack() as stack:
-        warmed = _warmed(transport, result.signature, ["import torch"])
+        warmed = _warmed(transport, signature, ["import torch"])
         if warmed is not None:
             stack.callback(warmed.close)
         pool = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="culprit"))
         named = pool.submit(culprits.of_script, result.state.text, setting, transport) if wish.engine == "torch" else None
         culprit = str if named is None else named.result
-        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed, needs=needs, data=Path(setting.data))
+        data = Path(setting.data)
+        return _handed_over(wish, report, result, write, culprit=culprit, warmed=warmed, needs=plan.needs, data=data), signature
 
 
 def _under_command(wish: Wish, tell: Tell, listener: Listener) -> Report:

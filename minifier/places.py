@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REPRO, ISSUE, BUNDLE, TEST, MANIFEST = "repro.py", "issue.md", "repro.ddbg", "test_repro.py", "repro.json"
-TRIAL, REFUSED, SOURCE = "trial", "not_reproducing", "source"
+TRIAL, REFUSED, SOURCE, SHOWN = "trial", "not_reproducing", "source", "source-shown"
 FILES = (REPRO, ISSUE, BUNDLE, TEST, MANIFEST)
-MADE = (*FILES, TRIAL, REFUSED, SOURCE)
+MADE = (*FILES, TRIAL, REFUSED, SOURCE, SHOWN)
 MARKS = (MANIFEST, "recorded-*", "ladder-*", "graph-*/journal.sqlite", f"{SOURCE}/journal.sqlite")  # globs: a run was here before
