@@ -70,7 +70,18 @@ def made(kind: int, a: torch.Tensor) -> torch.Tensor:
             return hooked
 
 
+def without_gradients(write):
+    def run(y):
+        with torch.no_grad():
+            write(y)
+
+    return run
+
+
 WRITES = {
+    "list": without_gradients(lambda y: torch._foreach_mul_([y], 2)),
+    "several": without_gradients(lambda y: torch.max(torch.ones(3, *y.shape), 0, out=(y, torch.zeros(y.shape, dtype=torch.long)))),
+    "itself without gradients": without_gradients(lambda y: y.mul_(2)),
     "detached": lambda y: y.detach().mul_(2),
     "itself": lambda y: y.mul_(2),
     "part": lambda y: y[1:].mul_(2),

@@ -235,6 +235,8 @@ class Tracer:
         written = self._written(out, args, kwargs)
         if written is not None or (args and _writes(op, target)):
             self._guard_write(written or args[0])
+        elif "out" in kwargs:
+            self._guard_write(kwargs["out"])
         elif not torch.is_grad_enabled():
             self._guard_views(out)
         if isinstance(out, torch.Tensor) and out.layout is not torch.strided:
@@ -288,18 +290,19 @@ class Tracer:
     def _guard_write(self, v: Value) -> None:
         """What `retain_grad` keeps is the gradient of what was written last, also where the graph computes more from it. A write to a view
         leaves the view's hooks behind, and has the gradient of the rest pass by them."""
-        if not isinstance(v, TensorValue):
-            return
-        for given, source in self._sharing(v.fake):
-            if v.fake.requires_grad:
-                self.guard(source.attr("retains_grad"), "eq", given.obj.retains_grad)
-                if given.obj.retains_grad:
-                    raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
-            kind = self._guard_kind_of_view(given, source)
-            if v.fake.requires_grad and HOOKS in kind:
-                raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
-            if UNWRITABLE in kind:
-                raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
+        for t in self._tensors_in((v,)):
+            for given, source in self._sharing(t.fake):
+                if type(given.obj) is torch.nn.Parameter and given.obj.is_leaf:  # nothing is retained for a leaf
+                    continue
+                if t.fake.requires_grad:
+                    self.guard(source.attr("retains_grad"), "eq", given.obj.retains_grad)
+                    if given.obj.retains_grad:
+                        raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
+                kind = self._guard_kind_of_view(given, source)
+                if t.fake.requires_grad and HOOKS in kind:
+                    raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
+                if UNWRITABLE in kind:
+                    raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
 
     def _guard_views(self, out: Any) -> None:
         """A view made under `no_grad` takes the flag from its base, which for a view that is a leaf is another tensor."""
