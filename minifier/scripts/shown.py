@@ -20,9 +20,9 @@ class Shown(Transport):
     run it. The warmed process has loaded what a new interpreter loads while a script runs: where the script can tell (a mode that sees
     torch's own calls at import, a look at `sys.modules`), a smaller one may fail there alone."""
 
-    def __init__(self, inner: Transport, setting: ScriptSetting, folder: Path, bounds: Bounds | None = None) -> None:
+    def __init__(self, inner: Transport, setting: ScriptSetting, folder: Path) -> None:
         self.inner, self.jobs = inner, inner.jobs
-        self._setting, self._bounds = setting, bounds or Bounds()
+        self._setting = setting
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="shown-", dir=folder))
         self._pool = ThreadPoolExecutor(inner.jobs, thread_name_prefix="shown")
@@ -62,7 +62,7 @@ class Shown(Transport):
         try:
             signature = outcome.signature or Signature(Kind.PREDICATE)
             write_script(candidate.payload.decode(), self._setting, signature, place)
-            is_shown, how = once(place / REPRO, signature, self._bounds)
+            is_shown, how = once(place / REPRO, signature, Bounds())
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return outcome if is_shown else replace(outcome, verdict=Verdict.BORING, signature=None, detail=f"in a new interpreter: {how}")

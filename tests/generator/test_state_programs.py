@@ -63,9 +63,13 @@ def spreads(text: str, expected: Observation) -> dict[str, torch.Tensor]:
 
 def moved(text: str, draw: int) -> Program:
     """The program with each element of each argument off by a few roundings of its own."""
-    factor = random.Random(draw)
-    rows = iter(lambda: [[1 + factor.uniform(-ROUNDING, ROUNDING) for _ in range(3)] for _ in range(3)], None)
-    return made(re.sub(re.escape(ARGUMENT), lambda found: f"{found[0]}.mul_(torch.tensor({next(rows)}))", text))
+    drawn = random.Random(draw)
+
+    def off(argument: re.Match[str]) -> str:
+        factors = [[1 + drawn.uniform(-ROUNDING, ROUNDING) for _ in range(3)] for _ in range(3)]
+        return f"{argument[0]}.mul_(torch.tensor({factors}))"
+
+    return made(re.sub(re.escape(ARGUMENT), off, text))
 
 
 def values_of(seen: Observation) -> list[tuple[str, torch.Tensor]]:
