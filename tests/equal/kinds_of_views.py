@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 
@@ -106,4 +107,88 @@ def written_views(compile):
             except RuntimeError as error:
                 found.append((name, kind, str(error)[:25]))
             found.append((name, kind, a.grad, y._version))
+    return found
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 + x * 0
+
+
+def through_view(x):
+    with torch.no_grad():
+        y = x.t()
+    return y * 2, x.sin()
+
+
+READS = {
+    "one": lambda x: (x * 1.0, x.sin()),
+    "chain": lambda x: (y := x * 1.0, y.exp()),
+    "flag": lambda x: x.requires_grad_() * 2,
+    "function": Twice.apply,
+    "checkpoint": lambda x: checkpoint(lambda t: t.sin() * t, x, use_reentrant=False),
+    "vmap": lambda x: torch.vmap(lambda t: t.sin() * 2)(x),
+    "detached": lambda x: (x.detach() * 2, x * x.detach()),
+    "under no_grad": lambda x: (torch.no_grad()(torch.sin)(x), x * 2),
+    "view": through_view,
+    "list": lambda x: torch._foreach_sin([x, x * 1]),
+}
+
+
+def leaf(kind: int) -> tuple[torch.Tensor, torch.Tensor]:
+    base = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_()
+    match kind:
+        case 0:
+            return base, base
+        case 1:
+            return base, base.detach().requires_grad_()
+        case 2:
+            with torch.no_grad():
+                return base, base.t()
+        case 3:
+            with torch.no_grad():
+                return base, base.t().requires_grad_()
+        case 4:
+            with torch.no_grad():
+                return base, (base * 1).t()
+        case 5:
+            other = base * 1
+            with torch.no_grad():
+                return base, other.t()
+        case _:
+            base = base.detach().clone()
+            view = base.t()
+            base.requires_grad_()
+            return base, view
+
+
+@program("", "what is computed from leaves and from views of leaves, whose gradients may lead nowhere, in passes with a write before them")
+def leaves_and_views(compile):
+    found = []
+    for (name, read), order in itertools.product(READS.items(), itertools.permutations(range(7), 2)):
+
+        @compile
+        def f(x, read=read):
+            return read(x)
+
+        for kind, is_graded, is_written in ((order[0], name != "flag", False), *((k, True, w) for k in order for w in (False, True))):
+            base, x = leaf(kind)
+            with torch.set_grad_enabled(is_graded):
+                results = f(x)
+            if is_written:
+                x.detach().mul_(2)
+            for i, result in enumerate(results if isinstance(results, (tuple, list)) else (results,)):
+                found.append((name, kind, i, result.requires_grad, result.is_leaf))
+                try:
+                    result.sum().backward()
+                except RuntimeError as error:
+                    found.append(str(error)[:20])
+            found.append((base.grad, x.grad, x.requires_grad))
     return found

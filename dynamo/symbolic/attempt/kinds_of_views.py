@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from dynamo.fake.convert import modes_off
+
 _WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
 NO_VIEW, UNWRITABLE, HOOKS = "no view", ", unwritable", ", with hooks"
 
@@ -20,3 +22,13 @@ def kind_of_view(t: torch.Tensor) -> str:
     kind = "view of what needs a gradient" if base.requires_grad else "view of what needs none"
     kind += UNWRITABLE if torch._C._autograd._get_creation_meta(t) != _WRITABLE else ""
     return kind + (HOOKS if t._backward_hooks else "")
+
+
+def leads_nowhere(t: torch.Tensor) -> bool:
+    """Whether gradients for a tensor that needs one get lost. A view from under `no_grad` takes the flag from its base and is a leaf in
+    which nothing accumulates, unless it was given the flag itself: what operators make of it keeps nothing for a backward pass."""
+    if not (t._is_view() and t.requires_grad and t.is_leaf and t._base is not None and t._base.requires_grad):
+        return False
+    with torch._C.DisableTorchFunction(), modes_off(), torch.enable_grad():
+        node = torch._C.TensorBase.view_as(t, t).grad_fn
+    return node is not None and node.next_functions[0][0] is None

@@ -25,7 +25,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.graph import GraphBuilder, target_name
 from dynamo.symbolic.attempt.guards import GuardSet
 from dynamo.symbolic.attempt.identity import Identities
-from dynamo.symbolic.attempt.kinds_of_views import HOOKS, NO_VIEW, UNWRITABLE, kind_of_view
+from dynamo.symbolic.attempt.kinds_of_views import HOOKS, NO_VIEW, UNWRITABLE, kind_of_view, leads_nowhere
 from dynamo.symbolic.attempt.warned import ALERT, can_wait, give, place_of, rely_on_waiting
 from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.values.keys import object_key
@@ -310,6 +310,15 @@ class Tracer:
             for given, source in self._sharing(t) if t._is_view() else ():
                 if given.obj.is_leaf:
                     self._guard_kind_of_view(given, source)
+                    self.guard_leaf(given)
+
+    def guard_leaf(self, v: TensorValue) -> None:
+        """Gradients for an input accumulate in it or go on to what it was computed from: no graph keeps as little as eager for others."""
+        if v.obj is None or v.source is None or not v.obj.requires_grad or type(v.obj) is torch.nn.Parameter or not v.obj.is_leaf:
+            return
+        if leads_nowhere(v.obj):
+            raise self.break_("DD027", f"{v.describe()} is a view from under no_grad of what needs a gradient")
+        self.guard(v.source.step("call", leads_nowhere), "eq", False)
 
     def _sharing(self, fake: torch.Tensor) -> Iterator[tuple[TensorValue, Source]]:
         """The inputs that need a gradient and share the memory of a tensor."""

@@ -37,6 +37,8 @@ _ATTRIBUTE_KINDS = (torch.Generator, torch.ScriptObject, torch.nn.Module)
 
 
 def _node(tx: Tracer, v: TensorValue | GraphValue) -> Any:
+    if torch.is_grad_enabled() and isinstance(v, TensorValue):
+        tx.guard_leaf(v)
     return tx.builder.node_here(v.node)
 
 
