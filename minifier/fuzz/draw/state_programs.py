@@ -137,6 +137,12 @@ def replaced(owner, name, value):
     undo.append((owner, name, vars(owner)[name]))
     setattr(owner, name, value)
 
+def forget_gradients(results):
+    # those that a pass accumulated before it failed, which is for the order of the engine to say
+    for t in results:
+        if isinstance(t, torch.Tensor) and t.is_leaf:
+            t.grad = None
+
 def put_back():
     while undo:
         setattr(*undo.pop())
@@ -491,6 +497,7 @@ def program(compile):
                     result.float().sum().backward(retain_graph={keeps})
                 except RuntimeError as e:
                     seen.append({reason})
+                    forget_gradients(results[-1])
         return results, seen, a, b, [t.grad for t in (a, b) if t.is_leaf], [t._version for t in (a, b) if not t.is_inference()]
     finally:
         put_back()
