@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import linecache
 import math
@@ -16,8 +17,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 import dynamo
+from minifier.compare.modes import EagerMode
 from minifier.fuzz.draw.state_programs import state_programs
 from repro_corpus.observe import Observation, differences, observe
 from repro_corpus.program import Program
@@ -26,6 +29,8 @@ from tests.generator.running import run_new_programs, run_programs
 TOLERANCE = (1e-3, 1e-4)
 ARGUMENT = "= torch.randn(3, 3)"  # of drawn programs
 ROUNDING, DRAWS, AMPLE = 4e-7, 12, 8
+HALVES = "bfloat16"  # in the text of a program that computes with them
+OF_HALVES = 0.25  # of AMPLE: they are moved where they are rounded, each alone
 PROGRAMS = {"eager": 100, "aot_eager": 150, "inductor": 40}
 _numbers = itertools.count()
 with torch.random.fork_rng(devices=[]):  # asks for an accelerator, which a function mode sees once per process
@@ -45,20 +50,43 @@ def made(text: str) -> Program:
 def spreads(text: str, expected: Observation) -> dict[str, torch.Tensor]:
     """How far each element of eager's own values moves when the arguments move by roundings: `sin` of a large number keeps no digit.
 
-    Infinite where one of the two is no number. A path of other shape or type in a moved run has nothing to say.
+    Where a program computes with halves, these are moved too: a sum in another order is another half only where it lies between two,
+    which moved arguments hardly meet. Infinite where one of the two is no number. A path of other shape or type in a moved run has
+    nothing to say.
     """
     found: dict[str, torch.Tensor] = {}
-    for draw in range(DRAWS):
-        program = moved(text, draw)
-        with warnings.catch_warnings():
+    for draw in range(2 * DRAWS if HALVES in text else DRAWS):
+        of_halves = draw >= DRAWS
+        program = made(text) if of_halves else moved(text, draw)
+        with warnings.catch_warnings(), MovedHalves(draw) if of_halves else contextlib.nullcontext():
             warnings.simplefilter("ignore")
             seen = observe(program, plain)
         for path, value in values_of(expected):
             other = seen.facts.get(path)
             if isinstance(other, torch.Tensor) and (other.shape, other.dtype) == (value.shape, value.dtype):
-                far = distances(value, other)
+                far = distances(value, other) * (OF_HALVES if of_halves else 1.0)
                 found[path] = torch.maximum(found[path], far) if path in found else far
     return found
+
+
+class MovedHalves(EagerMode):
+    """Makes a fourth of the 16-bit floats that operators compute a neighbour of what they are."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.drawn = torch.Generator().manual_seed(seed)
+
+    def run(self, op: Any, args: Any, kwargs: Any) -> Any:
+        given = {t.untyped_storage()._cdata for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        return tree_map(lambda t: self.neighbour(t, given), op(*args, **kwargs))
+
+    def neighbour(self, t: Any, given: set[int]) -> Any:
+        is_half = isinstance(t, torch.Tensor) and t.is_floating_point() and t.dtype.itemsize == 2
+        if not is_half or t.untyped_storage()._cdata in given:
+            return t
+        at = torch.randint(8, t.shape, generator=self.drawn)
+        to = torch.where(at == 0, math.inf, -math.inf).to(t.dtype)
+        return torch.where(at < 2, torch.nextafter(t, to), t)
 
 
 def moved(text: str, draw: int) -> Program:
@@ -151,6 +179,30 @@ def program(compile):
     assert lines(expected, [within(found, expected, spread)])
     rows[1, 1] -= 0.002
     found.facts["result[1]: values"][2, 2] = True
+    assert lines(expected, [within(found, expected, spread)])
+
+
+def test_what_is_rounded_to_halves_may_be_the_neighbour() -> None:
+    text = """
+import torch
+
+def program(compile):
+    a = torch.randn(3, 3)
+    b = torch.randn(3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        return (a @ b).float(), a + b
+"""
+    expected = observe(made(text), plain)
+    spread = spreads(text, expected)
+    found = observe(made(text), plain)
+    rows = found.facts["result[0]: values"]
+    rows.copy_(torch.nextafter(rows.bfloat16(), torch.full((3, 3), math.inf).bfloat16()))
+    assert lines(expected, [found])
+    assert not lines(expected, [within(found, expected, spread)])
+    rows += 3 * (rows - expected.facts["result[0]: values"])
+    assert lines(expected, [within(found, expected, spread)])
+    found = observe(made(text), plain)
+    found.facts["result[1]: values"] += 0.003
     assert lines(expected, [within(found, expected, spread)])
 
 
