@@ -27,8 +27,16 @@ def kind_of_view(t: torch.Tensor) -> str:
 def leads_nowhere(t: torch.Tensor) -> bool:
     """Whether gradients for a tensor that needs one get lost. A view from under `no_grad` takes the flag from its base and is a leaf in
     which nothing accumulates, unless it was given the flag itself: what operators make of it keeps nothing for a backward pass."""
-    if not (t._is_view() and t.requires_grad and t.is_leaf and t._base is not None and t._base.requires_grad):
+    if not (t._is_view() and t.requires_grad and _is_leaf(t) and t._base is not None and t._base.requires_grad):
         return False
     with torch._C.DisableTorchFunction(), modes_off(), torch.enable_grad():
         node = torch._C.TensorBase.view_as(t, t).grad_fn
     return node is not None and node.next_functions[0][0] is None
+
+
+def _is_leaf(t: torch.Tensor) -> bool:
+    """A view from under `no_grad` whose base was written since has a history that can't be read."""
+    try:
+        return t.is_leaf
+    except RuntimeError:
+        return False
