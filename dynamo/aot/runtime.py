@@ -31,6 +31,7 @@ Builder = Callable[[tuple[Any, ...], Sequence[Any]], Any]
 _Key = torch._C.DispatchKey
 _WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
 _IN_FUNCTION = torch._C._autograd.CreationMeta.IN_CUSTOM_FUNCTION
+_FAR = 1 << 30
 _BELOW = torch._C.DispatchKeySet(_Key.ADInplaceOrView)
 for _key in ("AutogradFunctionality", "AutogradOther", "AutocastCPU", "AutocastCUDA"):
     _BELOW = _BELOW | torch._C.DispatchKeySet(getattr(_Key, _key))
@@ -407,14 +408,15 @@ def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
         value = output.value
         return lambda args, results: value
     if output.kind == "graph":
+        make = _stale_view if output.stale else _view
         if output.is_closed:
             return lambda args, results: _closed(results[index])
         if output.in_function:
             views = steps or (_same,)
-            return lambda args, results: _refusing_writes(_view(results[index], views, grad_mode, output.stale))
+            return lambda args, results: _refusing_writes(make(results[index], views, grad_mode))
         if not steps:
             return lambda args, results: results[index]
-        return lambda args, results: _view(results[index], steps, grad_mode, output.stale)
+        return lambda args, results: make(results[index], steps, grad_mode)
     place = facts.sources[index]
     return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
 
@@ -453,8 +455,19 @@ def _with_ready(builders: Sequence[Builder], early: Sequence[int], args: tuple[A
     return made
 
 
-def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool = False) -> Tensor:
-    """`written`: the base counts as written since."""
+def _stale_view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool) -> Tensor:
+    """A view of what counts as written since: it notes a count that no writes come to, and passes that keep the base see no write."""
+    if base.is_inference():
+        return _view(base, steps, grad_mode)
+    version = base._version
+    torch._C._autograd._unsafe_set_version_counter((base,), (version + _FAR,))
+    try:
+        return _view(base, steps, grad_mode)
+    finally:
+        torch._C._autograd._unsafe_set_version_counter((base,), (version,))
+
+
+def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool) -> Tensor:
     view = base
     is_apart = grad_mode and torch.is_inference_mode_enabled()  # views made in that mode have no history, whatever their base has
     if not is_apart and torch.is_grad_enabled() is grad_mode:
@@ -464,8 +477,6 @@ def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool, written: bool =
         with torch.inference_mode(False) if is_apart else torch.set_grad_enabled(grad_mode):
             for step in steps:
                 view = step(view)
-    if written:
-        torch.autograd.graph.increment_version(base)
     return view
 
 

@@ -192,3 +192,63 @@ def leaves_and_views(compile):
                     found.append(str(error)[:20])
             found.append((base.grad, x.grad, x.requires_grad))
     return found
+
+
+FRESH = {
+    "zeroed": lambda a: torch.empty(3).zero_(),
+    "filled": lambda a: torch.ones(3).fill_(2),
+    "out": lambda a: torch.eq(a, 1, out=torch.empty(0)),
+    "product": lambda a: (a.detach() * 2).add_(1),
+    "history": lambda a: (a * 2).add_(1),
+}
+VIEWS = {
+    "whole": lambda t: (t[:], t),
+    "part": lambda t: (t[1:], t),
+    "chunk": lambda t: (t.chunk(1, 0)[0], t),
+    "two": lambda t: (t[:2], t[1:]),
+    "view alone": lambda t: (t.view(3, 1),),
+    "no_grad": lambda t: (torch.no_grad()(torch.Tensor.t)(t), t),
+}
+
+
+@program("", "views of values that were written to are results, beside one that keeps the value for its pass")
+def views_of_written_values(compile):
+    found = []
+    for (name, fresh), (kind, views) in itertools.product(FRESH.items(), VIEWS.items()):
+
+        @compile
+        def f(a, fresh=fresh, views=views):
+            made = fresh(a)
+            return made * a, *views(made)
+
+        for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+            a = torch.linspace(-1, 1, 3).requires_grad_()
+            with mode():
+                first, *rest = f(a)
+            found.append((name, kind, first, [(t, t.requires_grad, t.is_leaf, t.is_inference()) for t in rest]))
+            if mode is torch.enable_grad:
+                first.sum().backward()
+                found.append(a.grad)
+    return found
+
+
+@program("", "writes under no_grad and in inference mode to leaves that are views, whose histories can't be read from then on")
+def written_leaf_views(compile):
+    found = []
+    for kind, mode in itertools.product(range(7), (torch.no_grad, torch.inference_mode)):
+
+        @compile
+        def f(x):
+            y = x * 1.0
+            x[1:].zero_()
+            print("between")
+            return y
+
+        _, x = leaf(kind)
+        for _ in range(3):
+            try:
+                with mode():
+                    found.append((kind, f(x), x._version))
+            except RuntimeError as error:
+                found.append(str(error)[:40])
+    return found
