@@ -177,6 +177,7 @@ class Chosen(torch.autograd.Function):
 
 def either(predicate, when_true, when_false, *operands):
     # torch.cond in graphs, for operands of one dtype and layout; eager, where it loads torch's own compiler, gets what it stands for
+    [t.is_leaf for t in operands]  # raises of a view without a history: torch's compiler, which torch.cond calls, would raise another error
     special = torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled() or any(t.is_inference() for t in operands)
     special = special or operands[0].dtype != operands[1].dtype or operands[0].stride() != operands[1].stride()
     if torch.compiler.is_compiling() and not special:
