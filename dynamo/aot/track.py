@@ -38,7 +38,7 @@ class Track:
     def turn(self, fake: FakeTensor) -> None:
         """That view of this root gets another shape in place."""
         self.turned += 1
-        self.turned_history |= fake.requires_grad and torch.is_grad_enabled()
+        self.turned_history |= fake.requires_grad and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
 
     def is_below(self, top: Track) -> bool:
         at: Track | None = self

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+
 import torch
 
 from repro_corpus.program import program
@@ -288,4 +291,36 @@ def refused(compile):
                     except RuntimeError as error:
                         found.append(type(error).__name__)
                 found.append((x._version, x.stride()))
+    return found
+
+
+MODES = {
+    "around": (torch.enable_grad,),
+    "inference": (torch.inference_mode,),
+    "within inference": (torch.inference_mode, torch.enable_grad),
+    "without": (torch.no_grad,),
+}
+
+
+@program("", "what needs a gradient is turned in modes within modes: in inference mode autograd records nothing, also under enable_grad")
+def turned_in_modes(compile):
+    found = []
+    for (name, within), mode, kind in itertools.product(MODES.items(), (torch.enable_grad, torch.no_grad, torch.inference_mode), range(3)):
+
+        @compile
+        def f(x, within=within):
+            with contextlib.ExitStack() as stack:
+                for made in within:
+                    stack.enter_context(made())
+                x.t_()
+            return x * 2
+
+        x = torch.arange(6.0).view(2, 3).clone().requires_grad_()
+        x = (x, x.detach().requires_grad_(), x * 1)[kind]
+        try:
+            with mode():
+                result = f(x)
+            found.append((name, kind, result, result.requires_grad, x, x._version))
+        except RuntimeError as error:
+            found.append((name, kind, str(error)[:60], x.shape))
     return found

@@ -177,7 +177,9 @@ class Chosen(torch.autograd.Function):
 
 def either(predicate, when_true, when_false, *operands):
     # torch.cond in graphs, for operands of one dtype and layout; eager, where it loads torch's own compiler, gets what it stands for
-    [t.is_leaf for t in operands]  # raises of a view without a history: torch's compiler, which torch.cond calls, would raise another error
+    # a leaf may be a view whose gradients lead nowhere, which no graph takes; and `is_leaf` raises of one without a history, which is an
+    # error of another type where torch's own compiler meets it
+    operands = [t.view_as(t) if t.is_leaf and t.requires_grad else t for t in operands]
     special = torch.is_autocast_enabled("cpu") or torch.is_inference_mode_enabled() or any(t.is_inference() for t in operands)
     special = special or operands[0].dtype != operands[1].dtype or operands[0].stride() != operands[1].stride()
     if torch.compiler.is_compiling() and not special:
