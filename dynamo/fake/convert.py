@@ -62,8 +62,9 @@ class Converter:
             with _inference(False):
                 meta = self._meta_of(t)
                 if leaf and t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
+                    base = FakeTensor(meta, device, t._base is not None and t._base.requires_grad)  # a view of it has the same flag
                     with torch.no_grad(), _Answer(FakeTensor(meta, device)):
-                        view = torch.ops.aten.alias.default(FakeTensor(meta, device))
+                        view = torch.ops.aten.alias.default(base)
                     # as the tensor itself was made: a write through a view from under no_grad makes its history unreadable
                     torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
                     return view.requires_grad_()

@@ -29,7 +29,7 @@ def leads_nowhere(t: torch.Tensor) -> bool:
     which nothing accumulates, unless it was given the flag itself: what operators make of it keeps nothing for a backward pass."""
     if not (t._is_view() and t.requires_grad and _is_leaf(t) and t._base is not None and t._base.requires_grad):
         return False
-    with torch._C.DisableTorchFunction(), modes_off(), torch.enable_grad():
+    with torch._C.DisableTorchFunction(), modes_off(), torch.inference_mode(False), torch.enable_grad():
         node = torch._C.TensorBase.view_as(t, t).grad_fn
     return node is not None and node.next_functions[0][0] is None
 

@@ -298,6 +298,7 @@ class Tracer:
                     self.guard(source.attr("retains_grad"), "eq", given.obj.retains_grad)
                     if given.obj.retains_grad:
                         raise self.break_("DD022", f"a write to {given.describe()}, which keeps its gradient")
+                self.guard_leaf(given)
                 kind = self._guard_kind_of_view(given, source)
                 if t.fake.requires_grad and HOOKS in kind:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
@@ -310,7 +311,6 @@ class Tracer:
             for given, source in self._sharing(t) if t._is_view() else ():
                 if given.obj.is_leaf:
                     self._guard_kind_of_view(given, source)
-                    self.guard_leaf(given)
 
     def guard_leaf(self, v: TensorValue) -> None:
         """Gradients for an input accumulate in it or go on to what it was computed from: no graph keeps as little as eager for others."""
