@@ -39,11 +39,16 @@ def simple(kind: str, ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool =
     """One reduction whose result has the dtype of the fake value. In truth values a sum is any of them, a product all."""
     out = ctx.meta.dtype
     if x.ndim == 0:
-        return ctx.map(lambda v: v, [x], out)
+        return ctx.map(sum_of_one if kind == "sum" else lambda v: v, [x], out)
     if out == torch.bool:
         kind = {"sum": "any", "prod": "all"}.get(kind, kind)
     wide = (chain_type if kind == "prod" else accumulate_type)(out)
     return ctx.reduce(kind, x, normal_dims(dim, x.ndim), keepdim, out, wide, pre=as_given(x, out))
+
+
+def sum_of_one(v: Expr) -> Expr:
+    """ATen adds to zero: 0.0 + -0.0 = 0.0."""
+    return plus(v, number(v, 0)) if types.is_float(v.type) else v
 
 
 def as_given(x: Tensor, dtype: torch.dtype) -> Callable[[Expr], Expr] | None:
@@ -113,7 +118,7 @@ def _mean(ctx: Context, x: Tensor, dim: Dims = None, keepdim: bool = False, *, d
 
 def mean(ctx: Context, x: Tensor, dim: Dims, keepdim: bool, dtype: torch.dtype) -> Tensor:
     if x.ndim == 0:
-        return ctx.map(lambda v: v, [x], dtype)
+        return ctx.map(sum_of_one, [x], dtype)
     items = count(x, dim)
     return ctx.reduce("sum", x, normal_dims(dim, x.ndim), keepdim, dtype, accumulate_type(dtype), post=lambda v: over(v, number(v, items)))
 

@@ -12,18 +12,20 @@ from inductor.ir.dims import is_one, no_elements
 from inductor.ir.expr import Expr, cast, scan
 from inductor.ir.nest import Store
 from inductor.lowering.context import Context, Decline, loop_axes, to_storage
-from inductor.lowering.reduction import chain_type
+from inductor.lowering.reduction import chain_type, sum_of_one
 from inductor.lowering.registry import add
 from inductor.lowering.tensor import Tensor
 from inductor.lowering.view import wrap
 
 
 def _running(kind: str, ctx: Context, x: Tensor, d: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    if x.ndim == 0 or no_elements(x.shape) or ctx.meta.dtype == torch.bool:
+    if no_elements(x.shape) or ctx.meta.dtype == torch.bool:
         raise Decline
+    if x.ndim == 0:
+        return ctx.map(lambda v: v, [x], ctx.meta.dtype)
     at = wrap(d, x.ndim)
     if is_one(x.shape[at]):
-        return ctx.map(lambda v: v, [x], ctx.meta.dtype)
+        return ctx.map(sum_of_one if kind == "sum" else lambda v: v, [x], ctx.meta.dtype)
     out = ctx.buffer(x.shape, ctx.meta.dtype, ctx.meta_strides(x.shape) or ctx.strides_like(x.shape, []))
     axes, where = loop_axes(out)
     wide = types.compute(types.of_torch(chain_type(ctx.meta.dtype)))

@@ -156,6 +156,17 @@ def test_a_divisor_of_negative_zero():
     check({"a": "make((2,), torch.float32)"}, "v0 = a / -0.0\nv1 = a * -0.0", "v0 v1")
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (5, 1), (1, 5)])
+def test_sums_of_one_negative_zero_are_positive(shape):
+    def f(x):
+        found = [x.sum(), x.sum(-1), x.mean(0), x.cumsum(0), x.cumsum(-1), x.cumprod(0), x.prod(), x.amax(), x.nansum()]
+        return [t.signbit() for t in (*found, x.sum() * 1, x.half().sum(-1))]
+
+    x = torch.full(shape, -0.0)
+    for found, expected in zip(dynamo.compile(f)(x), f(x), strict=True):
+        assert torch.equal(found, expected)
+
+
 def test_roll_of_a_dim_that_is_named_twice():
     body = "v0 = a.roll((1, -2), (1, -1))\nv1 = a.roll((1, 1, 1), (0, 1, 0))\nv2 = a[:0].roll(1, 7)"
     check({"a": "make((3, 5), torch.float32)"}, body, "v0 v1 v2")
