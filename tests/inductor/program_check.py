@@ -46,6 +46,7 @@ EXACT = frozenset(
     scalar_tensor select sgn sign signbit slice sort split squeeze stack t tile to _to_copy transpose tril triu trunc unbind unfold
     unsqueeze view where zero zero_ zeros zeros_like _unsafe_view _reshape_alias set_ slice_scatter select_scatter select_backward
     slice_backward threshold_backward threshold hardtanh hardtanh_backward _local_scalar_dense reflection_pad1d replication_pad1d
+    reflection_pad2d reflection_pad3d replication_pad2d replication_pad3d
     bitwise_left_shift bitwise_right_shift __lshift__ __rshift__ is_same_size equal value_selecting_reduction_backward
     """.split()
 )

@@ -477,15 +477,25 @@ def assign(w: Writer) -> str | None:
     return w.one_of(ASSIGN).format(v=v, i=i, j=j, b=b or "0.5", s=w.one_of(SCALARS))
 
 
+def indexed_dims(text: str, ndim: int, d: int) -> tuple[int, ...]:
+    """Those that a template of `ROWS_OF` looks up in: noise can move numbers that come from extremes, none out of range."""
+    if "{d}" in text:
+        return (d,)
+    if "[..., {i}]" in text:
+        return (-1,)
+    if "[:, {i}]" in text:
+        return (1,) if ndim > 1 else (0,)
+    return (0, 1) if "[{i}, {i}]" in text and ndim > 1 else (0,)
+
+
 def indexed(w: Writer) -> str | None:
     v = w.name_where(lambda t: t.ndim > 0)
     if v is None:
         return None
-    d = w.number(0, w.value(v).ndim - 1)
-    extent = max(w.value(v).shape[d], 1)
+    d, text = w.number(0, w.value(v).ndim - 1), w.one_of(ROWS_OF)
+    extent = max(min(w.value(v).shape[k] for k in indexed_dims(text, w.value(v).ndim, d)), 1)
     chosen = w.name_where(lambda t: t.dtype in (torch.int64, torch.int32, torch.uint8))
     flat = f"{chosen}.flatten().long() % {extent}" if chosen else f"torch.arange({w.number(0, 5)}) % {extent}"
-    text = w.one_of(ROWS_OF)
     wide = f"(torch.arange({v}.numel()).view({v}.shape) * 7 % {extent})"
     return f"{w.fresh()} = {text.format(v=v, d=d, i=f'({flat})', x=wide, w=f'{v}.index_select({d}, {flat})')}"
 
