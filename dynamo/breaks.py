@@ -188,7 +188,8 @@ _ROWS: tuple[Reason, ...] = (
         "DD027",
         "a leaf of autograd made or changed",
         "`requires_grad_()`, `detach_()` of an input, `requires_grad=True` and `nn.Parameter(...)` make or change a tensor that gradients "
-        "accumulate in. A graph is differentiated from its inputs to its results, so such a tensor is made between graphs.",
+        "accumulate in. A graph is differentiated from its inputs to its results, so such a tensor is made between graphs. And a view that "
+        "`no_grad` made of what needs a gradient is a leaf in which none accumulates.",
         "make the tensor before the compiled function and pass it in.",
         "def f(x):\n    x.requires_grad_()   # breaks\n    return (x * x).sum()",
     ),
