@@ -16,6 +16,7 @@ from torch.fx import Node
 from dynamo.aot import rng  # noqa: F401  # declares an operator
 from dynamo.aot.facts import Step
 from dynamo.ops.facts import facts_of, unwritten_form
+from dynamo.ops.rows import KEEPS_SHAPE_OF_OUT
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -57,11 +58,13 @@ def functional_form(op: Any) -> Any:
 
 
 def form_of_call(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The functional form, unless it would compute in another dtype than `out` has the op compute in."""
+    """The functional form, unless it would compute in another dtype than `out` has the op compute in, or give another shape."""
     out = kwargs.get("out")
     name = op._schema.name.removeprefix("aten::")
     if isinstance(out, torch.Tensor):
         if name in _COMPUTES_AS_OUT_ONLY and out.dtype != args[0].dtype:
+            return None
+        if name in KEEPS_SHAPE_OF_OUT and out.dim() != 1:
             return None
         if name in _ASKS_BYTES and out.dtype is torch.uint8 and args[0].dtype not in (torch.bool, torch.uint8):
             return None

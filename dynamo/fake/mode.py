@@ -22,7 +22,8 @@ from dynamo.fake.rules import Rule, rule_of
 from dynamo.fake.said import saying
 from dynamo.fake.standins import plain_shapes
 from dynamo.fake.tensor import CPU, META, FakeTensor, _in_kernel, any_phantom, is_phantom, sync
-from dynamo.ops.facts import CHECKS_TYPES, facts_of, is_composite, mixes_types, unwritten_form, writes_of
+from dynamo.ops.facts import CHECKS_TYPES, aten_name, facts_of, is_composite, mixes_types, unwritten_form, writes_of
+from dynamo.ops.rows import KEEPS_SHAPE_OF_OUT
 
 aten = torch.ops.aten
 OpOverload = torch._ops.OpOverload
@@ -328,7 +329,8 @@ def _run_meta_writing(plan: Plan, func: Any, metas: list[Any], named: dict[str, 
     if plan.writes == ("out",) and isinstance(out, torch.Tensor) and any(out.shape != shape for _, shape, _, _ in before):
         _restride(out, func, metas, {k: v for k, v in named.items() if k != "out"}, device)
     for meta, shape, strides, offset in before:
-        if meta.shape == shape and meta.stride() != strides:
+        keeps = meta.shape == shape or (aten_name(func) in KEEPS_SHAPE_OF_OUT and meta.numel() == shape.numel())
+        if keeps and (meta.shape != shape or meta.stride() != strides):
             meta.as_strided_(shape, strides, offset)
     if len(before) < len(plan.writes) or out is None:
         return out

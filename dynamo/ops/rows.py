@@ -74,6 +74,9 @@ SAME = words("detach.default alias.default lift_fresh.default")
 # the other; `lift` and `_pin_memory` return a tensor that needs nothing as it is.
 SHARES = words("_unsafe_view unsafe_split unsafe_split_with_sizes lift _pin_memory")
 
+# Fill an `out` of as many elements in the shape that it has.
+KEEPS_SHAPE_OF_OUT = words("arange linspace logspace range")
+
 # Count a storage offset from the start of the storage: an argument that is part of something larger would be misread.
 ABSOLUTE = words("as_strided_scatter.default as_strided_copy.default")
 

@@ -700,3 +700,31 @@ def integers_with_a_history(compile):
 
     n = torch.arange(4)
     return f(torch.tensor(2.5, requires_grad=True), n), n.tolist()
+
+
+@program("", "ranges fill an out= of as many elements in its shape, and give another the shape of a range")
+def ranges_into_shapes(compile):
+    fills = (
+        lambda out: torch.arange(5, out=out),
+        lambda out: torch.arange(0, 5, 1, out=out),
+        lambda out: torch.linspace(0, 4, 5, out=out),
+        lambda out: torch.logspace(0, 2, 5, out=out),
+        lambda out: torch.arange(torch.tensor(5).item(), out=out),
+    )
+    outs = (
+        lambda: torch.zeros(1, 5),
+        lambda: torch.zeros(5, 1, dtype=torch.uint8),
+        lambda: torch.zeros(5),
+        lambda: torch.zeros(5, 2)[:, :1],
+        lambda: torch.zeros(0),
+    )
+    found = []
+    for fill in fills:
+
+        @compile
+        def f(out, fill=fill):
+            made = fill(out)
+            return made, made + 1, out.shape, out * 2
+
+        found += [(f(out := make()), out) for make in outs]
+    return found
