@@ -539,6 +539,8 @@ class Builder:
             joint.differentiable = [False] * len(differentiable)
             return
         tracer = self.tracer
+        if tracer.hides_shape:  # gradients for it would have the shape that it had
+            raise AotError("a tensor with a history gets another shape in place where autograd does not record it")
         tangents: list[FakeTensor] = []
         first = next(n for n in tracer.graph.nodes if n.op != "placeholder") if tracer.graph.nodes else None
         for i, (end, source) in enumerate(zip(ends, ended, strict=True)):

@@ -574,7 +574,7 @@ def _check_in_place(tensor: Tensor) -> None:
     if base is None:
         if tensor.is_leaf and tensor.requires_grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    elif base.is_leaf and base.requires_grad:
+    elif base.is_leaf and tensor.requires_grad:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     elif torch._C._autograd._get_creation_meta(tensor) != _WRITABLE:
         raise RuntimeError("a view made under no_grad, or one of several made at once, is being used in an in-place operation.")

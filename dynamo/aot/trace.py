@@ -71,6 +71,7 @@ class Tracer(FakeMode):
         self.source: Source = ("", 0, ())
         self.lifted: list[tuple[torch.Tensor, FakeTensor]] = []
         self.has_zeros = False  # without memory
+        self.hides_shape = False  # whether one with a history got another shape in place where autograd does not record it
         self.reaches_out = False  # to elements of memory that only `as_strided` shows
         self.makers: list[tuple[Node, Any]] = []  # in a backward pass, the node of autograd that a call is made for
         self._starts: list[int] = []
@@ -453,7 +454,7 @@ class Tracer(FakeMode):
         node = self._current(old)
         old.fake = FakeTensor(fake.meta.detach(), fake.fake_device)
         old.is_shadow = True
-        old.root.turn(fake)
+        self.hides_shape |= not old.root.turn(fake)
         fake_mode.run(self, func, args, kwargs)
         step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
         self.track(fake, self._replay(step, node, old.fake), old, step)

@@ -35,10 +35,12 @@ class Track:
         is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
         self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
 
-    def turn(self, fake: FakeTensor) -> None:
-        """That view of this root gets another shape in place."""
+    def turn(self, fake: FakeTensor) -> bool:
+        """That view of this root gets another shape in place. Does autograd know of it, if it has a history?"""
         self.turned += 1
-        self.turned_history |= fake.requires_grad and torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        is_recorded = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        self.turned_history |= fake.requires_grad and is_recorded
+        return is_recorded or not fake.requires_grad or fake.is_leaf
 
     def is_below(self, top: Track) -> bool:
         at: Track | None = self

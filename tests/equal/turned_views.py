@@ -305,7 +305,7 @@ MODES = {
 @program("", "what needs a gradient is turned in modes within modes: in inference mode autograd records nothing, also under enable_grad")
 def turned_in_modes(compile):
     found = []
-    for (name, within), mode, kind in itertools.product(MODES.items(), (torch.enable_grad, torch.no_grad, torch.inference_mode), range(3)):
+    for (name, within), mode, kind in itertools.product(MODES.items(), (torch.enable_grad, torch.no_grad, torch.inference_mode), range(5)):
 
         @compile
         def f(x, within=within):
@@ -316,11 +316,11 @@ def turned_in_modes(compile):
             return x * 2
 
         x = torch.arange(6.0).view(2, 3).clone().requires_grad_()
-        x = (x, x.detach().requires_grad_(), x * 1)[kind]
+        x = (x, x.detach().requires_grad_(), x * 1, x.detach().clone()[:].requires_grad_(), x[:])[kind]
         try:
             with mode():
                 result = f(x)
             found.append((name, kind, result, result.requires_grad, x, x._version))
         except RuntimeError as error:
-            found.append((name, kind, str(error)[:60], x.shape))
+            found.append((name, kind, str(error)[:60], x.shape, x._version))
     return found
