@@ -557,11 +557,12 @@ FACTS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 def sharing(seen: Seen) -> list[tuple[int, int]]:
-    """Per output and input: the first tensor in the same memory, and where in it."""
+    """Per output and input: the first tensor in the same memory, and how far behind where that begins."""
     first: dict[int, int] = {}
     found = []
-    for i, t in enumerate([*seen.inputs, *seen.outputs]):
+    tensors = [*seen.inputs, *seen.outputs]
+    for i, t in enumerate(tensors):
         storage = t.untyped_storage()._cdata
         at = first.setdefault(storage, i) if t.numel() else i
-        found.append((at, t.storage_offset() if at < i and t.numel() else 0))
+        found.append((at, t.storage_offset() - tensors[at].storage_offset()))
     return found
