@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo.aot.again import version_of
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
 from dynamo.aot.partition import Parts
@@ -36,11 +37,14 @@ def _passed_on(node: Any) -> set[Any]:
 
 
 def _counted(joint: Joint) -> tuple[int, ...]:
-    """Arguments that share memory which is written, each as often as its version goes up. A new layout counts as one."""
+    """Arguments that share memory which is written, each as often as it is written itself or by a view of it: those that count together
+    add up, what `.data` gives counts alone. A new layout counts as one."""
     found: list[int] = []
+    relaid = {i for i, *_ in joint.relaid}
     for primal in [joint.primals[i] for i in joint.written if not joint.primals[i].fake.is_inference()]:
-        relaid = [i for i, *_ in joint.relaid if joint.sources[i].argument in primal.members]
-        found += primal.members * (primal.track.writes + primal.track.turned - len(relaid))
+        for i, source in enumerate(joint.sources):
+            if source.argument in primal.members:
+                found += [source.argument] * (version_of(source.fake) - source.version - (i in relaid))
     return tuple(found)
 
 

@@ -191,7 +191,7 @@ class Builder:
                 node = self.tracer.emit(aten.as_strided.default, base.node, *args)
             track = self.tracer.track(fake, node, base.track, Step(aten.as_strided.default, args))
             member = Primal(real, fake, fake, track, node, i)
-            member.layout = _layout(fake)
+            member.layout, member.version = _layout(fake), version_of(fake)
             self.by_id[id(real)] = member
 
     # running the FX graph

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -485,7 +484,7 @@ After = Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None]
 
 def _after(facts: Facts, held: Sequence[Tensor]) -> After | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
-    bumps, members, relaid = facts.bumps, Counter(facts.members), facts.relaid
+    bumps, members, relaid = facts.bumps, facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
     counted = bool(facts.wanted)  # see `_apart`
     if not (bumps or members or returned or relaid):
@@ -494,10 +493,8 @@ def _after(facts: Facts, held: Sequence[Tensor]) -> After | None:
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
         if bumps:
             torch.autograd.graph.increment_version([flat[i] for i in bumps])
-        shared = [(args[m], args[m]._version + writes) for m, writes in members.items()]
-        for tensor, version in shared:  # views share the count of what they look at
-            if (missing := version - tensor._version) > 0:
-                torch.autograd.graph.increment_version([tensor] * missing)
+        if members:
+            torch.autograd.graph.increment_version([args[m] for m in members])
         for result, i in returned:
             with torch.enable_grad():
                 flat[i].copy_(results[result])

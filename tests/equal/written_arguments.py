@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import torch
@@ -116,3 +117,46 @@ def view_of_another_value(compile):
         return x.grad
 
     return [passes(view, k) for view in views for k in range(3)]
+
+
+SHARING = {
+    "same": lambda a: a,
+    "data": lambda a: a.data,
+    "detached": lambda a: a.detach(),
+    "turned": lambda a: a.t(),
+    "part": lambda a: a[1:],
+    "turned data": lambda a: a.data.t(),
+}
+
+
+def turned_and_written(x, w):
+    x.t_()
+    x.add_(1)
+
+
+COUNTING = {
+    "first": lambda x, w: x.add_(1),
+    "second": lambda x, w: w.add_(1),
+    "parts": lambda x, w: (x[1:].mul_(2), w[0].zero_()),
+    "turned": turned_and_written,
+    "detached": lambda x, w: x.detach().mul_(2),
+    "list": lambda x, w: (torch._foreach_mul_([x], 2.0), x.zero_()),
+}
+
+
+@program("", "arguments that share memory count writes together or, as what .data gives, alone")
+def counts_of_shared_memory(compile):
+    found = []
+    for (name, write), (kind, other), turn in itertools.product(COUNTING.items(), SHARING.items(), (False, True)):
+
+        @compile
+        def f(x, w, write=write):
+            write(x, w)
+            return x * 2, w * 2
+
+        a = torch.arange(9.0).view(3, 3).clone()
+        b = other(a)
+        for _ in range(2):
+            results = f(b, a) if turn else f(a, b)
+            found.append((name, kind, turn, results, a, b, a._version, b._version))
+    return found
