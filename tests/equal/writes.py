@@ -721,10 +721,14 @@ def ranges_into_shapes(compile):
     found = []
     for fill in fills:
 
-        @compile
-        def f(out, fill=fill):
-            made = fill(out)
-            return made, made + 1, out.shape, out * 2
+        @compile(fullgraph=True)  # else what a fake warns of breaks the graph
+        def f(fill=fill):
+            results = []
+            for make in outs:
+                out = make()
+                made = fill(out)
+                results.append((made, made + 1, out.shape, out * 2))
+            return results
 
-        found += [(f(out := make()), out) for make in outs]
+        found.append(f())
     return found
