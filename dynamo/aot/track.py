@@ -11,6 +11,11 @@ from dynamo.fake import FakeTensor
 aten = torch.ops.aten
 
 
+def records_history() -> bool:
+    """Whether autograd records what runs now: in inference mode it does not under `enable_grad` either."""
+    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
 class Track:
     """Where the value of one fake comes from."""
 
@@ -32,13 +37,12 @@ class Track:
         self.turned_history = False  # of a root: whether autograd recorded one of those
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
-        is_on = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # in which `enable_grad` makes no history
-        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and is_on)
+        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and records_history())
 
     def turn(self, fake: FakeTensor) -> bool:
         """That view of this root gets another shape in place. Does autograd know of it, if it has a history?"""
         self.turned += 1
-        is_recorded = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        is_recorded = records_history()
         self.turned_history |= fake.requires_grad and is_recorded
         return is_recorded or not fake.requires_grad or fake.is_leaf
 

@@ -332,7 +332,7 @@ def set_flag(tx: Tracer, v: TensorValue, flag: Value) -> None:
     is_refused = v.fake.is_inference() and not torch.is_inference_mode_enabled()  # also where the flag has that value
     if known is None or known[0] is not v.fake.requires_grad or (known[0] and is_refused):
         raise tx.break_("DD027", f"requires_grad of {v.describe()} is changed")
-    if known[0]:
+    if known[0]:  # which it may have by its base alone
         tx.guard_leaf(v)
 
 
