@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import linecache
 import math
@@ -13,7 +12,8 @@ import random
 import re
 import types
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ TOLERANCE = (1e-3, 1e-4)
 ARGUMENT = "= torch.randn(3, 3)"  # of drawn programs
 ROUNDING, DRAWS, AMPLE = 4e-7, 12, 8
 HALVES = "bfloat16"  # in the text of a program that computes with them
-OF_HALVES = 0.25  # of AMPLE: they are moved where they are rounded, each alone
+AMPLE_OF_HALVES = 2  # they are moved where they are rounded, each alone
 PROGRAMS = {"eager": 100, "aot_eager": 150, "inductor": 40}
 _numbers = itertools.count()
 with torch.random.fork_rng(devices=[]):  # asks for an accelerator, which a function mode sees once per process
@@ -47,26 +47,41 @@ def made(text: str) -> Program:
     return Program(filename, "program", "", "", module.program)
 
 
-def spreads(text: str, expected: Observation) -> dict[str, torch.Tensor]:
+class Spread(NamedTuple):
+    """How far each element of a value moved, and how far from it another may be."""
+
+    far: torch.Tensor
+    allowed: torch.Tensor
+
+
+def spreads(text: str, expected: Observation) -> dict[str, Spread]:
     """How far each element of eager's own values moves when the arguments move by roundings: `sin` of a large number keeps no digit.
 
     Where a program computes with halves, these are moved too: a sum in another order is another half only where it lies between two,
     which moved arguments hardly meet. Infinite where one of the two is no number. A path of other shape or type in a moved run has
     nothing to say.
     """
-    found: dict[str, torch.Tensor] = {}
-    for draw in range(2 * DRAWS if HALVES in text else DRAWS):
-        of_halves = draw >= DRAWS
-        program = made(text) if of_halves else moved(text, draw)
-        with warnings.catch_warnings(), MovedHalves(draw) if of_halves else contextlib.nullcontext():
-            warnings.simplefilter("ignore")
-            seen = observe(program, plain)
+    found: dict[str, Spread] = {}
+    for seen, ample in moved_runs(text):
         for path, value in values_of(expected):
             other = seen.facts.get(path)
             if isinstance(other, torch.Tensor) and (other.shape, other.dtype) == (value.shape, value.dtype):
-                far = distances(value, other) * (OF_HALVES if of_halves else 1.0)
-                found[path] = torch.maximum(found[path], far) if path in found else far
+                far = distances(value, other)
+                known = found.get(path, Spread(far, ample * far))
+                found[path] = Spread(torch.maximum(known.far, far), torch.maximum(known.allowed, ample * far))
     return found
+
+
+def moved_runs(text: str) -> Iterator[tuple[Observation, int]]:
+    """Eager runs with something moved by roundings, each with how many times as far others may be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for draw in range(DRAWS):
+            yield observe(moved(text, draw), plain), AMPLE
+        for draw in range(DRAWS) if HALVES in text else ():
+            with MovedHalves(draw):
+                seen = observe(made(text), plain)
+            yield seen, AMPLE_OF_HALVES
 
 
 class MovedHalves(EagerMode):
@@ -110,13 +125,13 @@ def distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return far.masked_fill(torch.isclose(a, b, rtol=0, atol=0, equal_nan=True), 0.0)
 
 
-def within(found: Observation, expected: Observation, spread: dict[str, torch.Tensor]) -> Observation:
+def within(found: Observation, expected: Observation, spread: dict[str, Spread]) -> Observation:
     """`found` with eager's value in place of each element that roundings make another in eager too, where it is not much farther off."""
     facts = dict(found.facts)
     for path, value in values_of(expected):
         other = facts.get(path)
         if path in spread and isinstance(other, torch.Tensor) and (other.shape, other.dtype) == (value.shape, value.dtype):
-            allowed = torch.where(is_another(spread[path], value), AMPLE * spread[path], 0.0)
+            allowed = torch.where(is_another(spread[path].far, value), spread[path].allowed, 0.0)
             facts[path] = torch.where(distances(value, other) <= allowed, value, other)
     return Observation(facts, found.internal)
 
@@ -175,7 +190,7 @@ def program(compile):
     assert not lines(expected, [within(found, expected, spread)])
     rows[1, 1] += 0.002
     assert lines(expected, [within(found, expected, spread)])
-    spread["result[0]: values"][1, 1] = 0.0005  # what is no other value in eager is compared as ever
+    spread["result[0]: values"].far[1, 1] = 0.0005  # what is no other value in eager is compared as ever
     assert lines(expected, [within(found, expected, spread)])
     rows[1, 1] -= 0.002
     found.facts["result[1]: values"][2, 2] = True
