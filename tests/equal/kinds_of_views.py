@@ -252,3 +252,52 @@ def written_leaf_views(compile):
             except RuntimeError as error:
                 found.append(str(error)[:40])
     return found
+
+
+VIEWS_OF_A_LEAF = {
+    "view": lambda x: x.view(9),
+    "view of a view": lambda x: x[1:].t(),
+    "chunk": lambda x: x.chunk(3)[0],
+    "product": lambda x: x * 2,
+}
+WRITES_TO_A_LEAF = {
+    "view": lambda x, y, base: y.mul_(2),
+    "list": lambda x, y, base: torch._foreach_mul_([y, torch.ones(3)], 2.0),
+    "leaf": lambda x, y, base: x.mul_(2),
+    "detached": lambda x, y, base: x.detach()[1:].mul_(2),
+    "base": lambda x, y, base: base.view(-1)[2:5].zero_(),
+    "outside": lambda x, y, base: torch.add(torch.ones(9), 1, out=base.view(-1)),
+    "data": lambda x, y, base: x.data.mul_(2),
+}
+ASKS = {
+    "leaf": lambda y: (y, y.is_leaf),
+    "computed": lambda y: (y * 3, y.sum()),
+    "kept": lambda y: (y, y.retain_grad() if y.requires_grad and not y.is_leaf else None),
+    "result": lambda y: (y, y.requires_grad),
+}
+
+
+@program("", "views of a leaf that is a view of what needs no gradient, written to without gradients: what they were is cut off")
+def written_views_of_leaves(compile):
+    found = []
+    for (name, view), (how, write), (what, read) in itertools.product(VIEWS_OF_A_LEAF.items(), WRITES_TO_A_LEAF.items(), ASKS.items()):
+
+        @compile
+        def f(x, base, view=view, write=write, read=read):
+            y = view(x)
+            with torch.no_grad():
+                write(x, y, base)
+            return read(y)
+
+        for is_view in (True, False, True):
+            base = torch.linspace(-1, 1, 9)
+            x = base.view(3, 3).requires_grad_() if is_view else base.clone().view(3, 3).detach().clone().requires_grad_()
+            try:
+                result, beside = f(x, base)
+                found.append((name, how, what, is_view, result, result.is_leaf, beside))
+                (result.sum() + x.sum()).backward()
+                found.append(result.grad if what == "kept" and result.retains_grad else None)
+            except RuntimeError as error:
+                found.append((name, how, what, is_view, str(error)[:40]))
+            found.append((x.grad, x, x._version, base, base._version))
+    return found
