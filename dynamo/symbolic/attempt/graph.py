@@ -109,13 +109,6 @@ class GraphBuilder:
             raise BreakError("DD022", f"{node.name}, made inside a region, is used outside of it")
         return self.scopes[-1].placeholder(node)
 
-    def has_view_of(self, given: torch.Tensor) -> bool:
-        """Whether the graph has a view, with a history, of what an input is a view of."""
-        inputs = {id(v.fake) for _, v in self.placeholders}
-        made = (node.meta.get("val") for graph in (self.graph, *(scope.outer for scope in self.scopes)) for node in graph.nodes)
-        tensors = (t for t in made if isinstance(t, torch.Tensor) and id(t) not in inputs)
-        return any(t.requires_grad and t._is_view() and t._base is given._base for t in tensors)
-
     def propagate(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run one graph op on fake tensors. What can't be known without data is a break; what fails would fail in eager too."""
         f_args, f_kwargs = torch.fx.node.map_arg((args, kwargs), _given)

@@ -302,8 +302,6 @@ class Tracer:
                 kind = self._guard_kind_of_view(given, source)
                 if t.fake.requires_grad and HOOKS in kind:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
-                if kind != NO_VIEW and given.obj.is_leaf and self.builder.has_view_of(given.fake):
-                    raise self.break_("DD022", f"a write to views of {given.describe()}, a leaf that is a view: it changes their histories")
                 if UNWRITABLE in kind:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
 

@@ -221,7 +221,8 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
     if name in _FACTS:
         tx.note_asked(name)
         if name in _HISTORY:
-            if name != "is_leaf" and not v.fake.is_leaf:
+            is_leaf = _is_leaf(tx, v)
+            if name != "is_leaf" and not is_leaf:
                 raise tx.break_("DD014", f"{name} of {v.describe()}, which is no leaf")
             _guard_history(tx, v, "is_leaf")
         return tx.wrap(getattr(v.fake, name), None)
@@ -235,9 +236,18 @@ def tensor_getset(tx: Tracer, v: TensorValue, name: str) -> Value | None:
     raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}")
 
 
+def _is_leaf(tx: Tracer, v: TensorValue) -> bool:
+    """Whether a tensor has no history. That of a view is made anew after a write, from its base: where a view of a leaf that is itself a
+    view was written to without gradients, the base may have none to give, which for fakes is an error of torch's own."""
+    try:
+        return v.fake.is_leaf
+    except RuntimeError as e:
+        raise tx.break_("DD014", f"the history of {v.describe()}, a view that was written to since", cause=e) from e
+
+
 def _grad(tx: Tracer, v: TensorValue) -> Value:
     """The accumulated gradient: a fact of an input, None for what the graph makes (nothing runs backward in a graph)."""
-    if v.fake.requires_grad and not v.fake.is_leaf:
+    if v.fake.requires_grad and not _is_leaf(tx, v):
         raise tx.break_("DD014", f"grad of {v.describe()}, which is no leaf")  # torch warns, and it may retain its gradient
     if v.obj is None or v.source is None or not v.obj.is_leaf:
         return NONE
@@ -251,7 +261,7 @@ def _guard_history(tx: Tracer, v: TensorValue, name: str) -> None:
 
 
 def _grad_fn(tx: Tracer, v: TensorValue) -> Value:
-    if not v.fake.requires_grad or v.fake.is_leaf:
+    if not v.fake.requires_grad or _is_leaf(tx, v):
         _guard_history(tx, v, "is_leaf")
         return NONE
     raise tx.break_("DD014", f"grad_fn of {v.describe()}")
