@@ -416,6 +416,20 @@ def test_sums_and_products_convert_what_they_are_given_to_halves_first(dtype, gi
         torch.testing.assert_close(dynamo.compile(g, fullgraph=True)(x), g(x), equal_nan=True, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.bool, torch.uint8, torch.int16, torch.int64], ids=str
+)
+def test_conversions_to_halves_and_back_round(dtype, half):
+    x = torch.tensor([0.0, -0.291015625, 1.001, 255.0, -0.0, 1e-6, 200.4, 3.0]).repeat(5).to(dtype)
+
+    def f(x):
+        there = x.to(half)
+        return there.to(dtype), there * there.to(dtype), there.to(torch.bfloat16).to(half), torch.minimum(x, there[1])
+
+    assert all(map(torch.equal, dynamo.compile(f, fullgraph=True)(x), f(x)))
+
+
 def test_results_that_are_repeated_in_place_are_written_once():
     body = "v0 = x.t().reshape(2, 6).expand(3, 2, 6)\nv1 = x.t().reshape(12)[:, None].expand(12, 5)"
     check({"x": "make((4, 3), torch.float32)"}, body, "v0 v1")

@@ -135,7 +135,9 @@ class BodyPrinter:
         return self.let(node.type, f"({condition[0]} ? {body[0]} : {other[0]})", max(condition[1], other[1], body[1]))
 
     def kept(self, half: Expr, wanted: str) -> Expr | None:
-        """What a half value was rounded from, where that is of the type wanted and at hand."""
+        """What a half value was rounded from, where that is at hand and of the type wanted, in which it can stay."""
+        if wanted not in ("f32", "f64"):
+            return None
         while half.op == "load" and (half.attr[0] in self.kernel.registers or half.attr[0] in self.here):
             half = self.stored[half.attr[0]].value
         return half.args[0] if half.op == "cast" and half.args[0].type == wanted else None
