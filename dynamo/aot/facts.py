@@ -109,7 +109,7 @@ class Facts:
     depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
     absent: tuple[int, ...] = ()  # per gradient: the tangents that alone leave zeros without memory, see `reach.absent`
     apart: tuple[int, ...] = ()  # primals with a history that no result was computed from
-    saved_after: tuple[tuple[int, int], ...] = ()  # written primals, and the results whose passes ask for what was written
+    saved_after: tuple[tuple[int, int], ...] = ()  # written or turned primals, and the results whose passes ask for what they are
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
 
     @property

@@ -96,7 +96,7 @@ class Joint:
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
     showing: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
-    saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written by then, the same
+    saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written or turned by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
@@ -558,7 +558,8 @@ class Builder:
         joint.saved = _unwritten(joint, found)
         others = [root for root in found if root in self.made and root.node not in joint.saved]
         joint.showing = {joint.results[self.made[root]]: found[root] for root in others}
-        joint.saved_after = {i: found[p.track] for i, p in enumerate(self.primals) if p.track.writes and p.track in found}
+        asked = [(i, p) for i, p in enumerate(self.primals) if p.track in found]
+        joint.saved_after = {i: found[p.track] for i, p in asked if p.track.writes or _layout(p.fake) != p.layout}
         apart = _apart(ends, leaves, grads)
         if len(apart) == len(wanted):  # a view made under `no_grad` needs a gradient if what it is a view of does, which no guard asks
             raise AotError("results need a gradient, and no backward pass from them gets to an input")

@@ -324,3 +324,43 @@ def turned_in_modes(compile):
         except RuntimeError as error:
             found.append((name, kind, str(error)[:60], x.shape, x._version))
     return found
+
+
+TURNED_AND_READ = {
+    "row": lambda x, y: (y.t_(), x + y[0] * x.sum())[1],
+    "view from before": lambda x, y: (y[1:], y.t_(), x + y.sum() * y[0])[2],
+    "square": lambda x, y: (y.unsqueeze_(0), (y * y).sum())[1],
+    "before": lambda x, y: (x * y[0], y.t_())[0],
+    "sum": lambda x, y: (y.t_(), x + y.sum())[1],
+}
+SINCE = {
+    "turned": lambda y: y.transpose_(0, 1),
+    "written": lambda y: y.mul_(2),
+    "detached": lambda y: y.detach().mul_(2),
+    "without gradients": lambda y: torch.no_grad()(y.mul_)(2),
+    "nothing": lambda y: None,
+}
+KINDS_OF_ARGUMENTS = {
+    "view of a leaf": lambda a: a.view(9).view(3, 3),
+    "computed": lambda a: a * 1,
+    "view": lambda a: (a * 1)[:],
+    "constant": lambda a: torch.ones(3, 3),
+}
+
+
+@program("", "arguments turn, and change again between the call and a pass that keeps them")
+def turned_arguments_that_change(compile):
+    found = []
+    for (name, read), (how, since), (kind, made) in itertools.product(TURNED_AND_READ.items(), SINCE.items(), KINDS_OF_ARGUMENTS.items()):
+        f = compile(read)
+        a = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_()
+        x, y = torch.ones(3, 3).requires_grad_(), made(a)
+        try:
+            result = f(x, y)
+            since(y)
+            result.sum().backward()
+            found.append((x.grad, a.grad))
+        except RuntimeError as error:
+            found.append(str(error)[:30])
+        found.append((name, how, kind, y, y._version))
+    return found
