@@ -103,5 +103,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         tuple(joint.apart),
         readers_after(joint),
         tuple(i for i, p in enumerate(joint.primals) if p.leaf.requires_grad and p.track.turned_history),
+        tuple(joint.cut_off),
     )
     return facts, held

@@ -64,6 +64,14 @@ class Output:
     in_function: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """A detached tensor, which `base` makes, and `views` of it: the places of a result, and what makes it of that tensor."""
+
+    base: Output
+    views: tuple[tuple[tuple[int, ...], Output], ...]
+
+
 Place = tuple[str, int]  # ("argument", position), ("held", number of the tensor), ("base", position of a view of it)
 
 
@@ -111,6 +119,7 @@ class Facts:
     apart: tuple[int, ...] = ()  # primals with a history that no result was computed from
     saved_after: tuple[tuple[int, int], ...] = ()  # written or turned primals, and the results whose passes ask for what they are
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
+    cut_off: tuple[CutOff, ...] = ()  # outputs that are made from one another, instead of each from what they are views of in the end
 
     @property
     def relaid_primals(self) -> list[int]:

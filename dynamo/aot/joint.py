@@ -13,9 +13,10 @@ from torch.utils._pytree import TreeSpec, tree_flatten
 
 from dynamo.aot.again import version_of
 from dynamo.aot.branches import Called, conditional
+from dynamo.aot.cut_off import cut_off
 from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
-from dynamo.aot.facts import Output, Step, attribute
+from dynamo.aot.facts import CutOff, Output, Step, attribute
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
 from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
 from dynamo.aot.rng import STATE_OPS
@@ -98,6 +99,7 @@ class Joint:
     showing: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
     saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written or turned by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
+    cut_off: list[CutOff] = field(default_factory=list)  # the same
     modes_after: list[tuple[int, Any]] = field(default_factory=list)
     clears_autocast_cache: bool = False
     pairs: list[Called] = field(default_factory=list)  # graphs that operators of the graph call
@@ -359,6 +361,7 @@ class Builder:
             if id(value) not in described:
                 described[id(value)] = self._output(joint, value, primal, groups, differentiable)
             joint.outputs.append(described[id(value)])
+        joint.cut_off = cut_off(flat, joint.outputs, self.tracer.track_of, places)
 
     def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step], Track] | None:
         """The primal this is a view of, the steps from there, and its track. `places` are those of primals, by their tracks as they are

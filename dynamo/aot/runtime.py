@@ -15,7 +15,7 @@ from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
-from dynamo.aot.facts import Facts, Output, Place
+from dynamo.aot.facts import CutOff, Facts, Output, Place
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.fake.convert import modes_off
 from dynamo.graph.hooks import own_hooks, skip_missing
@@ -420,6 +420,25 @@ def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
     return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
 
 
+def _maker_of(facts: Facts, held: Sequence[Tensor], cut: CutOff) -> Callable[[tuple[Any, ...], Sequence[Any], list[Any]], None]:
+    """Puts a detached tensor and the views of it into the places that they have among the outputs."""
+    whole = _builder(facts, held, cut.base)
+    views = [(at, _stale_view if o.stale else _view, o.steps, o.tracked or o.grad_mode) for at, o in cut.views]
+
+    def make(args: tuple[Any, ...], results: Sequence[Any], made: list[Any]) -> None:
+        base = whole(args, results)
+        for at, view_of, steps, grad_mode in views:
+            view = view_of(base, steps, grad_mode) if steps else base
+            for i in at:
+                made[i] = view
+
+    return make
+
+
+def _later(args: Sequence[Any], results: Sequence[Any]) -> None:
+    """The result is a view of one that is made when the others are there."""
+
+
 def _same(made: Tensor) -> Tensor:
     return made.view_as(made)
 
@@ -612,6 +631,9 @@ def _calling(
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
     builders = [_builder(facts, held, o) for o in outputs]
+    cut_off = [_maker_of(facts, held, cut) for cut in facts.cut_off]
+    for i in (i for cut in facts.cut_off for at, _ in cut.views for i in at):
+        builders[i] = _later
     stale = [i for i, o in enumerate(outputs) if o.stale and o.kind == "input"]
     connect = None if linking is None else partial(links.connect, again=linking[0], plan=linking[1])
     if connect is not None and facts.enables_grad:
@@ -624,6 +646,8 @@ def _calling(
         if after is not None:
             after(args, flat, results)
         made = [b(args, results) for b in make] if connect is None else connect(results, args, make)
+        for make_views in cut_off:
+            make_views(args, results, made)
         if leaving is not None:
             leaving()
         return tuple(made) if plain else tree_unflatten(made, spec)

@@ -301,3 +301,51 @@ def written_views_of_leaves(compile):
                 found.append((name, how, what, is_view, str(error)[:40]))
             found.append((x.grad, x, x._version, base, base._version))
     return found
+
+
+DETACHED = {
+    "computed": lambda x, w: (w * 2).detach(),
+    "argument": lambda x, w: x.detach(),
+    "data": lambda x, w: (x * 2).data,
+    "part": lambda x, w: w[:].detach(),
+    "twice": lambda x, w: (x * w).detach().detach(),
+    "factory": lambda x, w: torch.full((3, 3), 0.5),
+    "written": lambda x, w: torch.empty(3, 3).fill_(2),
+    "written after": lambda x, w: (x * 1).detach().mul_(2),
+    "nothing": lambda x, w: w * 1,
+}
+RESULTS = {
+    "part": lambda t: (t, t[1:]),
+    "part first": lambda t: (t[1:], t),
+    "parts": lambda t: (t[1:], t[:2]),
+    "several": lambda t: (t, t, *t.chunk(2), t.t()),
+    "without gradients": lambda t: (t, torch.no_grad()(torch.Tensor.t)(t)),
+    "again": lambda t: (t.detach()[1:], t[1:], t.detach(), t),
+}
+
+
+@program("", "results that are views of a detached tensor, which is then written to through one of them")
+def views_of_detached_tensors(compile):
+    found = []
+    for (kind, detached), (name, results) in itertools.product(DETACHED.items(), RESULTS.items()):
+
+        @compile
+        def f(x, w, detached=detached, results=results):
+            return results(detached(x, w))
+
+        x, w = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_(), torch.linspace(2, 3, 9).view(3, 3)
+        made = f(x, w)
+        bases = [[k for k, other in enumerate(made) if t._base is other or (t._base is not None and t._base is other._base)] for t in made]
+        found.append((kind, name, bases))
+        if kind != "argument":
+            try:
+                made[0].mul_(x[-made[0].shape[0] :].sum())
+            except RuntimeError as error:
+                found.append(str(error)[:30])
+            for t in made:
+                try:
+                    found.append((t.requires_grad, t.is_leaf, t.detach()))
+                    found.append(torch.autograd.grad(t.sum(), x, allow_unused=True, retain_graph=True)[0] if t.requires_grad else None)
+                except RuntimeError as error:
+                    found.append(str(error)[:30])
+    return found

@@ -164,8 +164,8 @@ ROWS_OF = (
     "{v}.index_add({d}, {i}, {w})", "torch.scatter({v}, {d}, {x}, 2)", "torch.scatter_add({v}, {d}, {x}, {v})",
     "{v}.index_copy({d}, torch.arange({v}.shape[{d}]), {v})", "{v}.index_fill({d}, {i}, 1)",
     "torch.scatter_reduce({v}, {d}, {x}, {v}, 'amax')", "{v}.index_put(({i},), torch.tensor(1).to({v}.dtype), accumulate=True)",
-    "F.embedding({i}, {v})", "F.one_hot({i} % 9, 9)", "{v}.take({x} % max({v}.numel(), 1))", "{v}[..., {i}]", "{v}[{i}, {i}]", "{v}[:, {i}]",
-    "{v}[{i}] * 2",
+    "F.embedding({i}, {v})", "F.one_hot({i} % 9, 9)", "{v}.take({x} % max({v}.numel(), 1))", "{v}[..., {i}]", "{v}[{i}, {i}]",
+    "{v}[:, {i}]", "{v}[{i}] * 2",
 )  # fmt: skip
 MATMULS = (
     "{a} @ {b}", "{a} @ {a}.mT", "torch.outer({a}.flatten(), {b}.flatten())", "F.linear({a}, {b})", "({a}.unsqueeze(-1) * {b}).sum(-2)",
