@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 
 from minifier.fuzz.draw.tensor_programs import Program
-from tests.inductor.program_check import LOOPS, TWO_LOOPS, Bounds, Noise, check_program, eager, observe, rounded_means, with_gaps
+from tests.inductor.program_check import (
+    LOOPS,
+    TWO_LOOPS,
+    Bounds,
+    Difference,
+    Noise,
+    check_program,
+    compare,
+    eager,
+    observe,
+    rounded_means,
+    with_gaps,
+)
 
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
@@ -169,3 +183,16 @@ def test_rests_that_no_rounding_has_changed_stay() -> None:
     made = "make((2, 2, 2), torch.float32, 'normal', 'reversed', 0)"
     body = ("v0 = torch.func.grad(lambda s, t: torch.softmax(s - s.mean(), -1).sum())(a, a)", "v1 = v0.sum(0)")
     check_program(Program((("a", made),), (*body, "v2 = torch.eq(torch.remainder(v0, v1), v0) + 2"), ("v2",), ()))
+
+
+def test_two_roundings_of_one_number_may_be_equal() -> None:
+    made = "torch.linspace(-1, 1, 272, dtype=torch.float64)"
+    body = ("v0 = torch.exp(a)", "v1 = torch.log(torch.exp(v0))", "v2 = torch.eq(v1, v0)", "v3 = torch.eq(v1, v0 + 1e-12)")
+    program = Program((("a", made),), body, ("v2", "v3"), ())
+    expected, error = eager(program)
+    assert 0 < expected.outputs[0].sum() < 272 and not expected.outputs[1].any()
+    for at, is_accepted in ((0, True), (1, False)):
+        found, _ = eager(program)
+        found.outputs[at].logical_not_()
+        with contextlib.nullcontext() if is_accepted else pytest.raises(Difference):
+            compare("inverted", program, expected, found, Bounds(program, expected, error))
