@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dynamo.aot.facts import CutOff, Output, Step
 from dynamo.aot.track import Track
 from dynamo.fake import FakeTensor
+
+
+@dataclass(slots=True)
+class _Detached:
+    """A tensor that autograd knows as a view of nothing. `views`: per result that is one of it, the steps to it and its places."""
+
+    track: Track
+    views: dict[int, tuple[tuple[Step, ...], list[int]]] = field(default_factory=dict)
 
 
 def cut_off(
@@ -18,15 +26,19 @@ def cut_off(
 
     A history of its own that a result has is not looked at: a graph gives such a one from where that begins.
     """
-    groups: dict[int, tuple[Track, dict[int, tuple[tuple[Step, ...], list[int]]]]] = {}
+    groups: dict[int, _Detached] = {}
     for position, (value, output) in enumerate(zip(values, outputs, strict=True)):
         if type(value) is not FakeTensor or value.requires_grad or value.is_inference() or output.is_closed:
             continue
         found = _above(track_of(value), given)
-        if found is not None and output.steps[len(output.steps) - len(found[1]) :] == found[1] and len(output.steps) > len(found[1]):
-            tensor, steps = found
-            groups.setdefault(id(tensor), (tensor, {}))[1].setdefault(id(value), (steps, []))[1].append(position)
-    return [_described(tensor, views, outputs) for tensor, views in groups.values() if len(views) > 1]
+        if found is None:
+            continue
+        track, steps = found
+        before = len(output.steps) - len(steps)
+        if before > 0 and output.steps[before:] == steps:
+            views = groups.setdefault(id(track), _Detached(track)).views
+            views.setdefault(id(value), (steps, []))[1].append(position)
+    return [_described(group, outputs) for group in groups.values() if len(group.views) > 1]
 
 
 def _above(track: Track, given: Container[int]) -> tuple[Track, tuple[Step, ...]] | None:
@@ -41,9 +53,9 @@ def _above(track: Track, given: Container[int]) -> tuple[Track, tuple[Step, ...]
     return None
 
 
-def _described(tensor: Track, views: dict[int, tuple[tuple[Step, ...], list[int]]], outputs: Sequence[Output]) -> CutOff:
-    steps, (position, *_) = next(iter(views.values()))
+def _described(detached: _Detached, outputs: Sequence[Output]) -> CutOff:
+    steps, (position, *_) = next(iter(detached.views.values()))
     whole = outputs[position]
     first = whole.steps[: len(whole.steps) - len(steps)]
-    base = replace(whole, steps=first, tracked=False, grad_mode=tensor.grad_mode, stale=False)  # it is no view: it notes no writes
-    return CutOff(base, tuple((tuple(at), replace(outputs[at[0]], steps=steps)) for steps, at in views.values()))
+    base = replace(whole, steps=first, tracked=False, grad_mode=detached.track.grad_mode, stale=False)  # it is no view: it notes no writes
+    return CutOff(base, tuple((tuple(at), replace(outputs[at[0]], steps=steps)) for steps, at in detached.views.values()))
