@@ -64,6 +64,9 @@ NORMALISATIONS = frozenset(
     "native_layer_norm native_group_norm native_batch_norm _native_batch_norm_legit std var std_mean var_mean".split(),
 )
 
+# Of these eager adds the numbers to a running mean, which is rounded each time, also where their sum is exact.
+RUNNING_MEANS = frozenset("var_mean std_mean".split())
+
 # These do not change by a number that is added to all of a row, but for how its mean is rounded.
 SHIFTED = frozenset("native_layer_norm native_group_norm".split())
 
@@ -109,6 +112,10 @@ class Noise(EagerMode):
             result.copy_(self.one_of(PRODUCTS[name])(result, *args))
         if name in NORMALISATIONS and torch.rand((), generator=self.generator) < 0.5:
             result = computed_in_double(op, result, args, kwargs)
+            if name == "native_layer_norm" and args[0].numel() and torch.rand((), generator=self.generator) < 0.5:
+                result = (by_deviations(result[0], *args), *result[1:])
+        if name in RUNNING_MEANS and is_product_of_rows(result[1], args[0]) and torch.rand((), generator=self.generator) < 0.5:
+            result[1].copy_(self.other_mean(result[1], *args[:2]))
         if name in SHIFTED and args[0].numel() and args[0].dtype.itemsize > 2 and torch.rand((), generator=self.generator) < 0.5:
             by = torch.rand((), generator=self.generator) * args[0].detach().abs().nan_to_num(0, 0).amax()
             result = (op(args[0] + by, *args[1:], **kwargs)[0], *result[1:])
@@ -156,14 +163,25 @@ class Noise(EagerMode):
         wide = given.to(options.get("dtype") or given.dtype)
         wide = wide.to(wide_for(wide)) if wide.is_floating_point() else wide.to(result.dtype)
         dims = range(given.dim()) if dims is None or dims == [] else [dims] if isinstance(dims, int) else dims
-        rows = wide.movedim([*dims], [*range(-len(dims), 0)]).flatten(-len(dims))
-        rows = rows[..., torch.randperm(rows.shape[-1], generator=self.generator)]
+        rows = self.shuffled(wide, dims)
         if op._schema.name == "aten::nansum":
             rows = rows.nan_to_num(0, torch.inf, -torch.inf)
         total = torch.zeros_like(rows[..., 0])
         for column in rows.unbind(-1):
             total = total + column
         return (total / rows.shape[-1] if op._schema.name == "aten::mean" else total).reshape(result.shape).to(result.dtype)
+
+    def shuffled(self, given: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+        """The numbers along `dims` in the last dim, in some order."""
+        rows = given.movedim([*dims], [*range(-len(dims), 0)]).flatten(-len(dims))
+        return rows[..., torch.randperm(rows.shape[-1], generator=self.generator)]
+
+    def other_mean(self, result: torch.Tensor, given: torch.Tensor, dims: Sequence[int] | None = None) -> torch.Tensor:
+        """The running mean of the same numbers in another order."""
+        mean = torch.zeros((), dtype=wide_for(result))
+        for count, column in enumerate(self.shuffled(given.detach().to(wide_for(result)), dims or range(given.dim())).unbind(-1), 1):
+            mean = mean + (column - mean) / count
+        return mean.reshape(result.shape).to(result.dtype)
 
     def other_product(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         """The real and the imaginary part apart, each sum in another order."""
@@ -217,6 +235,16 @@ def computed_in_double(op: Any, results: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(results, torch.Tensor):
         return wide.to(results.dtype)
     return tuple(w.to(result.dtype) for w, result in zip(wide, results, strict=True))
+
+
+def by_deviations(result: torch.Tensor, x: torch.Tensor, shape: Sequence[int], weight: Any, bias: Any, eps: float) -> torch.Tensor:
+    """A layer norm as its formula is written: bias where a number is the mean of its row. Eager's kernel multiplies a number and the
+    mean by the scale, and then subtracts: two more roundings."""
+    rows = x.detach().double().flatten(x.dim() - len(shape))
+    apart = rows - rows.sum(-1, keepdim=True) / rows.shape[-1]
+    normal = (apart * (apart.square().mean(-1, keepdim=True) + eps).rsqrt()).reshape(result.shape)
+    normal = normal if weight is None else normal * weight.double()
+    return (normal if bias is None else normal + bias.double()).to(result.dtype)
 
 
 def rounded_means(given: torch.Tensor, result: torch.Tensor, dims: Any = None) -> torch.Tensor:

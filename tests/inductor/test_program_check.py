@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from minifier.fuzz.draw.tensor_programs import Program
 from tests.inductor.program_check import (
@@ -89,6 +91,28 @@ def test_a_rounded_mean_is_off_by_an_eps_of_its_own_row() -> None:
 def test_what_lies_at_the_mean_of_its_row_may_not_be_zero_once_normalised() -> None:
     """Some of these numbers are the mean of their row but for rounding, which is left to the order in which they are added."""
     check_program(Program((("b", "make((3, 4, 17), torch.float64, 'simple', 'strided', 1)"),), NORMALISED, ("v1",), ()))
+
+
+def test_what_is_the_mean_of_its_row_may_be_zero_once_normalised() -> None:
+    row = torch.tensor([1.25, 2.0, -0.5, -0.25, -1.25, 0.75, -2.75, -1.25], dtype=torch.bfloat16)
+    assert row.double().mean() == row[3] and F.layer_norm(row, (8,))[3] < 0
+    made = f"torch.tensor({row.tolist()}, dtype=torch.bfloat16)"
+    check_program(Program((("a", made),), ("v0 = -0.0 / F.layer_norm(a, a.shape[-1:])",), ("v0",), ()))
+
+
+def test_running_means_are_rounded_though_their_sum_is_exact() -> None:
+    made = "make((65, 1), torch.float64, 'simple', 'reversed', 2)"
+    program = Program((("a", made),), ("v0 = torch.var_mean(a, -2)[1]",), ("v0",), ())
+    check_program(program)
+    expected, error = eager(program)
+    numbers = program.arguments()[0].flatten().tolist()
+    mean = math.fsum(numbers) / len(numbers)
+    assert mean != expected.outputs[0].item()
+    for factor, is_accepted in ((1, True), (1 + 1e-11, False)):
+        found, _ = eager(program)
+        found.outputs[0].fill_(mean * factor)
+        with contextlib.nullcontext() if is_accepted else pytest.raises(Difference):
+            compare("in one sum", program, expected, found, Bounds(program, expected, error))
 
 
 NORMALISED = ("v0 = F.layer_norm(b, b.shape[-1:])", "v1 = torch.linalg.vector_norm(v0, 0, (1, 2))")
