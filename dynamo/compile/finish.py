@@ -83,6 +83,9 @@ class Finished:
         return fn, text
 
 
+_ALWAYS_READ = torch._C._autograd.CreationMeta.DEFAULT
+
+
 @dataclass(frozen=True)
 class Failing:
     """What happens when the graph raises: see graph/rescue.py. `positions` and `held` are the tensors of others that it writes to."""
@@ -115,7 +118,7 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
     mode = tx.builder.mode
     written = [v for v in placeholders if is_written(v) or mode.has_written(v.fake)]
     refused = any(map(is_refused, written))
-    fails = can_fail(ran) or any(t in ONE_HOT for t in targets)
+    fails = may_fail(captured)
     held: list[TensorValue] = []
     if fails or refused:
         inside = [tx.identities.by_id.get(id(obj)) for obj in tx.builder.attributes.values() if isinstance(obj, torch.Tensor)]
@@ -130,9 +133,22 @@ def failing_of(captured: Captured, writer: EntryWriter, placeholders: list[Tenso
 
 def starts_over(captured: Captured) -> bool:
     """Whether the program may make the graph raise, and plain Python then begins anew."""
-    tx, ran = captured.tx, captured.tx.builder.mode.ran
-    fails = tx.assumed or can_fail(ran) or any(n.target in ONE_HOT for n in tx.builder.graph.nodes)
-    return can_start_over(ran) and (fails or any(is_refused(v) for _, v in tx.builder.placeholders))
+    tx = captured.tx
+    fails = tx.assumed or may_fail(captured) or any(is_refused(v) for _, v in tx.builder.placeholders)
+    return fails and can_start_over(tx.builder.mode.ran)
+
+
+def may_fail(captured: Captured) -> bool:
+    """May the graph raise where capture has seen no error?"""
+    builder = captured.tx.builder
+    return can_fail(builder.mode.ran) or any(n.target in ONE_HOT or is_guarded(n.meta.get("val")) for n in builder.graph.nodes)
+
+
+def is_guarded(value: Any) -> bool:
+    """Autograd refuses to look at this view once what it is a view of is written: an argument that shares its memory may be, unseen."""
+    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
+        return False
+    return torch._C._autograd._get_creation_meta(value) != _ALWAYS_READ
 
 
 def is_refused(v: TensorValue) -> bool:

@@ -44,8 +44,10 @@ def scan(tx: Tracer, fn: FunctionValue, args: list[Value], kwargs: dict[str, Val
     plain = [tx.try_python(given[name]) for name in ("dim", "reverse", "combine_mode") if name in given]
     named = dict(zip((name for name in ("dim", "reverse", "combine_mode") if name in given), plain, strict=True))
     mode = named.get("combine_mode")
-    if None in plain or mode is None or mode[0] != "generic" or type(named["dim"][0]) is not int:
+    if None in plain or mode is None or mode[0] != "generic":
         raise _native(tx, "that is not generic")
+    if type(named["dim"][0]) is not int or type(named.get("reverse", (False,))[0]) is not bool:
+        raise _native(tx, "with these arguments")
     dim, reverse = given["dim"], given.get("reverse", tx.wrap(False, None))
     leaves = list(tensors_of(tx, xs))
     if not leaves or any(v.fake.shape != leaves[0].fake.shape or v.fake.dtype != leaves[0].fake.dtype for v in leaves):
