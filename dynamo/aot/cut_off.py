@@ -57,5 +57,5 @@ def _described(detached: _Detached, outputs: Sequence[Output]) -> CutOff:
     steps, (position, *_) = next(iter(detached.views.values()))
     whole = outputs[position]
     first = whole.steps[: len(whole.steps) - len(steps)]
-    base = replace(whole, steps=first, tracked=False, grad_mode=detached.track.grad_mode, stale=False)  # it is no view: it notes no writes
+    base = replace(whole, steps=first, tracked=False, mode=detached.track.mode, stale=False)  # it is no view: it notes no writes
     return CutOff(base, tuple((tuple(at), replace(outputs[at[0]], steps=steps)) for steps, at in detached.views.values()))

@@ -5,12 +5,28 @@ The tensors a program holds (parameters, buffers) are named by the path of the a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 from torch.utils._pytree import TreeSpec
+
+# In which autograd makes a view. Of what a view of a view is made in, it counts the last of these; it refuses writes to all but the first.
+MODES = GRAD, NO_GRAD, INFERENCE = "grad", "no_grad", "inference"
+
+
+def ambient_mode() -> str:
+    return INFERENCE if torch.is_inference_mode_enabled() else GRAD if torch.is_grad_enabled() else NO_GRAD
+
+
+@contextmanager
+def in_mode(mode: str) -> Iterator[None]:
+    is_other = torch.is_inference_mode_enabled() != (mode == INFERENCE)
+    with torch.inference_mode(mode == INFERENCE) if is_other else nullcontext(), torch.set_grad_enabled(mode == GRAD):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +35,7 @@ class Step:
 
     `among`: the program made the view as one of several (`unbind`, `split`), and autograd refuses writes to those.
     `hidden`: the operator hides from autograd that it gives a view (`_unsafe_view`).
+    `mode`: the view is from that mode, and what is made of it has a history: gradients of that go no further than this. "" otherwise.
     """
 
     op: Any
@@ -26,6 +43,7 @@ class Step:
     kwargs: tuple[tuple[str, Any], ...] = ()
     among: bool = False
     hidden: bool = False
+    mode: str = ""
 
     @property
     def is_apart(self) -> bool:
@@ -33,6 +51,12 @@ class Step:
         return self.hidden or self.op is torch.ops.aten.detach.default
 
     def __call__(self, x: Any) -> Any:
+        if self.mode:
+            with in_mode(self.mode):
+                return self._view(x)
+        return self._view(x)
+
+    def _view(self, x: Any) -> Any:
         if not self.among:
             return self.op(x, *self.args, **dict(self.kwargs))
         dim, at = self.args[:2]
@@ -46,11 +70,11 @@ class Step:
 class Output:
     """One result for the caller. kind: constant (value), input (source `index` itself), graph (output `index` of the graph).
 
-    `steps` make a view of that; `tracked` tells whether the view has history, `grad_mode` whether autograd was on when it was made. A
-    `stale` view was made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no
-    gradient) that its history is not what it would be after the write. `is_closed`: a view from under `no_grad` that nothing else of
-    the program shares memory with; the graph gives it as a tensor of its own, and autograd is to refuse to write gradients into it.
-    `in_function`: a view that an `autograd.Function` gave, or a view of such a one; autograd is to refuse writes to it.
+    `steps` make a view of that; `tracked` tells whether the view has history, `mode` in which mode it is to be made. A `stale` view was
+    made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no gradient) that its
+    history is not what it would be after the write. `is_closed`: a view from under `no_grad` that nothing else of the program shares
+    memory with; the graph gives it as a tensor of its own, and autograd is to refuse to write gradients into it. `in_function`: a view
+    that an `autograd.Function` gave, or a view of such a one; autograd is to refuse writes to it.
     """
 
     kind: str
@@ -58,7 +82,7 @@ class Output:
     value: Any = None
     steps: tuple[Step, ...] = ()
     tracked: bool = True
-    grad_mode: bool = True
+    mode: str = GRAD
     stale: bool = False
     is_closed: bool = False
     in_function: bool = False

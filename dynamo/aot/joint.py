@@ -16,7 +16,7 @@ from dynamo.aot.branches import Called, conditional
 from dynamo.aot.cut_off import cut_off
 from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
-from dynamo.aot.facts import CutOff, Output, Step, attribute
+from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
 from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
 from dynamo.aot.rng import STATE_OPS
@@ -405,14 +405,14 @@ class Builder:
                 raise AotError(_OWN_HISTORY)
             if _function_of(track, primal) is not None:
                 raise AotError(_OWN_HISTORY)
-            return Output("input", index, None, tuple(steps), *self._history(value))
+            return Output("input", index, None, *self._made(value, steps))
         members = groups[id(root)]
         top = self._with_history(members, root)
         steps = track.steps(top)
         is_alone = len(members) == 1 and not value.requires_grad and not _is_taken(self.tracer.node_of(value), self.taken)
-        if any(step.among for step in steps) or (torch.is_grad_enabled() and not track.grad_mode):
+        if any(step.among for step in steps) or (torch.is_grad_enabled() and track.mode != GRAD):
             is_alone = False  # autograd refuses to write gradients into one of several views, and into a view from under `no_grad`
-        is_closed = is_alone and bool(steps) and not (track.grad_mode or value.is_inference())
+        is_closed = is_alone and bool(steps) and track.mode != GRAD and not value.is_inference()
         direct = not steps or root.is_shadow or is_alone or self.turning.has_made(track)
         if direct and len(members) > 1 and steps:
             raise AotError("several outputs share memory with a tensor whose shape was changed in place")
@@ -423,19 +423,19 @@ class Builder:
             joint.inference.append(held.is_inference())
             differentiable.append(held if any(m.requires_grad for m in members) else None)
         in_function = _function_of(track, root) is not None
-        return Output("graph", self.made[root], None, () if direct else tuple(steps), *self._history(value), is_closed, in_function)
+        return Output("graph", self.made[root], None, *self._made(value, () if direct else steps), is_closed, in_function)
 
-    def _history(self, view: FakeTensor) -> tuple[bool, bool, bool]:
-        """(whether it has history, the grad mode it was made in, whether a write has changed its history since)."""
+    def _made(self, view: FakeTensor, steps: Sequence[Step]) -> tuple[tuple[Step, ...], bool, str, bool]:
+        """(the steps to it, whether it has history, the mode to make it in, whether a write has changed its history since)."""
         track = self.tracer.track_of(view)
-        grad_mode = track.grad_mode
         try:
             with modes_off():  # autograd makes the history of a written view again, which is no part of the program
                 tracked = not view.is_leaf
-                # one without history gets it with the next look, if its base needs gradients by then
-                return tracked, grad_mode, not tracked and track.made != track.root.writes
         except RuntimeError:
-            return grad_mode, grad_mode, True
+            return tuple(steps), track.mode == GRAD, track.mode, True
+        if not tracked:  # it gets a history with the next look, if its base needs gradients by then
+            return tuple(steps), False, track.mode, track.made != track.root.writes
+        return track.with_modes(steps) if track.own_mode == GRAD != track.mode else tuple(steps), True, GRAD, False
 
     def _with_history(self, members: list[FakeTensor], root: Track) -> Track:
         """The tensor whose history results over one memory have: the root, or an alias of it that autograd doesn't know as one.
@@ -586,7 +586,7 @@ def _function_of(track: Track, top: Track) -> Track | None:
                 with modes_off():
                     node = at.fake.grad_fn
             except RuntimeError as e:  # its base was written to
-                if torch._C._autograd._get_creation_meta(at.fake) is _IN_FUNCTION:
+                if torch._C._autograd._get_creation_meta(at.fake) == _IN_FUNCTION:
                     raise AotError("a view that an autograd.Function gave, and whose base was written to") from e
             else:
                 if hasattr(node, "_raw_saved_tensors"):

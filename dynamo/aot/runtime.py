@@ -15,7 +15,7 @@ from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.errors import DOUBLE_BACKWARD
-from dynamo.aot.facts import CutOff, Facts, Output, Place
+from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.fake.convert import modes_off
 from dynamo.graph.hooks import own_hooks, skip_missing
@@ -402,33 +402,33 @@ def _at(place: Place, args: Sequence[Any], held: Sequence[Tensor]) -> Any:
 
 def _builder(facts: Facts, held: Sequence[Tensor], output: Output) -> Builder:
     """How one result for the caller is made from the arguments and the results of the graph."""
-    index, steps, grad_mode = output.index, output.steps, output.tracked or output.grad_mode
+    index, steps, mode = output.index, output.steps, output.mode
     if output.kind == "constant":
         value = output.value
         return lambda args, results: value
     if output.kind == "graph":
         make = _stale_view if output.stale else _view
         if output.is_closed:
-            return lambda args, results: _closed(results[index])
+            return lambda args, results: _view(results[index], (_same,), mode)
         if output.in_function:
             views = steps or (_same,)
-            return lambda args, results: _refusing_writes(make(results[index], views, grad_mode))
+            return lambda args, results: _refusing_writes(make(results[index], views, mode))
         if not steps:
             return lambda args, results: results[index]
-        return lambda args, results: make(results[index], steps, grad_mode)
+        return lambda args, results: make(results[index], steps, mode)
     place = facts.sources[index]
-    return lambda args, results: _view(_at(place, args, held), steps, grad_mode) if steps else _at(place, args, held)
+    return lambda args, results: _view(_at(place, args, held), steps, mode) if steps else _at(place, args, held)
 
 
 def _maker_of(facts: Facts, held: Sequence[Tensor], cut: CutOff) -> Callable[[tuple[Any, ...], Sequence[Any], list[Any]], None]:
     """Puts a detached tensor and the views of it into the places that they have among the outputs."""
     whole = _builder(facts, held, cut.base)
-    views = [(at, _stale_view if o.stale else _view, o.steps, o.tracked or o.grad_mode) for at, o in cut.views]
+    views = [(at, _stale_view if o.stale else _view, o.steps, o.mode) for at, o in cut.views]
 
     def make(args: tuple[Any, ...], results: Sequence[Any], made: list[Any]) -> None:
         base = whole(args, results)
-        for at, view_of, steps, grad_mode in views:
-            view = view_of(base, steps, grad_mode) if steps else base
+        for at, view_of, steps, mode in views:
+            view = view_of(base, steps, mode) if steps else base
             for i in at:
                 made[i] = view
 
@@ -449,18 +449,10 @@ def _refusing_writes(view: Tensor) -> Tensor:
     return view
 
 
-def _closed(made: Tensor) -> Tensor:
-    """A view from under `no_grad`; mostly that is how the call is made."""
-    if not torch.is_grad_enabled():
-        return made.view_as(made)
-    with torch.no_grad():
-        return made.view_as(made)
-
-
-def _with_closed(results: Sequence[Any], closed: Sequence[int]) -> tuple[Any, ...]:
+def _with_closed(results: Sequence[Any], closed: Sequence[tuple[int, str]]) -> tuple[Any, ...]:
     made = list(results)
-    for i in closed:
-        made[i] = _closed(made[i])
+    for i, mode in closed:
+        made[i] = _view(made[i], (_same,), mode)
     return tuple(made)
 
 
@@ -473,28 +465,23 @@ def _with_ready(builders: Sequence[Builder], early: Sequence[int], args: tuple[A
     return made
 
 
-def _stale_view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool) -> Tensor:
+def _stale_view(base: Tensor, steps: tuple[Any, ...], mode: str) -> Tensor:
     """A view of what counts as written since: it notes a count that no writes come to, and passes that keep the base see no write."""
     if base.is_inference():
-        return _view(base, steps, grad_mode)
+        return _view(base, steps, mode)
     version = base._version
     torch._C._autograd._unsafe_set_version_counter((base,), (version + _FAR,))
     try:
-        return _view(base, steps, grad_mode)
+        return _view(base, steps, mode)
     finally:
         torch._C._autograd._unsafe_set_version_counter((base,), (version,))
 
 
-def _view(base: Tensor, steps: tuple[Any, ...], grad_mode: bool) -> Tensor:
+def _view(base: Tensor, steps: tuple[Any, ...], mode: str) -> Tensor:
     view = base
-    is_apart = grad_mode and torch.is_inference_mode_enabled()  # views made in that mode have no history, whatever their base has
-    if not is_apart and torch.is_grad_enabled() is grad_mode:
+    with in_mode(mode) if ambient_mode() != mode else nullcontext():  # mostly that is how the call is made
         for step in steps:
             view = step(view)
-    else:
-        with torch.inference_mode(False) if is_apart else torch.set_grad_enabled(grad_mode):
-            for step in steps:
-                view = step(view)
     return view
 
 
@@ -624,7 +611,7 @@ def _calling(
     plain = type(tree_unflatten([0] * len(outputs), spec)) is tuple and spec.num_leaves == spec.num_children
     direct = plain and all(o.kind == "graph" and not o.steps and not o.in_function and o.index == i for i, o in enumerate(outputs))
     if direct and after is None and leaving is None and linking is None:
-        if closed := [o.index for o in outputs if o.is_closed]:
+        if closed := [(o.index, o.mode) for o in outputs if o.is_closed]:
             return lambda *args: _with_closed(run(gather(args))[: len(outputs)], closed)
         if facts.results == len(outputs):
             return lambda *args: tuple(run(gather(args)))

@@ -457,7 +457,8 @@ class Tracer(FakeMode):
         self.hides_shape |= not old.root.turn(fake)
         fake_mode.run(self, func, args, kwargs)
         step = Step(view, _frozen(args[1:]), tuple(kwargs.items()))
-        self.track(fake, self._replay(step, node, old.fake), old, step)
+        turned = self._replay(step, node, old.fake)
+        self.track(fake, turned, *old.turned_by(step, fake, turned))
         return fake
 
     def _write_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], writes: Writes) -> Any:

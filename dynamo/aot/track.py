@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import torch
 from torch.fx import Node
 
-from dynamo.aot.facts import Step
+from dynamo.aot.facts import GRAD, MODES, Step, ambient_mode
 from dynamo.fake import FakeTensor
 
 aten = torch.ops.aten
 
 
-def records_history() -> bool:
-    """Whether autograd records what runs now: in inference mode it does not under `enable_grad` either."""
-    return torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-
-
 class Track:
     """Where the value of one fake comes from."""
 
-    # grad_mode: gradients were on when the view was made, as was what it is a view of: else autograd refuses writes to it
+    # own_mode: that in which the view was made; mode: as autograd counts it, also with those of what it is a view of
     __slots__ = (
-        *("fake", "grad_mode", "is_shadow", "made", "node", "parent", "resized", "root", "step", "turned", "turned_history", "version"),
-        "writes",
+        *("fake", "is_shadow", "made", "mode", "node", "own_mode", "parent", "resized", "root", "step", "turned", "turned_history"),
+        *("version", "writes"),
     )
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
@@ -37,20 +35,52 @@ class Track:
         self.turned_history = False  # of a root: whether autograd recorded one of those
         self.resized = 0  # of a root: the write with which it got another shape
         self.made = self.version = self.root.writes  # `version` becomes that of the last write when the value is read
-        self.grad_mode: bool = parent is None or step is None or step.is_apart or (parent.grad_mode and records_history())
+        self.own_mode = self.mode = GRAD
+        if parent is not None and step is not None and not step.is_apart:
+            self.own_mode = parent.own_mode if parent.is_shadow else ambient_mode()  # what turns in place stays what it was
+            self.mode = max(self.own_mode, parent.mode, key=MODES.index)
 
     def turn(self, fake: FakeTensor) -> bool:
         """That view of this root gets another shape in place. Does autograd know of it, if it has a history?"""
         self.turned += 1
-        is_recorded = records_history()
+        is_recorded = ambient_mode() == GRAD
         self.turned_history |= fake.requires_grad and is_recorded
         return is_recorded or not fake.requires_grad or fake.is_leaf
+
+    def turned_by(self, step: Step, fake: FakeTensor, node: Node) -> tuple[Track, Step]:
+        """What `fake`, which was this and has got its shape by `step` in place, is a view of, by which step.
+
+        A detached tensor stays one: detached from a view, and no view of what it was.
+        """
+        if self.parent is None or self.step is None or self.step.op is not aten.detach.default:
+            return self, step
+        turned = Track(FakeTensor(fake.meta.detach(), fake.fake_device), node, self.parent, step)
+        turned.is_shadow = True
+        return turned, self.step
+
+    def base(self) -> Track:
+        """The nearest on the way up that autograd knows as a view of nothing."""
+        at = self
+        while at.parent is not None and not (at.step is not None and at.step.is_apart):
+            at = at.parent
+        return at
 
     def is_below(self, top: Track) -> bool:
         at: Track | None = self
         while at is not None and at is not top:
             at = at.parent
         return at is top
+
+    def with_modes(self, steps: Sequence[Step]) -> tuple[Step, ...]:
+        """The last steps to this fake, which has a history, those told that autograd did not record."""
+        found: list[Step] = []
+        at: Track | None = self
+        for step in reversed(steps):
+            while at is not None and at.step is None:
+                at = at.parent
+            found.append(step if at is None or at.own_mode == GRAD else replace(step, mode=at.own_mode))
+            at = at.parent if at is not None else None
+        return tuple(found[::-1])
 
     def steps(self, top: Track | None = None) -> list[Step]:
         """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""

@@ -93,12 +93,12 @@ class Turning:
         return not tensor.requires_grad or (torch.is_grad_enabled() and not tensor.is_leaf)
 
     def _is_seen(self, tensor: FakeTensor) -> bool:
-        """Whether nodes to come read a view of the tensor, or one of what that is a view of."""
-        root = tensor.track.root
+        """Whether nodes to come read a view of the tensor, or one of what autograd knows that as a view of."""
+        base = tensor.track.base()
         for env in self.envs:
             for node, value in env.items():
                 others = [t for t in tree_leaves(value) if type(t) is FakeTensor and t is not tensor]
-                if any(hasattr(t, "track") and t.track.root is root for t in others) and any(user not in env for user in node.users):
+                if any(hasattr(t, "track") and t.track.base() is base for t in others) and any(user not in env for user in node.users):
                     return True
         return False
 
