@@ -134,6 +134,9 @@ def _old_finalizers(run_at_exit: bool) -> None:
 
 _OLD_FINALIZERS: list[weakref.finalize[..., Any]] = []
 # The first three import the peer, the last imports Triton, which CPU programs never meet.
+# Programs try many variants of one function: those beyond the usual limit would run in eager, and be equal whatever the compiler does.
+_EVERY_VARIANT = {"recompile_limit": 1000}
+
 _NOT_WARMED = ("dynamo.peer.watching", "dynamo.peer.script_adapter", "dynamo.export.handover", "inductor.targets.triton")
 
 
@@ -182,7 +185,7 @@ def _forked(module: str, name: str, backend: str, output: IO[str], found: IO[str
 
 def _in_child(program: Program, backend: str) -> list[str]:
     try:
-        with dynamo.config.patch(check_surroundings=True):
+        with dynamo.config.patch(check_surroundings=True, **_EVERY_VARIANT):
             return check(program, backend)
     except Exception:  # noqa: BLE001  # reported to the parent, which has no other way to see it
         return ["the check itself failed: " + traceback.format_exc()]

@@ -349,3 +349,130 @@ def views_of_detached_tensors(compile):
                 except RuntimeError as error:
                     found.append(str(error)[:30])
     return found
+
+
+CHAINS = {
+    "closed first": (torch.no_grad, torch.enable_grad),
+    "closed last": (torch.enable_grad, torch.no_grad),
+    "closed between": (torch.enable_grad, torch.no_grad, torch.enable_grad),
+    "closed twice": (torch.no_grad, torch.enable_grad, torch.no_grad, torch.enable_grad),
+    "in inference mode": (torch.inference_mode, torch.enable_grad),
+}
+VIEWS = {"turned": torch.Tensor.t, "part": lambda t: t[:2], "one of several": lambda t: t.split(2)[0], "cut off": torch.Tensor.detach}
+AFTER = {
+    "nothing": lambda x, made: None,
+    "base written": lambda x, made: x.detach().mul_(2),
+    "last written": lambda x, made: made[-1].mul_(2),
+    "first written": lambda x, made: torch.no_grad()(made[0].mul_)(2),
+}
+
+
+@program("", "views with a history of views from under no_grad: gradients go no further than those, and writes are refused")
+def views_of_closed_views(compile):
+    found = []
+    for (chain, modes), (name, view), (after, do), is_own, keep in itertools.product(
+        CHAINS.items(), VIEWS.items(), AFTER.items(), (False, True), (slice(-1, None), slice(None), slice(1, None, 2))
+    ):
+
+        @compile(fullgraph=True)
+        def f(x, modes=modes, view=view, is_own=is_own, keep=keep):
+            made = [x * 2 if is_own else x[...]]
+            for mode in modes:
+                with mode():
+                    made.append(view(made[-1]))
+            return made[keep]
+
+        x = torch.linspace(-1, 1, 16).view(4, 4).clone().requires_grad_()
+        made = f(x)
+        found.append((chain, name, after, is_own))
+        try:
+            do(x, made)
+        except RuntimeError as error:
+            found.append(str(error)[:60])
+        for t in made:
+            try:
+                found.append((t.requires_grad, t.grad_fn is None, t.is_leaf, t._is_view(), t.detach()))
+                if t.requires_grad:
+                    t.sum().backward(retain_graph=True)
+            except RuntimeError as error:
+                found.append(str(error)[:60])
+        found.append((x.grad, [t.grad for t in made if t.requires_grad and after == "nothing" and t.is_leaf]))
+    return found
+
+
+class Flattened(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(-1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return (grad * 3).view(3, 3)
+
+
+WRITES_UNDER_A_FUNCTION = {
+    "base": lambda a, v: a.mul_(2),
+    "detached": lambda a, v: a.detach().mul_(2),
+    "view": lambda a, v: v.mul_(2),
+    "nothing": lambda a, v: None,
+}
+
+
+@program("", "views that an autograd.Function gave, written to without gradients: what autograd says of them names the function")
+def written_views_of_functions(compile):
+    found = []
+    for (how, write), is_own, keep in itertools.product(WRITES_UNDER_A_FUNCTION.items(), (False, True), range(4)):
+
+        @compile
+        def f(x, write=write, is_own=is_own, keep=keep):
+            a = x * 1 if is_own else x
+            v = Flattened.apply(a)
+            with torch.no_grad():
+                write(a, v)
+            return ((v,), (v, a), (v[1:],), (v[1:], v))[keep]
+
+        x = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_()
+        try:
+            for t in f(x):
+                found.append((how, is_own, keep, t.requires_grad, t.is_leaf))
+                t.sum().backward(retain_graph=True)
+                found.append(x.grad)
+        except RuntimeError as error:
+            found.append(str(error)[:60])
+    return found
+
+
+VIEWS_BEFORE_A_WRITE = {
+    "one of several": lambda x: x.chunk(3)[0],
+    "closed": lambda x: torch.no_grad()(lambda: x[:1])(),
+    "part": lambda x: x[:1],
+    "whole": lambda x: x,
+}
+
+
+@program(
+    "", "operators refuse a view once what it is a view of was written, as another argument: what was written before stays written once"
+)
+def refused_after_a_write(compile):
+    found = []
+    for (inside, view), (outside, argument), twice in itertools.product(
+        VIEWS_BEFORE_A_WRITE.items(), VIEWS_BEFORE_A_WRITE.items(), (False, True)
+    ):
+
+        @compile
+        def f(x, memory, view=view, twice=twice):
+            y = view(x)
+            with torch.no_grad():
+                memory.add_(1)
+            if twice:
+                memory.detach().view(-1)[2:5].mul_(3)
+            return y * 3
+
+        memory = torch.linspace(-1, 1, 9)
+        x = argument(memory.view(3, 3).requires_grad_())
+        try:
+            found.append(f(x, memory))
+        except RuntimeError as error:
+            found.append(str(error)[:60])
+        found.append((inside, outside, twice, memory, memory._version))
+    return found

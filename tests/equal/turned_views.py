@@ -364,3 +364,42 @@ def turned_arguments_that_change(compile):
             found.append(str(error)[:30])
         found.append((name, how, kind, y, y._version))
     return found
+
+
+CUT_OFF = {
+    "argument": lambda x, w: x.detach(),
+    "computed": lambda x, w: (w * 2).detach(),
+    "part": lambda x, w: x[1:].detach(),
+    "data": lambda x, w: (x * w).data,
+    "factory": lambda x, w: torch.full((3, 3), 0.5),
+}
+TURNS = {
+    "t_": lambda z: z.t_(),
+    "twice": lambda z: z.unsqueeze_(0).transpose_(0, 2),
+    "under no_grad": lambda z: torch.no_grad()(z.t_)(),
+    "with a view": lambda z: (z[:1], z.t_())[1],
+    "and viewed": lambda z: z.t_()[1:],
+    "and detached": lambda z: z.t_().detach(),
+}
+
+
+@program("", "detached tensors that turn are views of nothing, also where what they are detached from is changed later")
+def detached_tensors_that_turn(compile):
+    found = []
+    for (kind, cut_off), (how, turn), is_written in itertools.product(CUT_OFF.items(), TURNS.items(), (False, True)):
+
+        @compile(fullgraph=True)
+        def f(x, w, cut_off=cut_off, turn=turn, is_written=is_written):
+            z = cut_off(x, w)
+            made = turn(z)
+            if is_written:
+                torch.no_grad()(x.mul_)(2)
+            return z, made
+
+        x, w = torch.linspace(-1, 1, 9).view(3, 3).clone().requires_grad_(), torch.linspace(2, 3, 9).view(3, 3)
+        z, made = f(x, w)
+        found.append((kind, how, is_written, z, z._is_view(), made, made.is_set_to(z), x._version))
+        if kind != "argument" and kind != "part":
+            z.mul_(x.sum())  # a view from under `no_grad` would refuse
+            found.append((z.requires_grad, z.is_leaf, torch.autograd.grad(z.sum(), x)))
+    return found
