@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from dynamo import _C, config
 from dynamo.breaks import PROGRAM_RAISES
@@ -141,7 +141,10 @@ def starts_over(captured: Captured) -> bool:
 def may_fail(captured: Captured) -> bool:
     """May the graph raise where capture has seen no error?"""
     builder = captured.tx.builder
-    return can_fail(builder.mode.ran) or any(n.target in ONE_HOT or is_guarded(n.meta.get("val")) for n in builder.graph.nodes)
+    ran = builder.mode.ran
+    if can_fail(ran) or any(n.target in ONE_HOT or is_guarded(n.meta.get("val")) for n in builder.graph.nodes):
+        return True
+    return any(map(may_be_view, builder.placeholders)) and any(map(writes, ran))
 
 
 def is_guarded(value: Any) -> bool:
@@ -149,6 +152,12 @@ def is_guarded(value: Any) -> bool:
     if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
         return False
     return torch._C._autograd._get_creation_meta(value) != _ALWAYS_READ
+
+
+def may_be_view(placeholder: tuple[Node, TensorValue]) -> bool:
+    """Of such an argument no fake tells whether it is `is_guarded`."""
+    v = placeholder[1]
+    return v.fake.requires_grad and type(v.obj) is not torch.nn.Parameter
 
 
 def is_refused(v: TensorValue) -> bool:
