@@ -7,20 +7,21 @@ import torch
 from dynamo.fake.convert import modes_off
 
 _WRITABLE = torch._C._autograd.CreationMeta.DEFAULT
-NO_VIEW, UNWRITABLE, HOOKS = "no view", ", unwritable", ", with hooks"
+NO_VIEW, UNWRITABLE, HOOKS, CUT_OFF = "no view", ", unwritable", ", with hooks", ", with a history of its own"
 
 
 def kind_of_view(t: torch.Tensor) -> str:
     """Whether a tensor is a view, and of what: a view of it that is made under `no_grad` needs a gradient if its base does.
 
     Unwritable is one of several views and what was made under `no_grad`: after a write no pass can go through it. Hooks of a view
-    are left behind by a write.
+    are left behind by a write, and so is its history where its base has none: that of a view of a leaf which is a view itself.
     """
     base = t._base if t._is_view() else None
     if base is None:
         return NO_VIEW
     kind = "view of what needs a gradient" if base.requires_grad else "view of what needs none"
     kind += UNWRITABLE if torch._C._autograd._get_creation_meta(t) != _WRITABLE else ""
+    kind += CUT_OFF if t.requires_grad and not base.requires_grad and not _is_leaf(t) else ""
     return kind + (HOOKS if t._backward_hooks else "")
 
 

@@ -25,7 +25,7 @@ from dynamo.symbolic.attempt.frame import Frame
 from dynamo.symbolic.attempt.graph import GraphBuilder, target_name
 from dynamo.symbolic.attempt.guards import GuardSet
 from dynamo.symbolic.attempt.identity import Identities
-from dynamo.symbolic.attempt.kinds_of_views import HOOKS, NO_VIEW, UNWRITABLE, kind_of_view, leads_nowhere
+from dynamo.symbolic.attempt.kinds_of_views import CUT_OFF, HOOKS, NO_VIEW, UNWRITABLE, kind_of_view, leads_nowhere
 from dynamo.symbolic.attempt.warned import ALERT, can_wait, give, place_of, rely_on_waiting
 from dynamo.symbolic.values.errors import BreakError, NotConstant, Raised, RestartTrace
 from dynamo.symbolic.values.keys import object_key
@@ -302,6 +302,8 @@ class Tracer:
                 kind = self._guard_kind_of_view(given, source)
                 if t.fake.requires_grad and HOOKS in kind:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view with hooks")
+                if CUT_OFF in kind:
+                    raise self.break_("DD022", f"a write to {given.describe()}, a view of a leaf that is a view itself")
                 if UNWRITABLE in kind:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
 

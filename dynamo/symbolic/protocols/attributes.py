@@ -14,6 +14,7 @@ import torch
 from dynamo.guards.definitions import MISSING, lookup
 from dynamo.guards.kinds import IsUnset
 from dynamo.inspection import HEAP, attributes_of, c_name, has_flag, is_library
+from dynamo.ops.facts import writes
 from dynamo.source import Source, const_source
 from dynamo.surroundings.pristine import builtin
 from dynamo.symbolic.protocols.names import defined
@@ -263,6 +264,8 @@ def _getset(tx: Tracer, raw: Any, v: Value, name: str) -> Value | None:
         return tx.wrap(getattr(v.value, name), None)
     obj = getattr(v, "obj", None)
     if obj is not None:
+        if isinstance(obj, torch.Tensor) and any(map(writes, tx.builder.mode.ran)):
+            raise tx.break_("DD014", f"attribute {name!r} of {v.describe()}, whose memory the graph may have written by then")
         try:
             real = raw.__get__(obj, type(obj))
         except AttributeError:
