@@ -35,6 +35,7 @@ class Step:
 
     `among`: the program made the view as one of several (`unbind`, `split`), and autograd refuses writes to those.
     `hidden`: the operator hides from autograd that it gives a view (`_unsafe_view`).
+    `own_count`: what `.data` gives, which counts writes by itself.
     `mode`: the view is from that mode, and what is made of it has a history: gradients of that go no further than this. "" otherwise.
     """
 
@@ -43,6 +44,7 @@ class Step:
     kwargs: tuple[tuple[str, Any], ...] = ()
     among: bool = False
     hidden: bool = False
+    own_count: bool = False
     mode: str = ""
 
     @property
@@ -57,6 +59,8 @@ class Step:
         return self._view(x)
 
     def _view(self, x: Any) -> Any:
+        if self.own_count:
+            return x.data
         if not self.among:
             return self.op(x, *self.args, **dict(self.kwargs))
         dim, at = self.args[:2]

@@ -432,10 +432,10 @@ class Builder:
             with modes_off():  # autograd makes the history of a written view again, which is no part of the program
                 tracked = not view.is_leaf
         except RuntimeError:
-            return tuple(steps), track.mode == GRAD, track.mode, True
+            return track.told(steps, False), track.mode == GRAD, track.mode, True
         if not tracked:  # it gets a history with the next look, if its base needs gradients by then
-            return tuple(steps), False, track.mode, track.made != track.root.writes
-        return track.with_modes(steps) if track.own_mode == GRAD != track.mode else tuple(steps), True, GRAD, False
+            return track.told(steps, False), False, track.mode, track.made != track.root.writes
+        return track.told(steps, True), True, GRAD, False
 
     def _with_history(self, members: list[FakeTensor], root: Track) -> Track:
         """The tensor whose history results over one memory have: the root, or an alias of it that autograd doesn't know as one.

@@ -71,16 +71,33 @@ class Track:
             at = at.parent
         return at is top
 
-    def with_modes(self, steps: Sequence[Step]) -> tuple[Step, ...]:
-        """The last steps to this fake, which has a history, those told that autograd did not record."""
+    def told(self, steps: Sequence[Step], has_history: bool) -> tuple[Step, ...]:
+        """The last steps to this fake, which know what counts its own writes, and where a history ends."""
         found: list[Step] = []
         at: Track | None = self
+        ends = has_history and self.own_mode == GRAD != self.mode
         for step in reversed(steps):
             while at is not None and at.step is None:
                 at = at.parent
-            found.append(step if at is None or at.own_mode == GRAD else replace(step, mode=at.own_mode))
-            at = at.parent if at is not None else None
+            if at is not None:
+                step = replace(step, mode=at.own_mode if ends and at.own_mode != GRAD else "", own_count=at.counts_apart())
+                at = at.parent
+            found.append(step)
         return tuple(found[::-1])
+
+    def counts_apart(self) -> bool:
+        """Does it count its own writes alone? No tensor tells but by counting."""
+        above = self.parent
+        while above is not None and above.is_shadow:
+            above = above.parent
+        is_detached = self.step is not None and self.step.op is aten.detach.default
+        if above is None or not is_detached or self.fake.is_inference() or above.fake.is_inference():
+            return False
+        version, before = self.fake._version, above.fake._version
+        torch._C._autograd._unsafe_set_version_counter((self.fake,), (version + 1,))
+        is_apart = above.fake._version == before
+        torch._C._autograd._unsafe_set_version_counter((self.fake,), (version,))
+        return is_apart
 
     def steps(self, top: Track | None = None) -> list[Step]:
         """From the root to this fake, or from `top`: an alias of the root, whose history is no concern of what isn't a view of it."""

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from dynamo.aot.errors import AotError
 from dynamo.fake import FakeTensor
+from dynamo.fake.layout import is_dense
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +117,8 @@ def check_turned(turned: Iterable[Given], wanted: Iterable[Given]) -> None:
     for given in turned:
         if id(given) in leaves:
             raise AotError("a leaf that needs a gradient gets another shape in place")
+        if given.fake.requires_grad and not is_dense(given.real):  # the graph gets a copy, which is dense
+            raise AotError("an argument that needs a gradient gets another shape in place, and has gaps or shows elements twice")
         if given.fake.requires_grad and (given.fake.grad_fn is not given.grad_fn) is not torch.is_grad_enabled():
             raise AotError("an argument that needs a gradient gets another shape in place, in another grad mode than that of the call")
 
