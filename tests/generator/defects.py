@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+import dynamo.aot.track
 import inductor.ir.overwrites
 import inductor.schedule.fuse
 from dynamo import config
+from dynamo.aot.track import Track
 from dynamo.guards.build import _Node
 from dynamo.ops import facts
 from dynamo.symbolic.protocols import tables, wrap
@@ -64,6 +66,8 @@ DEFECTS: dict[str, Defect] = {
     ),
     "operators that check their arguments are dead code": Defect("state-aot", [_other_facts(lambda f: f._replace(refuses=False))]),
     "operators that draw or set random state are dead code": Defect("state-aot", [_other_facts(lambda f: f._replace(acts=bool(f.writes)))]),
+    "what .data gives counts the writes of others": Defect("shared-aot", [(Track, "counts_apart", lambda _: False)]),
+    "views are made in whatever mode the call is in": Defect("shared-aot", [(dynamo.aot.track, "ambient_mode", lambda: "grad")]),
 }
 
 

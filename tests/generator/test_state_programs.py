@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import dynamo
 from minifier.compare.modes import EagerMode
+from minifier.fuzz.draw.shared_arguments import shared_programs
 from minifier.fuzz.draw.state_programs import state_programs
 from repro_corpus.observe import Observation, differences, observe
 from repro_corpus.program import Program
@@ -225,6 +226,11 @@ def program(compile):
 @pytest.mark.parametrize("backend", PROGRAMS)
 def test_state_programs(backend: str) -> None:
     run_programs(state_programs(), lambda text: check_program(text, backend), 0, PROGRAMS[backend])
+
+
+@pytest.mark.timeout(1200)
+def test_shared_arguments() -> None:
+    run_programs(shared_programs(), lambda text: check_program(text, "aot_eager"), 0, 60)
 
 
 @pytest.mark.fuzz
