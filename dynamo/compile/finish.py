@@ -144,7 +144,8 @@ def may_fail(captured: Captured) -> bool:
     ran = builder.mode.ran
     if can_fail(ran) or any(n.target in ONE_HOT or is_guarded(n.meta.get("val")) for n in builder.graph.nodes):
         return True
-    return any(map(may_be_view, builder.placeholders)) and any(map(writes, ran))
+    tensors = len(builder.placeholders) + sum(isinstance(t, torch.Tensor) for t in builder.attributes.values())
+    return tensors > 1 and any(map(may_be_view, builder.placeholders)) and any(map(writes, ran))
 
 
 def is_guarded(value: Any) -> bool:
@@ -155,7 +156,7 @@ def is_guarded(value: Any) -> bool:
 
 
 def may_be_view(placeholder: tuple[Node, TensorValue]) -> bool:
-    """Of such an argument no fake tells whether it is `is_guarded`."""
+    """Of such an argument no fake tells whether it is `is_guarded`. A write to itself asks for that, one to another may come unseen."""
     v = placeholder[1]
     return v.fake.requires_grad and type(v.obj) is not torch.nn.Parameter
 
