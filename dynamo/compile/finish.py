@@ -34,6 +34,7 @@ from dynamo.ops.facts import ONE_HOT, writes
 from dynamo.surroundings.kernel_warnings import without
 from dynamo.surroundings.modes import open_blocks
 from dynamo.symbolic.attempt.frame import Frame
+from dynamo.symbolic.attempt.kinds_of_views import is_unwritable
 from dynamo.symbolic.values.errors import ENTERS_DEBUGGER, BreakError, CannotAssume
 from dynamo.symbolic.values.kinds import CellValue, Null, TensorValue, TupleValue, Value
 
@@ -81,9 +82,6 @@ class Finished:
         fn: types.FunctionType = scope.pop(self.name)
         weakref.finalize(fn, linecache.cache.pop, filename, None).atexit = False
         return fn, text
-
-
-_ALWAYS_READ = torch._C._autograd.CreationMeta.DEFAULT
 
 
 @dataclass(frozen=True)
@@ -150,9 +148,7 @@ def may_fail(captured: Captured) -> bool:
 
 def is_guarded(value: Any) -> bool:
     """Autograd refuses to look at this view once what it is a view of is written: an argument that shares its memory may be, unseen."""
-    if not isinstance(value, torch.Tensor) or not value.requires_grad or not value._is_view():
-        return False
-    return torch._C._autograd._get_creation_meta(value) != _ALWAYS_READ
+    return isinstance(value, torch.Tensor) and value.requires_grad and value._is_view() and is_unwritable(value)
 
 
 def may_be_view(placeholder: tuple[Node, TensorValue]) -> bool:

@@ -20,9 +20,13 @@ def kind_of_view(t: torch.Tensor) -> str:
     if base is None:
         return NO_VIEW
     kind = "view of what needs a gradient" if base.requires_grad else "view of what needs none"
-    kind += UNWRITABLE if torch._C._autograd._get_creation_meta(t) != _WRITABLE else ""
+    kind += UNWRITABLE if is_unwritable(t) else ""
     kind += CUT_OFF if t.requires_grad and not base.requires_grad and not _is_leaf(t) else ""
     return kind + (HOOKS if t._backward_hooks else "")
+
+
+def is_unwritable(view: torch.Tensor) -> bool:
+    return torch._C._autograd._get_creation_meta(view) != _WRITABLE
 
 
 def leads_nowhere(t: torch.Tensor) -> bool:
