@@ -104,5 +104,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         readers_after(joint),
         tuple(i for i, p in enumerate(joint.primals) if p.leaf.requires_grad and p.track.turned_history),
         tuple(joint.cut_off),
+        joint.unmet,
     )
     return facts, held

@@ -148,6 +148,7 @@ class Facts:
     saved_after: tuple[tuple[int, int], ...] = ()  # written or turned primals, and the results whose passes ask for what they are
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
     cut_off: tuple[CutOff, ...] = ()  # outputs that are made from one another, instead of each from what they are views of in the end
+    unmet: tuple[tuple[int, int], ...] = ()  # outputs, and the results that are not behind them for autograd, see `histories.unmet`
 
     @property
     def relaid_primals(self) -> list[int]:

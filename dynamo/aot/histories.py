@@ -55,6 +55,26 @@ def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) ->
     return {call: reached.get(maker, 0) for call, maker in makers}
 
 
+def unmet(values: Iterable[Any], ends: Sequence[torch.Tensor | None]) -> tuple[tuple[int, int], ...]:
+    """Outputs, by number, with the results from which autograd doesn't get to them, though these may be computed from them; a bit for each.
+
+    A view whose memory is written later has a new history, or one that autograd refuses to tell. `ends`: per result, if it has a gradient.
+    """
+    bits = {i: 1 << at for at, i in enumerate(i for i, end in enumerate(ends) if end is not None)}
+    reached = _reached([end for end in ends if end is not None])
+
+    def missing(value: FakeTensor) -> int:
+        try:
+            met = reached.get(value.grad_fn, 0)
+        except RuntimeError:
+            met = 0
+        return sum(1 << i for i, bit in bits.items() if not met & bit)
+
+    with _disable_current_modes():  # the new history is made where it is asked for, which is no part of the program
+        written = [(p, v) for p, v in enumerate(values) if type(v) is FakeTensor and v.requires_grad and v.track.root.writes]
+        return tuple((p, mask) for p, value in written if (mask := missing(value)))
+
+
 @contextmanager
 def reading() -> Iterator[set[Any]]:
     """The nodes of `autograd.Function`s whose `backward` asks, while this block runs, for what they have saved."""

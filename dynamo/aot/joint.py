@@ -18,7 +18,7 @@ from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
-from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved
+from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved, unmet
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -96,6 +96,7 @@ class Joint:
     arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
+    unmet: tuple[tuple[int, int], ...] = ()  # see `histories.unmet`
     showing: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
     saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written or turned by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
@@ -338,6 +339,7 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
+        joint.unmet = unmet(flat, differentiable)
         check_turned([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
         if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
             # they may count writes together: what autograd saves of the other would seem to be written when the graph is done

@@ -50,24 +50,31 @@ class Plan:
 
     def _needed(self, gm: GraphModule, facts: Facts) -> dict[int, set[int]]:
         """Per result with a gradient, the nearest outputs it was computed from. A bit of a mask is an output."""
-        bits: dict[Any, int] = {}
+        bits: dict[Node, int] = {}
         for p, (node, o) in enumerate(zip(self.nodes, facts.outputs, strict=True)):
             differentiable = o.tracked and (facts.differentiable[o.index] if o.kind == "graph" else o.kind == "input" and o.steps)
             if differentiable and isinstance(node, Node):
                 bits.setdefault(node, 1 << p)
-        inside: dict[Node, int] = {}
-        for node in gm.graph.nodes:
-            mask = 0
-            if getattr(node.target, "__name__", node.target) not in _CONSTANT:
-                for argument in node.all_input_nodes:
-                    mask |= bits.get(argument) or inside[argument]
-            inside[node] = mask
+        missing = {r: sum(1 << p for p, results in facts.unmet if results >> r & 1) for r in range(facts.results)}
+        nearest = {unmet: _nearest(gm, {n: bit for n, bit in bits.items() if not bit & unmet}) for unmet in {*missing.values()}}
         masks: dict[int, int] = {}
         for node, o in zip(self.nodes, facts.outputs, strict=True):
             if o.kind == "graph" and facts.differentiable[o.index] and isinstance(node, Node):
-                masks[o.index] = masks.get(o.index, 0) | inside[node]
+                masks[o.index] = masks.get(o.index, 0) | nearest[missing[o.index]][node]
         own = {p: _of(facts, p) for p, o in enumerate(facts.outputs) if o.kind == "graph"}
         return {r: {p for p in range(mask.bit_length()) if mask >> p & 1 and own.get(p) != r} for r, mask in masks.items()}
+
+
+def _nearest(gm: GraphModule, bits: dict[Node, int]) -> dict[Node, int]:
+    """Per node of the graph, those of the nodes with bits that it was computed from with none of them between."""
+    inside: dict[Node, int] = {}
+    for node in gm.graph.nodes:
+        mask = 0
+        if getattr(node.target, "__name__", node.target) not in _CONSTANT:
+            for argument in node.all_input_nodes:
+                mask |= bits.get(argument) or inside[argument]
+        inside[node] = mask
+    return inside
 
 
 def _of(facts: Facts, position: int) -> int:

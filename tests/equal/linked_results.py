@@ -333,3 +333,64 @@ def second_passes_that_are_watched(compile):
                     else:
                         found[fn.__name__, look.__name__, order, which] = x.grad.clone()
     return found
+
+
+def _part_before(x):
+    v = x[0]
+    y = v.sum()
+    x.detach().add_(1)
+    return y, v
+
+
+def _part_before_and_after(x):
+    w = x * 2
+    v = w[0]
+    y = v.sum()
+    w.add_(1)
+    return y, v, v.sum() * 2, w
+
+
+def _other_part(x):
+    w = x * 2
+    u, v = w[0], w[1]
+    y = u.sum() + v.sum()
+    w.detach().mul_(2)
+    return y, v, v.sum() * 2, u
+
+
+def _of_several_before(x):
+    v = x.unbind()[0]
+    y = v.sum()
+    x.detach().add_(1)
+    return y, v
+
+
+def _below_a_part(x):
+    w = x * 2
+    v = w[0]
+    y = v * 3
+    v.detach().add_(1)
+    return y.sum(), y, v, w
+
+
+@program("", "a view that a result was computed from has another history once its memory was written: no gradient comes to it")
+def views_whose_history_is_made_anew(compile):
+    found = []
+    for f in (_part_before, _part_before_and_after, _other_part, _of_several_before, _below_a_part):
+        x = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_()
+        results = compile(fullgraph=True)(f)(x * 1.5)
+        for t in results:
+            for of in results:
+                try:
+                    found.append(torch.autograd.grad(t.sum(), of, allow_unused=True, retain_graph=True))
+                except RuntimeError as error:
+                    found.append(str(error)[:50])
+        seen = []
+        try:
+            found.append(results[1].grad_fn is None)  # before the hook: torch crashes where a hook comes with the first look
+            results[1].register_hook(lambda g, seen=seen: seen.append(g.clone()))
+        except RuntimeError as error:
+            found.append(str(error)[:50])
+        results[0].sum().backward()
+        found.append((x.grad, seen))
+    return found
