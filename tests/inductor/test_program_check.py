@@ -20,6 +20,7 @@ from tests.inductor.program_check import (
     compare,
     eager,
     observe,
+    refusals,
     rounded_means,
     with_gaps,
 )
@@ -132,6 +133,16 @@ def test_gradients_of_views_of_arguments_are_added_in_two_orders() -> None:
     check_program(THREE_HALVES)
 
 
+def test_a_pass_that_two_reasons_forbid_may_name_either() -> None:
+    given = (("a", "make((), torch.float32, 'positive', 'dense', 0)"), ("b", "make((4, 8), torch.float64, 'positive', 'dense', 1)"))
+    body = ("v0 = torch.igamma(a, b)", "v1 = F.huber_loss(a, b, reduction='none')")
+    program = Program(given, body, ("v0", "v1"), ("a", "b"))
+    assert type(eager(program)[1]) is RuntimeError  # 'Found dtype Double but expected Float'
+    assert refusals(program) == {RuntimeError, NotImplementedError}
+    check_program(program)
+    assert refusals(Program(given, body, ("v1",), ("a", "b"))) == {RuntimeError}
+
+
 @pytest.mark.parametrize("call", ["F.elu({v})", "F.hardshrink({v})", "F.softshrink({v})"])
 def test_either_gradient_at_nan_is_accepted_in_the_last_elements(call: str) -> None:
     """65 elements: the last one is met by the loop of single elements wherever it lies in memory, unless there are more."""
@@ -139,7 +150,10 @@ def test_either_gradient_at_nan_is_accepted_in_the_last_elements(call: str) -> N
     check_program(Program((("a", "make((65, 33), torch.float64, 'special', 'dense', 2)"),), body, ("v1",), ("a",)))
 
 
-@pytest.mark.parametrize("call", ["torch.fmin(v0, v1)", "torch.maximum(v1, v0)", "v0.clamp(max=v1)", "torch.stack([v0, v1]).amin(0)"])
+EXTREMES_OF_ZEROS = "torch.fmin(v0, v1)", "torch.maximum(v1, v0)", "v0.clamp(max=v1)", "torch.stack([v0, v1]).amin(0)"
+
+
+@pytest.mark.parametrize("call", [*EXTREMES_OF_ZEROS, "torch.stack([v1, v0], -1).max(-1)[0]", "torch.stack([v0, v1], -1).min(-1)[0]"])
 def test_either_of_two_zeros_is_the_extreme(call: str) -> None:
     zeros, other = torch.zeros(37), -torch.zeros(37)
     assert torch.minimum(zeros, other).signbit().unique().tolist() == [False, True]  # eager's loops differ
