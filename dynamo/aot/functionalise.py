@@ -239,3 +239,21 @@ VIEW_OF_IN_PLACE: dict[Any, Any] = {
     aten.swapaxes_.default: aten.transpose.int,
     aten.detach_.default: aten.detach.default,
 }
+
+
+def alias_source(node: Node) -> Node:
+    """The node whose memory this one shows when views are not copied."""
+    while node.op == "call_function":
+        if isinstance(node.target, torch._ops.OpOverload):
+            if not facts_of(node.target).views:
+                return node
+            node = node.args[0]  # type: ignore[assignment]  # a view has its base first
+        elif getattr(node.target, "__name__", "") == "getitem" and _is_view_node(node.args[0]):
+            node = node.args[0].args[0]  # type: ignore[union-attr, assignment]  # what it takes an item of is a call of a view
+        else:
+            return node
+    return node
+
+
+def _is_view_node(node: Any) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views

@@ -17,6 +17,7 @@ from dynamo.aot.cut_off import cut_off
 from dynamo.aot.derivatives import differentiate
 from dynamo.aot.errors import AotError
 from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
+from dynamo.aot.functionalise import alias_source
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
 from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved, unmet
 from dynamo.aot.rng import STATE_OPS
@@ -635,24 +636,6 @@ def _is_taken(node: Node, taken: set[Node]) -> bool:
     """Whether an input or one of the taken nodes has the memory of the node."""
     source = alias_source(node)
     return source.op != "call_function" or source in taken
-
-
-def alias_source(node: Node) -> Node:
-    """The node whose memory this one shows when views are not copied."""
-    while node.op == "call_function":
-        if isinstance(node.target, torch._ops.OpOverload):
-            if not facts_of(node.target).views:
-                return node
-            node = node.args[0]  # type: ignore[assignment]  # a view has its base first
-        elif getattr(node.target, "__name__", "") == "getitem" and _is_view_node(node.args[0]):
-            node = node.args[0].args[0]  # type: ignore[union-attr, assignment]  # what it takes an item of is a call of a view
-        else:
-            return node
-    return node
-
-
-def _is_view_node(node: Any) -> bool:
-    return isinstance(node.target, torch._ops.OpOverload) and facts_of(node.target).views
 
 
 def _transformed(fn: Callable[..., Any]) -> Callable[..., Any]:

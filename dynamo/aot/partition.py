@@ -21,7 +21,8 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule
 
 from dynamo.aot.flow import INFINITE, Network
-from dynamo.aot.joint import Joint, alias_source
+from dynamo.aot.functionalise import alias_source
+from dynamo.aot.joint import Joint
 from dynamo.aot.reach import of_results, readers, seen_outside
 from dynamo.decisions import decide
 from dynamo.fake import FakeTensor

@@ -10,7 +10,8 @@ from collections.abc import Set as AbstractSet
 
 from torch.fx import Node
 
-from dynamo.aot.joint import Joint, alias_source
+from dynamo.aot.functionalise import alias_source
+from dynamo.aot.joint import Joint
 from dynamo.ops.facts import known_facts
 
 
