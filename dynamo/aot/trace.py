@@ -25,6 +25,7 @@ from dynamo.aot.functionalise import (
     UNDO,
     VIEW_OF_IN_PLACE,
     Cloned,
+    alias_source,
     flat,
     form_of_call,
     is_multi,
@@ -652,7 +653,10 @@ def _filled(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dic
 
 def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Node:
     source = args[1]
-    return source if isinstance(source, Node) else _filled(tracer, fake, args, kwargs)
+    if not isinstance(source, Node):
+        return _filled(tracer, fake, args, kwargs)
+    # what is saved of it from now on is no argument, which is written by itself
+    return tracer.emit(aten.clone.default, source) if alias_source(source).op == "placeholder" else source
 
 
 _SIMPLE_WRITES: dict[Any, Callable[..., Node]] = {

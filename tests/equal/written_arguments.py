@@ -160,3 +160,61 @@ def counts_of_shared_memory(compile):
             results = f(b, a) if turn else f(a, b)
             found.append((name, kind, turn, results, a, b, a._version, b._version))
     return found
+
+
+def _in_place(a, b):
+    a.copy_(b)
+    return a
+
+
+def _of_itself(a, b):
+    a.copy_(a)
+    return a
+
+
+def _by_index(a, b):
+    a[:] = a
+    return a
+
+
+def _detached(a, b):
+    a.detach().copy_(a)
+    return a
+
+
+def _without_gradients(a, b):
+    with torch.no_grad():
+        a.copy_(b)
+    return a
+
+
+def _new(a, b):
+    return torch.empty(3).copy_(b)
+
+
+def _of_a_view(a, b):
+    return torch.empty(3).copy_(b.view(3))
+
+
+@program("", "what autograd saves of a copy is the copy, not what it was made of, nor the copy as it was before")
+def copies_that_are_saved(compile):
+    found = []
+    for copy in (_in_place, _of_itself, _by_index, _detached, _without_gradients, _new, _of_a_view):
+        for returned, then in itertools.product((False, True), ("nothing", "first", "second", "copy")):
+
+            @compile(fullgraph=True)
+            def f(a, b, c, copy=copy, returned=returned):
+                t = copy(a, b)
+                return torch.atan2(c, t), t if returned else None
+
+            a, b, c = torch.full((3,), 2.0), torch.ones(3), torch.ones(3, requires_grad=True)
+            y, t = f(a, b, c)
+            written = {"first": a, "second": b, "copy": t}.get(then)
+            if written is not None:
+                written.detach().add_(1)
+            try:
+                found.append(torch.autograd.grad(y.sum(), c))
+            except RuntimeError as error:
+                found.append(str(error)[:40])
+            found.append((a, b, a._version, b._version))
+    return found
