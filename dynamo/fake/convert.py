@@ -61,17 +61,30 @@ class Converter:
                     return FakeTensor(self._meta_of(t), device, t.requires_grad)
             with _inference(False):
                 meta = self._meta_of(t)
-                if leaf and t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
-                    base = FakeTensor(meta, device, t._base is not None and t._base.requires_grad)  # a view of it has the same flag
-                    with torch.no_grad(), _Answer(FakeTensor(meta, device)):
-                        view = torch.ops.aten.alias.default(base)
-                    # as the tensor itself was made: a write through a view from under no_grad makes its history unreadable
-                    torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
-                    return view.requires_grad_()
+                if t.requires_grad and t._is_view():  # autocast remembers the casts of leaves that are no views
+                    has_base = t._base is not None and t._base.requires_grad
+                    if leaf or not has_base:
+                        view = self._view_of(meta, device, t, has_base)
+                        return view if leaf else self._view_of_view(view, t)
                 if leaf or not t.requires_grad:
                     return FakeTensor(meta, device, t.requires_grad)
                 with torch.enable_grad(), _Answer(FakeTensor(meta, device)):
                     return torch.ops.aten._unsafe_view.default(FakeTensor(meta, device, True), t.shape)
+
+    def _view_of(self, meta: torch.Tensor, device: torch.device, t: torch.Tensor, has_base: bool) -> FakeTensor:
+        """A leaf that is a view. `has_base`: of a tensor that needs a gradient, as a view of it from under `no_grad` does then."""
+        with torch.no_grad(), _Answer(FakeTensor(meta, device)):
+            view = torch.ops.aten.alias.default(FakeTensor(meta, device, has_base))
+        # as the tensor itself was made: a write through a view from under no_grad makes its history unreadable
+        torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
+        return view.requires_grad_()
+
+    def _view_of_view(self, leaf: FakeTensor, t: torch.Tensor) -> FakeTensor:
+        """A view with a history of a tensor that needs no gradient: what is seen of such a leaf."""
+        with torch.enable_grad(), _Answer(FakeTensor(leaf.meta, leaf.fake_device)):
+            view = torch.ops.aten.alias.default(leaf)
+        torch._C._autograd._set_creation_meta(view, torch._C._autograd._get_creation_meta(t))
+        return view
 
     def _meta_of(self, t: torch.Tensor) -> torch.Tensor:
         """The meta tensor of the same layout over the meta storage that stands for `t`'s. Modes must be off."""

@@ -39,6 +39,28 @@ def flags_of_views_of_leaves(compile):
     return found
 
 
+@program("", "a view under no_grad of what has a history takes its flag from the base of both, and results computed from it have none")
+def flags_of_views_of_what_has_a_history(compile):
+    kinds = (*range(3), *((k, made) for k in range(3) for made in (lambda x: x.view(3, 3), lambda x: x * 1, lambda x: (x * 1).view(3, 3))))
+    found = []
+    for order in itertools.permutations(range(len(kinds)), 2):
+
+        @compile(fullgraph=True)
+        def f(x):
+            with torch.no_grad():
+                v = x[1:]
+            return v.sum() * 2, x.exp(), (v, v.sin())[1]
+
+        for k in order:
+            kind = kinds[k]
+            leaf = leaves()[kind if isinstance(kind, int) else kind[0]]
+            x = leaf if isinstance(kind, int) else kind[1](leaf)
+            results = f(x)
+            found.append([r.requires_grad for r in results])
+            found.append(torch.autograd.grad(sum(r.sum() for r in results), leaf, allow_unused=True))
+    return found
+
+
 @program("", "no gradients around a call with leaves that are views")
 def views_of_leaves_without_gradients(compile):
     @compile

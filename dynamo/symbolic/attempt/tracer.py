@@ -308,11 +308,10 @@ class Tracer:
                     raise self.break_("DD022", f"a write to {given.describe()}, a view from under no_grad or one of several made at once")
 
     def _guard_views(self, out: Any) -> None:
-        """A view made under `no_grad` takes the flag from its base, which for a view that is a leaf is another tensor."""
+        """A view made under `no_grad` takes the flag from its base, which for a view is another tensor."""
         for t in _tensors(out):
             for given, source in self._sharing(t) if t._is_view() else ():
-                if given.obj.is_leaf:
-                    self._guard_kind_of_view(given, source)
+                self._guard_kind_of_view(given, source)
 
     def guard_leaf(self, v: TensorValue) -> None:
         """Gradients for an input accumulate in it or go on to what it was computed from: no graph keeps as little as eager for others."""
