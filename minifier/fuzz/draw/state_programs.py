@@ -455,7 +455,8 @@ def _is_seen(change: str, statements: str) -> bool:
 
 
 # Writes before each backward pass: only derivatives that read what is written refuse.
-BETWEEN = ("b.mul_(2)", "result.detach().mul_(2)", "results[-1][0].detach().mul_(2)", "a.detach().mul_(2)")
+TO_RESULTS = ("result.detach().mul_(2)", "results[-1][0].detach().mul_(2)")
+TO_ARGUMENTS = ("b.mul_(2)", "a.detach().mul_(2)")
 
 
 @st.composite
@@ -474,8 +475,11 @@ def state_programs(draw: st.DrawFn) -> str:
     # A pass that has freed something leaves others only what they can run again from. And of two reasons for which a pass can't run, what
     # was freed or has no derivative is told first, where eager tells of what it meets first (docs/differences.md).
     may_write = keeps and "_foreach_copy_" not in statements
-    written = draw(st.sampled_from(("pass", "pass", *BETWEEN))) if may_write else "pass"
-    reason = "str(e)[:30]" if keeps else "type(e).__name__"
+    # Where somebody looks at what comes back to a result, the graph runs again from its arguments.
+    is_looked_at = "register_hook" in statements or "retain_grad" in statements
+    between = TO_RESULTS if is_looked_at else (*TO_RESULTS, *TO_ARGUMENTS)
+    written = draw(st.sampled_from(("pass", "pass", *between))) if may_write else "pass"
+    reason = "str(e)[:30]" if keeps and ".backward()" not in statements else "type(e).__name__"
     text = f"""
 def program(compile):
     seen, results = [], []
