@@ -20,6 +20,7 @@ from dynamo.faults.rows import FAULTS, POINTS
 from dynamo.trace import session
 from dynamo.trace.events import Decided
 from dynamo.trace.stages import BY_NAME
+from inductor.targets.cpu.host import new_arena
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +126,11 @@ def test_rows_name_stages_and_points() -> None:
     for fault in FAULTS.values():
         assert fault.stage in (*BY_NAME, "run"), fault.name
         assert fault.acts and set(fault.acts) <= set(POINTS), fault.name
+
+
+def test_memory_of_new_programs_has_no_values_of_old_ones() -> None:
+    """What reads too early would be right by chance."""
+    new_arena(256).fill_(0)
+    with planted("bad-fusion"):
+        arenas = [new_arena(256) for _ in range(4)]
+    assert all(set(arena.tolist()) == {0x40} for arena in arenas)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from dynamo import config
+from dynamo.faults import is_planted
 from inductor import _host
 from inductor.ir.nest import Buffer, View
 from inductor.runtime.layout import is_connected
@@ -32,6 +33,8 @@ def new_arena(size: int) -> torch.Tensor:
     """Fresh storage for temporaries, on a cache line."""
     base = torch.empty(size + 64, dtype=torch.uint8)
     arena = base[-base.data_ptr() % 64 :]
+    if is_planted():  # what reads too early is not to find values of another program by chance: 3.004, as float32
+        arena.fill_(0x40)
     _arenas[id(arena)] = arena
     return arena
 
