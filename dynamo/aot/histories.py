@@ -60,6 +60,9 @@ def unmet(values: Iterable[Any], ends: Sequence[torch.Tensor | None]) -> tuple[t
 
     A view whose memory is written later has a new history, or one that autograd refuses to tell. `ends`: per result, if it has a gradient.
     """
+    written = [(p, v) for p, v in enumerate(values) if type(v) is FakeTensor and v.requires_grad and v.track.root.writes]
+    if not written:
+        return ()
     bits = {i: 1 << at for at, i in enumerate(i for i, end in enumerate(ends) if end is not None)}
     reached = _reached([end for end in ends if end is not None])
 
@@ -71,7 +74,6 @@ def unmet(values: Iterable[Any], ends: Sequence[torch.Tensor | None]) -> tuple[t
         return sum(1 << i for i, bit in bits.items() if not met & bit)
 
     with _disable_current_modes():  # the new history is made where it is asked for, which is no part of the program
-        written = [(p, v) for p, v in enumerate(values) if type(v) is FakeTensor and v.requires_grad and v.track.root.writes]
         return tuple((p, mask) for p, value in written if (mask := missing(value)))
 
 

@@ -655,7 +655,7 @@ def _copied(tracer: Tracer, fake: FakeTensor, args: tuple[Any, ...], kwargs: dic
     source = args[1]
     if not isinstance(source, Node):
         return _filled(tracer, fake, args, kwargs)
-    # what is saved of it from now on is no argument, which is written by itself
+    # autograd saves the copy: later writes to the argument do not reach it
     return tracer.emit(aten.clone.default, source) if alias_source(source).op == "placeholder" else source
 
 

@@ -335,11 +335,14 @@ def second_passes_that_are_watched(compile):
     return found
 
 
-def _part_before(x):
-    v = x[0]
-    y = v.sum()
-    x.detach().add_(1)
-    return y, v
+def _before(part):
+    def f(x):
+        v = part(x)
+        y = v.sum()
+        x.detach().add_(1)
+        return y, v
+
+    return f
 
 
 def _part_before_and_after(x):
@@ -358,13 +361,6 @@ def _other_part(x):
     return y, v, v.sum() * 2, u
 
 
-def _of_several_before(x):
-    v = x.unbind()[0]
-    y = v.sum()
-    x.detach().add_(1)
-    return y, v
-
-
 def _below_a_part(x):
     w = x * 2
     v = w[0]
@@ -376,7 +372,8 @@ def _below_a_part(x):
 @program("", "a view that a result was computed from has another history once its memory was written: no gradient comes to it")
 def views_whose_history_is_made_anew(compile):
     found = []
-    for f in (_part_before, _part_before_and_after, _other_part, _of_several_before, _below_a_part):
+    part, of_several = _before(lambda x: x[0]), _before(lambda x: x.unbind()[0])
+    for f in (part, _part_before_and_after, _other_part, of_several, _below_a_part):
         x = torch.linspace(-1, 1, 9).view(3, 3).requires_grad_()
         results = compile(fullgraph=True)(f)(x * 1.5)
         for t in results:
