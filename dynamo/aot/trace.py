@@ -117,7 +117,9 @@ class Tracer(FakeMode):
         if source is not None:
             node.meta["source"] = source
         node.meta["phase"] = "input"
-        return self.track(fake, node)
+        track = self.track(fake, node)
+        track.is_given = True
+        return track
 
     def track(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> Track:
         fake.track = track = Track(fake, node, parent, step)
@@ -523,7 +525,7 @@ class Tracer(FakeMode):
         track = self.track_of(fake)
         root = track.root
         # what Python gets from a factory is a detached alias of what the factory made
-        if root.node.op == "placeholder" or any(not facts_of(step.op).same for step in track.steps()):
+        if root.is_given or any(not facts_of(step.op).same for step in track.steps()):
             raise AotError("an op resized a tensor that is an input or a view")
         root.node = self.emit(aten.empty_strided.default, list(fake.shape), list(fake.stride()), dtype=fake.dtype, device=fake.fake_device)
         root.writes += 1

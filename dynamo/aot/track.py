@@ -19,12 +19,13 @@ class Track:
 
     # own_mode: that in which the view was made; mode: as autograd counts it, also with those of what it is a view of
     __slots__ = (
-        *("fake", "is_shadow", "made", "mode", "node", "own_mode", "parent", "resized", "root", "step", "turned", "turned_history"),
-        *("version", "writes"),
+        *("fake", "is_given", "is_shadow", "made", "mode", "node", "own_mode", "parent", "resized", "root", "step", "turned"),
+        *("turned_history", "version", "writes"),
     )
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
+        self.is_given = False  # an input of the graph, whose memory is the caller's
         self.is_shadow = False
         self.node = node
         self.parent = parent

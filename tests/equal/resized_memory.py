@@ -90,3 +90,25 @@ def versions_of_turned_tensors(compile):
             result = compile(body)(x)
             found += [x._version, x.shape, x.stride(), result.detach().clone()]
     return found
+
+
+@program("", "an argument that an `out=` resizes after it was written to has the new shape and contents")
+def an_argument_is_resized(compile):
+    @compile
+    def written_whole(x, a):
+        a.mul_(2)
+        torch.sum(x, 0, out=a)
+        return a + 1
+
+    @compile
+    def written_in_part(x, a):
+        a[:, :2] = 100
+        torch.sum(x, 0, out=a)
+        return a + 1
+
+    def memory(f, a):
+        return f(torch.arange(12.0).view(2, 3, 2), a), a
+
+    return [
+        memory(f, a) for f in (written_whole, written_in_part) for a in (torch.ones(2, 3, 2), torch.ones(5, 0), torch.ones(1, 9).half())
+    ]
