@@ -41,6 +41,7 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 _IN_FUNCTION = torch._C._autograd.CreationMeta.IN_CUSTOM_FUNCTION
+_ONE_OF_SEVERAL = torch._C._autograd.CreationMeta.MULTI_OUTPUT_NODE
 _OWN_HISTORY = "a result shares memory with an input, and has a history of its own"
 
 
@@ -408,7 +409,12 @@ class Builder:
                 raise AotError(_OWN_HISTORY)
             if _function_of(track, primal) is not None:
                 raise AotError(_OWN_HISTORY)
-            return Output("input", index, None, *self._made(value, steps))
+            made = self._made(value, steps)
+            # it will be made before the writes, when the input needs no gradient: autograd would name another reason to refuse it
+            is_of_written = made[-1] and value._is_view() and not self.every_primal()[index].was_requiring_grad
+            if is_of_written and torch._C._autograd._get_creation_meta(value) == _ONE_OF_SEVERAL:
+                raise AotError(_OWN_HISTORY)
+            return Output("input", index, None, *made)
         members = groups[id(root)]
         top = self._with_history(members, root)
         steps = track.steps(top)

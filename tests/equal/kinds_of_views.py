@@ -498,3 +498,28 @@ def refused_after_a_write(compile):
             found.append(str(error)[:60])
         found.append((inside, outside, twice, memory, memory._version))
     return found
+
+
+@program("", "one of several views of an argument that a write gave its history, which a later write makes anew: what autograd says of it")
+def one_of_several_of_what_gets_a_history(compile):
+    found = []
+    for part in (lambda p: p.unbind()[0], lambda p: p.split(2)[1], lambda p: p.chunk(2)[0][:1]):
+        for again in (lambda p, r: p.mul_(2), lambda p, r: p.copy_(r.sum())):
+            for first in (lambda p, r: p.copy_(r), lambda p, r: p.mul_(2)):
+
+                @compile(fullgraph=True)
+                def f(p, r):
+                    first(p, r)
+                    view = part(p)
+                    again(p, r)
+                    return view, p
+
+                r = torch.ones(3, requires_grad=True)
+                view, p = f(torch.linspace(0, 1, 3), r * 2)
+                for look in (lambda v: str(v.grad_fn).partition(" ")[0], lambda v: v.mul_(2)):
+                    try:
+                        found.append(look(view))
+                    except RuntimeError as e:
+                        found.append(str(e)[:40])
+                found.append((p, view.detach()))
+    return found
