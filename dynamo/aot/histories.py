@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, reduce
 from operator import or_
 from typing import Any
@@ -11,11 +11,16 @@ from typing import Any
 import torch
 from torch.autograd.function import BackwardCFunction
 from torch.fx import Node
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 from dynamo.aot.again import version_of, was_changed
-from dynamo.fake import FakeTensor
+from dynamo.aot.errors import AotError
+from dynamo.fake import FakeMode, FakeTensor
 from dynamo.surroundings.locks import Lock
+
+# Of fakes the new history is that of the view made again: none, where the leaf is a view of what needs no gradient. In eager there is one.
+_NO_NEW_HISTORY = "new_fn INTERNAL ASSERT"
+_WRITTEN = object()
 
 _Ctx: Any = BackwardCFunction
 _lock = Lock()  # of its attributes
@@ -115,7 +120,7 @@ def saved(
     reached, inside = _reached(ends), set().union(*(checkpoint.nodes for checkpoint in checkpoints))
     asking = [node for node in reached if node not in inside and (node in read or not hasattr(node, "_raw_saved_tensors"))]
     found: dict[Any, int] = {}
-    with _disable_current_modes(), _Unpacking():
+    with _looking():
         results = {(root.fake.grad_fn, root.fake.output_nr): root for root in made if root.fake.grad_fn is not None}
         for node in asking:
             for t in _saved_of(node):
@@ -174,9 +179,8 @@ def _saved_of(node: Any) -> Iterator[Any]:
     kind: Any = type(node)
     names = ("saved_tensors",) if hasattr(node, "_raw_saved_tensors") else _saved_names(kind)  # the former of an `autograd.Function`
     for name in names:
-        with suppress(RuntimeError):  # it was written to since
-            value = getattr(node, name)
-            yield from (t for t in (value if isinstance(value, tuple) else (value,)) if isinstance(t, torch.Tensor))
+        value = _saved_value(node, name)
+        yield from (t for t in (value if isinstance(value, tuple) else (value,)) if isinstance(t, torch.Tensor))
 
 
 def _reached(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
@@ -210,20 +214,18 @@ def _behind(starts: Iterable[Any]) -> list[Any]:
 
 def _saving(nodes: Iterable[Any], numbers: bool = True) -> set[Any]:
     """Those of some nodes of autograd that have saved tensors, of which some are `numbers` of the program: `x * 2` saves the 2."""
-    with _disable_current_modes(), _Unpacking():
+    with _looking():
         return {node for node in nodes if _has_saved(node, numbers)}
 
 
-class _Unpacking(TorchDispatchMode):
-    """Autograd makes a saved tensor that is a result anew when it is looked at. That it is there says enough."""
+@contextmanager
+def _looking() -> Iterator[None]:
+    """Autograd makes what is looked at here: a saved tensor that is a result, and the history of a view whose memory was written.
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """As in `FakeMode`."""
-        return False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> torch.Tensor:
-        return torch.empty(0)
+    None of that is part of the program. Backward passes find such histories made: they are run without gradients, where none can be.
+    """
+    with _disable_current_modes(), FakeMode(), torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def _has_saved(node: Any, numbers: bool) -> bool:
@@ -232,14 +234,18 @@ def _has_saved(node: Any, numbers: bool) -> bool:
     kind: Any = type(node)
     if kind.__name__ == "CopySlices":  # a write to a view: it drops the operation that wrote, whatever that has saved
         return True
-    for name in _saved_names(kind):
-        try:
-            value = getattr(node, name)
-            if value is not None and (numbers or type(value) is not torch.Tensor or value.dim()):
-                return True
-        except RuntimeError:  # it was written to since
-            return True
-    return False
+    values = (_saved_value(node, name) for name in _saved_names(kind))
+    return any(value is not None and (numbers or type(value) is not torch.Tensor or value.dim()) for value in values)
+
+
+def _saved_value(node: Any, name: str) -> Any:
+    """What a node has saved. `_WRITTEN`: autograd doesn't give it, since it was written to."""
+    try:
+        return getattr(node, name)
+    except RuntimeError as error:
+        if _NO_NEW_HISTORY in str(error):
+            raise AotError("a pass reads a view of a leaf that is a view itself, and that the graph has written to") from error
+        return _WRITTEN
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import torch
+import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
@@ -522,4 +523,31 @@ def one_of_several_of_what_gets_a_history(compile):
                     except RuntimeError as e:
                         found.append(str(e)[:40])
                 found.append((p, view.detach()))
+    return found
+
+
+@program("", "passes that read views of leaves, which an operator without a gradient has written to since: what autograd says of each")
+def passes_through_written_views_of_leaves(compile):
+    def padded(v, x):
+        y = F.pad(v, (1, 2), mode="replicate")
+        return y, y * x.sum()
+
+    found = []
+    for body in (lambda v, x: [v.sin()], lambda v, x: [v.sin(), x * x], padded):
+        for view in (lambda x: x[None], lambda x: x.mT[:, None]):
+            for k in range(3):
+
+                @compile(fullgraph=True)
+                def f(x):
+                    results = body(view(x), x)
+                    x.logical_not_()
+                    return results
+
+                x = leaves()[k]
+                results = f(x)
+                for result in (*results, sum(r.sum() for r in results)):
+                    try:
+                        found.append(torch.autograd.grad(result.sum(), x, retain_graph=True))
+                    except RuntimeError as e:
+                        found.append(str(e).partition(", which is")[0])
     return found
