@@ -7,7 +7,7 @@ autograd differentiates that. Eager's own rules for second derivatives hold then
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,9 +15,9 @@ import torch
 import torch.autograd.forward_ad
 from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
-from dynamo.aot.errors import CHANGED
+from dynamo.aot.errors import CHANGED, UNSEEN_GRADIENT
 from dynamo.aot.facts import Facts
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
@@ -26,6 +26,7 @@ from dynamo.surroundings.modes import autocast_nesting, open_blocks, snapshot
 
 Tensor = torch.Tensor
 _KEPT_BYTES = 1 << 16  # of tensors that a graph reads and then writes: copies of their old values, made at every call, hardly show
+_CHANGES = "it changes a tensor that needs a gradient"
 _WRITES = frozenset({"setitem", "iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor"})
 _BATCHED_GRADIENTS: Any = torch._C._parse_dispatch_key("VmapMode")  # `autograd.grad(..., is_grads_batched=True)` has a vmap of its own
 
@@ -128,7 +129,7 @@ class Again:
         self.held = held
         self.generators = Generators(vars(gm).values())
         self.at_entry = snapshot()
-        self.written = frozenset(facts.written)
+        self.written = frozenset((*facts.written, *facts.returned))
         self.relaid = frozenset(index for index, *_ in facts.relaid)
         self.reason = _obstacle(facts, held, inputs)
         ids = [id(i) for i in inputs]
@@ -153,6 +154,8 @@ class Again:
 
     def obstacle(self, graph: Any) -> str:
         """Why a call, given as its node of autograd, can't be differentiated here; '' if it can."""
+        if self.facts.returned and torch.is_grad_enabled():
+            return _CHANGES  # what was kept of the tensor has no history
         return self.reason or ("its backward has run without retain_graph" if self._kept and graph.extras is None else "")
 
     def _saved(self, graph: Any, grads: Sequence[Any]) -> tuple[dict[int, Tensor], list[Tensor] | None]:
@@ -175,7 +178,9 @@ class Again:
         saved, random_states = self._saved(graph, grads)
         primals = self._primals(saved)
         with self._as_at_entry(random_states):
-            ends = self._ends(self._run(primals, nodes=nodes))
+            written = self._written(primals)
+            values = self._run(primals | written, _Substituting(self.gm, nodes=nodes))
+            ends = self._ends(values, written)
         return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
 
     def _nodes_behind(self, grads: Sequence[Any]) -> set[Node] | None:
@@ -201,13 +206,30 @@ class Again:
         if torch.is_grad_enabled():
             # the values at the cuts need a history of their own, apart from that of what is behind them
             with self._as_at_entry(random_states):
-                values = self._run(self._primals(saved))
+                values = self._run(self._primals(saved), _Substituting(self.gm))
             cuts = {node: (None, value) for node, value in zip(plan.nodes, values, strict=True) if node in cuts}
         primals = self._primals(saved)
+        last = self._last_writes(saved, random_states) if plan.written else {}
         with self._as_at_entry(random_states):
-            values = self._run(primals, cuts)
+            written = self._written(primals)
+            ended = {p: _Written(written[i], last[i]) for p, i in plan.written.items()}
+            values = self._run(primals | written, _Substituting(self.gm, cuts, written=ended.values()))
         before = [cuts[node][0] if node in cuts else value for node, value in zip(plan.nodes, values, strict=True)]
-        return Pieces(self.facts, primals, self._ends(before), {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts})
+        behind = {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts} | {p: w.behind for p, w in ended.items()}
+        return Pieces(self.facts, primals, self._ends(before, written), behind)
+
+    def _last_writes(self, saved: dict[int, Tensor], random_states: list[Tensor] | None) -> dict[int, Node | None]:
+        """Per primal that gets a new history, the node that writes to it last: found by running the graph."""
+        primals = self._primals(saved)
+        with self._as_at_entry(random_states):
+            written = {p: _Written(t) for p, t in self._written(primals).items()}
+            self._run(primals | {p: w.tensor for p, w in written.items()}, _Substituting(self.gm, written=written.values()))
+        return {p: w.wrote for p, w in written.items()}
+
+    def _written(self, primals: dict[int, Tensor]) -> dict[int, Tensor]:
+        """What the graph gets for primals that it gives a new history: no leaves, and not what gradients are wanted for."""
+        with _disable_current_modes(), torch.enable_grad():
+            return {p: primals[p].clone() for p in self.facts.returned}
 
     def _primals(self, saved: dict[int, Tensor]) -> dict[int, Tensor]:
         with _disable_current_modes():  # the program's are not to see this
@@ -233,17 +255,15 @@ class Again:
         shape, strides, dtype, device = self.layouts[primal]
         return torch.empty_strided(shape, strides, dtype=dtype, device=device).zero_()
 
-    def _run(
-        self, primals: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]] | None = None, nodes: Container[Node] | None = None
-    ) -> list[Any]:
-        held = {id(self.held[i]): primals[p] for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
+    def _run(self, primals: dict[int, Tensor], run: _Substituting) -> list[Any]:
+        run.held = {id(self.held[i]): primals[p] for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
         args = [a[0] if isinstance(a, list) else primals[a] for a in self.arguments]
-        out = _Substituting(self.gm, held, cuts or {}, nodes).run(*args)
-        return list(tree_leaves(out))
+        return list(tree_leaves(run.run(*args)))
 
-    def _ends(self, outputs: list[Any]) -> list[Tensor | None]:
-        """Per result of the compiled graph, the tensor that has its history."""
-        ends: list[Tensor | None] = [None] * self.facts.results
+    def _ends(self, outputs: list[Any], written: dict[int, Tensor]) -> list[Tensor | None]:
+        """Per result of the compiled graph, the tensor that has its history. The last are the new values of what was `written`."""
+        last = [t if t.requires_grad else None for t in written.values()]
+        ends: list[Tensor | None] = [*[None] * (self.facts.results - len(last)), *last]
         for value, output in sorted(zip(outputs, self.facts.outputs, strict=True), key=lambda pair: len(pair[1].steps)):
             if output.kind == "graph" and isinstance(value, Tensor) and value.requires_grad and ends[output.index] is None:
                 ends[output.index] = value if not output.steps else value._base
@@ -291,22 +311,48 @@ class Pieces:
         return list(found[: len(outputs)]), direct
 
 
+class _Written:
+    """A tensor that a graph writes to. Behind the node `last` it is another one, with no history: `behind`."""
+
+    def __init__(self, tensor: Tensor, last: Node | None = None) -> None:
+        self.tensor, self.last = tensor, last
+        self.version = tensor._version
+        self.wrote: Node | None = None  # the last node by now that wrote to it
+        self.behind = tensor.detach().requires_grad_()
+
+    def replaced(self, value: Any) -> Any:
+        return tree_map_only(Tensor, lambda t: self.behind if t is self.tensor else t, value)
+
+
 class _Substituting(Interpreter):
     """Runs a graph with other tensors in place of those it holds. `cuts`: per node its value, and another to go on with.
 
     `nodes`: the only ones to run.
     """
 
-    def __init__(self, gm: GraphModule, held: dict[int, Tensor], cuts: dict[Node, tuple[Any, Any]], nodes: Container[Node] | None) -> None:
+    def __init__(
+        self,
+        gm: GraphModule,
+        cuts: dict[Node, tuple[Any, Any]] | None = None,
+        nodes: Container[Node] | None = None,
+        written: Iterable[_Written] = (),
+    ) -> None:
         super().__init__(gm)
-        self.held = held
-        self.cuts = cuts
+        self.extra_traceback = False  # what the program raises is told as it is
+        self.held: dict[int, Tensor] = {}
+        self.cuts = cuts or {}
         self.nodes = nodes
+        self.written = [*written]
 
     def run_node(self, n: Node) -> Any:
         if self.nodes is not None and n not in self.nodes and n.op != "placeholder":
             return None
         value = super().run_node(n)
+        for w in self.written:
+            if w.tensor._version != w.version:
+                w.version, w.wrote = w.tensor._version, n
+                if n is w.last:
+                    value = self._cut_behind(w, n, value)
         if n not in self.cuts:
             return value
         other = self.cuts[n][1]
@@ -315,6 +361,15 @@ class _Substituting(Interpreter):
             return value.detach().requires_grad_()
         with torch.enable_grad():
             return other.view_as(other)
+
+    def _cut_behind(self, written: _Written, n: Node, value: Any) -> Any:
+        memory, done = written.tensor.untyped_storage()._cdata, self.user_to_last_uses.get(n, ())
+        read_later = [v for node, v in (*self.env.items(), (n, value)) if node.users and node not in done]
+        others = (t for t in tree_leaves(read_later) if isinstance(t, Tensor) and t is not written.tensor)
+        if any(t.untyped_storage()._cdata == memory for t in others):
+            raise RuntimeError(UNSEEN_GRADIENT.format("it reads a view of a tensor that it has changed since"))
+        self.env = {node: written.replaced(v) for node, v in self.env.items()}
+        return written.replaced(value)
 
     def fetch_attr(self, target: str) -> Any:
         value = super().fetch_attr(target)
@@ -337,8 +392,9 @@ def _layout(t: Tensor) -> tuple[Any, ...]:
 
 
 def _obstacle(facts: Facts, held: Sequence[Tensor], inputs: Sequence[Any]) -> str:
-    if facts.returned or {*facts.read_before_written, *(index for index, *_ in facts.relaid)} & {*facts.wanted}:
-        return "it changes a tensor that needs a gradient"
+    kept = {*facts.read_before_written}.difference(facts.returned)
+    if kept.union(index for index, *_ in facts.relaid) & {*facts.wanted}:
+        return _CHANGES
     places = [facts.primals[p] for p in facts.read_before_written]
     if sum((held if kind == "held" else inputs)[index].nbytes for kind, index in places) > _KEPT_BYTES:
         return "it changes a large tensor after reading it"

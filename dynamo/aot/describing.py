@@ -16,7 +16,8 @@ from dynamo.ops.facts import draws, facts_of
 
 
 def _reads_what_it_writes(joint: Joint) -> tuple[int, ...]:
-    changed = {joint.primals[i].node for i in joint.written}
+    written = [*joint.written, *joint.returned]
+    changed = {joint.primals[i].node for i in written}
     todo = [n for n, d in zip(joint.results, joint.differentiable, strict=True) if d]
     found: set[Any] = set()
     while todo and changed:
@@ -25,7 +26,7 @@ def _reads_what_it_writes(joint: Joint) -> tuple[int, ...]:
             continue
         found.add(node)
         todo += [n for n in node.all_input_nodes if n not in _passed_on(node)]
-    return tuple(i for i in joint.written if joint.primals[i].node in found)
+    return tuple(i for i in written if joint.primals[i].node in found)
 
 
 def _passed_on(node: Any) -> set[Any]:

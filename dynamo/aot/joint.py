@@ -341,7 +341,7 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
-        joint.unmet = unmet(flat, differentiable)
+        joint.unmet = unmet([*flat, *[self.primals[i].fake for i in joint.returned]], differentiable)
         check_turned([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
         if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
             # they may count writes together: what autograd saves of the other would seem to be written when the graph is done

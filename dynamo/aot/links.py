@@ -135,10 +135,10 @@ def rest(graph: Any, grads: Sequence[Any], plan: Plan) -> list[Any] | None:
 
 
 def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: Again, plan: Plan) -> list[Any]:
-    """The outputs for the caller, each behind those that it was computed from."""
+    """The outputs for the caller, each behind those that it was computed from. The last builders are for `plan.returned`."""
     graph = results[plan.first].grad_fn
     if graph is None:
-        return [b(args, results) for b in builders]
+        return [b(args, results) for b in builders[: len(plan.nodes)]]
     results = list(results)
     watched = graph.watched = Watched()
     made: dict[int, Any] = {}
@@ -153,4 +153,4 @@ def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: A
             results[r] = result
             if len(given) > 1:
                 own_hooks(result)
-    return [made[p] if p in made else b(args, results) for p, b in enumerate(builders)]
+    return [made[p] if p in made else b(args, results) for p, b in enumerate(builders[: len(plan.nodes)])]

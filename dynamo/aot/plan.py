@@ -16,7 +16,8 @@ _CONSTANT = ("detach", "detach_", "size", "stride")
 class Plan:
     """Which results need a node of their own, in the order they are made, and which outputs each one is computed from.
 
-    `levels` holds per node (results, outputs); `cuts` are the nodes of the captured graph whose values those outputs are.
+    `levels` holds per node (results, outputs); `cuts` are the nodes of the captured graph whose values those outputs are. Arguments that
+    the graph gives a new history count as outputs too, behind the others.
     """
 
     def __init__(self, gm: GraphModule, facts: Facts) -> None:
@@ -25,19 +26,18 @@ class Plan:
         self.first = facts.differentiable.index(True) if any(facts.differentiable) else 0
         output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
         self.nodes: list[Node | Any] = list(tree_leaves(output.args[0]))
+        self.returned = facts.returned
         alone = sum(facts.differentiable) < 2 and not any(o.kind == "input" and o.steps for o in facts.outputs)
         if alone or len(self.nodes) != len(facts.outputs):  # one node may stand for several outputs
             return
         needed = self._needed(gm, facts)
         depth: dict[int, int] = {}
         while len(depth) < len(needed):
-            ready = [
-                r for r in needed if r not in depth and all(facts.outputs[p].kind == "input" or _of(facts, p) in depth for p in needed[r])
-            ]
+            ready = [r for r in needed if r not in depth and all(_is_input(facts, p) or _of(facts, p) in depth for p in needed[r])]
             if not ready:  # memory that results share was written from results: no order of nodes says that
                 return
             for r in ready:
-                below = [depth[_of(facts, p)] for p in needed[r] if facts.outputs[p].kind == "graph"]
+                below = [depth[_of(facts, p)] for p in needed[r] if not _is_input(facts, p)]
                 depth[r] = 1 + max(below, default=0) if needed[r] else 0
         for level in range(1, max(depth.values(), default=0) + 1):
             results = tuple(r for r in needed if depth[r] == level)
@@ -46,7 +46,13 @@ class Plan:
 
     @property
     def cuts(self) -> frozenset[Node]:
-        return frozenset(self.nodes[p] for _, outputs in self.levels for p in outputs)
+        return frozenset(self.nodes[p] for _, outputs in self.levels for p in outputs if p < len(self.nodes))
+
+    @property
+    def written(self) -> dict[int, int]:
+        """Per such output, the primal that it is."""
+        outputs = {p for _, outputs in self.levels for p in outputs if p >= len(self.nodes)}
+        return {p: self.returned[p - len(self.nodes)] for p in outputs}
 
     def _needed(self, gm: GraphModule, facts: Facts) -> dict[int, set[int]]:
         """Per result with a gradient, the nearest outputs it was computed from. A bit of a mask is an output."""
@@ -55,6 +61,10 @@ class Plan:
             differentiable = o.tracked and (facts.differentiable[o.index] if o.kind == "graph" else o.kind == "input" and o.steps)
             if differentiable and isinstance(node, Node):
                 bits.setdefault(node, 1 << p)
+        arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        for k, (kind, index) in enumerate(facts.primals[i] for i in facts.returned):
+            if kind == "argument":
+                bits.setdefault(arguments[index], 1 << len(self.nodes) + k)
         missing = {r: sum(1 << p for p, results in facts.unmet if results >> r & 1) for r in range(facts.results)}
         nearest = {unmet: _nearest(gm, {n: bit for n, bit in bits.items() if not bit & unmet}) for unmet in {*missing.values()}}
         masks: dict[int, int] = {}
@@ -75,6 +85,10 @@ def _nearest(gm: GraphModule, bits: dict[Node, int]) -> dict[Node, int]:
                 mask |= bits.get(argument) or inside[argument]
         inside[node] = mask
     return inside
+
+
+def _is_input(facts: Facts, position: int) -> bool:
+    return position >= len(facts.outputs) or facts.outputs[position].kind == "input"
 
 
 def _of(facts: Facts, position: int) -> int:

@@ -617,7 +617,7 @@ def _calling(
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
-    builders = [_builder(facts, held, o) for o in outputs]
+    builders = [_builder(facts, held, o) for o in (*outputs, *[Output("input", i) for i in facts.returned if linking is not None])]
     cut_off = [_maker_of(facts, held, cut) for cut in facts.cut_off]
     for i in (i for cut in facts.cut_off for at, _ in cut.views for i in at):
         builders[i] = _later

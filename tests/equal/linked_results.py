@@ -391,3 +391,47 @@ def views_whose_history_is_made_anew(compile):
         results[0].sum().backward()
         found.append((x.grad, seen))
     return found
+
+
+@program("", "results computed from an argument after it was written to, at whose new gradient somebody looks")
+def computed_from_a_written_argument(compile):
+    bodies = [
+        lambda y, x: (y.mul_(2), y * 3)[1:],
+        lambda y, x: (y * 5, y.mul_(2), y * 3, y)[0::2],
+        lambda y, x: (y.sin_(), y * 5, y.mul_(2), y * 3)[1::2],
+        lambda y, x: (y[0].mul_(2), y * 3)[1:],
+        lambda y, x: (y.copy_(x * 2), y * y)[1:],
+        lambda y, x: (y.mul_(2), y[1:] * 3, y[1:])[1:],
+        lambda y, x: (y.mul_(2), y.exp(), y.detach() * 2)[1:],
+        lambda y, x: (y.mul_(2), (z := y * 3), z * y)[1:],
+        lambda y, x: (y.mul_(x[:1]), F.dropout(y, 0.5) * x)[1:],
+    ]
+    found = []
+    for body in bodies:
+
+        @compile(fullgraph=True)
+        def f(y, x):
+            return tuple(body(y, x))
+
+        for has_history in (True, False):
+            for look in ("", "hook", "retain", "grad", "hook before", "twice"):
+                torch.manual_seed(0)
+                x = torch.linspace(1, 2, 4).view(2, 2).requires_grad_()
+                y = x * 1.5 if has_history else torch.ones(2, 2)
+                if look == "hook before" and has_history:
+                    y.register_hook(lambda g: found.append(g.clone()))
+                results = f(y, x)
+                if not y.requires_grad:
+                    continue
+                if look in ("hook", "twice"):
+                    y.register_hook(lambda g: (found.append(g.clone()), g * 2)[1])
+                if look in ("retain", "twice"):
+                    y.retain_grad()
+                loss = sum(r.sum() for r in results if r.requires_grad)
+                if look == "grad":
+                    found.append(torch.autograd.grad(loss, y, retain_graph=True))
+                loss.backward(retain_graph=look == "twice")
+                if look == "twice":
+                    (y.sum() * 2).backward()
+                found.append((x.grad, y.grad if y.retains_grad else None, y.detach(), [r.detach() for r in results]))
+    return found
