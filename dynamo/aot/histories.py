@@ -14,12 +14,10 @@ from torch.fx import Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dynamo.aot.again import version_of, was_changed
-from dynamo.aot.errors import AotError
+from dynamo.aot.errors import WRITTEN, AotError
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.surroundings.locks import Lock
 
-# Of fakes the new history is that of the view made again: none, where the leaf is a view of what needs no gradient. In eager there is one.
-_NO_NEW_HISTORY = "new_fn INTERNAL ASSERT"
 _WRITTEN = object()
 
 _Ctx: Any = BackwardCFunction
@@ -234,7 +232,7 @@ def _has_saved(node: Any, numbers: bool) -> bool:
     kind: Any = type(node)
     if kind.__name__ == "CopySlices":  # a write to a view: it drops the operation that wrote, whatever that has saved
         return True
-    values = (_saved_value(node, name) for name in _saved_names(kind))
+    values = [_saved_value(node, name) for name in _saved_names(kind)]  # all of them, see `_looking`
     return any(value is not None and (numbers or type(value) is not torch.Tensor or value.dim()) for value in values)
 
 
@@ -243,8 +241,9 @@ def _saved_value(node: Any, name: str) -> Any:
     try:
         return getattr(node, name)
     except RuntimeError as error:
-        if _NO_NEW_HISTORY in str(error):
-            raise AotError("a pass reads a view of a leaf that is a view itself, and that the graph has written to") from error
+        if not any(words in str(error) for words in WRITTEN):
+            # eager makes the new history of the view from its strides, fakes do from the steps to it: there may be none, or no such view
+            raise AotError(f"a pass reads a view whose memory was written, and which can't be made again: {error}") from error
         return _WRITTEN
 
 

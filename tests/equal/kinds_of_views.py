@@ -526,6 +526,29 @@ def one_of_several_of_what_gets_a_history(compile):
     return found
 
 
+@program("", "passes that read views of what is turned in place later")
+def passes_through_views_of_what_is_turned(compile):
+    found = []
+    for view in (lambda v: v.flatten(), lambda v: v.view(2, 6), lambda v: v[1:]):
+        for turned in (lambda v: v.t_(), lambda v: v.unsqueeze_(0), lambda v: v.mul_(2).t_()):
+
+            @compile(fullgraph=True)
+            def f(x):
+                v = x * 2
+                seen = view(v)
+                results = (seen.outer(x.flatten()), seen * 3) if seen.dim() == 1 else (seen.sin(), seen * 3)
+                return *results, turned(v)
+
+            x = torch.arange(12.0).view(3, 4).requires_grad_()
+            results = f(x)
+            for result in (*results, sum(r.sum() for r in results)):
+                try:
+                    found.append(torch.autograd.grad(result.sum(), x, retain_graph=True))
+                except RuntimeError as e:
+                    found.append(str(e).partition(", which is")[0])
+    return found
+
+
 @program("", "passes that read views of leaves, which an operator without a gradient has written to since: what autograd says of each")
 def passes_through_written_views_of_leaves(compile):
     def padded(v, x):
