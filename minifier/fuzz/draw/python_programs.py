@@ -199,7 +199,8 @@ class Writer:
         if name not in scope.ints:
             scope.ints.append(name)
             return [f"{name} = {value}"]
-        return [f"{name} {self.one_of(['=', '+=', '*='])} {value}"]
+        line = f"{name} {self.one_of(['=', '+=', '*='])} {value}"
+        return [line, f"{name} %= 1000003"] if "*" in line else [line]  # in loops its square has no end of digits
 
     def assign_bool(self, scope: Scope) -> list[str]:
         value = self.bool_(scope)
