@@ -225,10 +225,11 @@ def row(facts: Facts, device: Device) -> Shape:
 
 def short_row(facts: Facts, device: Device, kind: Kind) -> Shape:
     """No warp shares a row where it can hold one: sums of warps meet in shared memory. Rows that a warp reads at once fill a block, one
-    load a thread; of longer ones a warp holds 64 bytes a thread, and fewer where that left processors without work."""
+    load a thread; of longer ones, and of elements that are converted once they are there, a warp holds 64 bytes a thread, and fewer where
+    that left processors without work."""
     wide, is_whole = power(facts.columns), facts.columns % 4 == 0
     at_once = WARP * min(VECTOR // facts.itemsize, 8)
-    if wide <= at_once and is_whole:
+    if wide <= at_once and is_whole and facts.itemsize >= 4:
         rows = min(BLOCK_WARPS * at_once // wide, power(facts.rows))
         return Shape(kind, rows, wide, max(1, rows * wide // at_once))
     held = WARP * (min(4 * VECTOR // facts.itemsize, 32) if is_whole else 16)

@@ -69,8 +69,9 @@ def test_what_lies_below_few_columns_is_held(rows: int, itemsize: int, streams: 
     ("rows", "columns", "itemsize", "shape"),
     [
         (16, 128, 4, Shape("row", 8, 128, 8)),  # a warp reads a row at once
-        (32768, 100, 2, Shape("row", 16, 128, 8)),
-        (2, 32, 2, Shape("row", 2, 32, 1)),
+        (32768, 100, 4, Shape("row", 8, 128, 8)),
+        (32768, 100, 2, Shape("row", 8, 128, 1)),  # converted once it is there: 64 bytes a thread
+        (2, 32, 4, Shape("row", 2, 32, 1)),
         (32768, 256, 4, Shape("row", 2, 256, 1)),  # 64 bytes a thread
         (128, 256, 4, Shape("row", 1, 256, 1)),
         (32768, 512, 2, Shape("row", 2, 512, 1)),
