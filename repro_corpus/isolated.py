@@ -26,6 +26,7 @@ import threading
 import traceback
 import weakref
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any, NoReturn
 
@@ -96,12 +97,13 @@ class Server:
 class Servers:
     """A server where nothing is loaded, and one for each of HEAVY that a program turned out to load. Closed with `close()`.
 
-    Give a program's deepest backend first: that one sees a process where torch's compiler isn't loaded.
+    Give a program's deepest backend first: that one sees a process where torch's compiler isn't loaded. `known`: what programs load, by
+    their ids, if that is known; of these no backend does.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[str, str] | None = None) -> None:
         self.servers: dict[str, Server] = {}
-        self.loaded: dict[str, str] = {}
+        self.loaded = dict(known or {})
 
     def run(self, program: Program, backend: str) -> Verdict:
         known = self.loaded.get(program.id, "")

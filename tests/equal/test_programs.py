@@ -9,14 +9,23 @@ from pathlib import Path
 import pytest
 
 from repro_corpus.isolated import Server, Servers, check
-from repro_corpus.program import Program, modules_below, programs_of
+from repro_corpus.program import Program, programs_of
+from tests.equal import loading
 
-PROGRAMS = [p for package in ("tests.equal", "repro_corpus.public") for m in modules_below(package) for p in programs_of(m)]
+PROGRAMS = loading.programs()
+LOADING = loading.read()
 
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    made = Servers()
+    made = Servers(loading.loaded_before())
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    made = Server()
     yield made
     made.close()
 
@@ -25,6 +34,19 @@ def servers() -> Iterator[Servers]:
 def test_program(program: Program, backend: str, servers: Servers) -> None:
     verdict = servers.run(program, backend)
     assert verdict.outcome == "equal", "\n".join([*verdict.lines, verdict.output])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", [pytest.param(p, id=p.id) for p in PROGRAMS if p.id in LOADING])
+def test_program_that_loads_what_it_needs(program: Program, server: Server) -> None:
+    """Loads it itself, on its deepest backend. Where something else is loaded, `python -m tests.equal.loading` lists it anew."""
+    verdict = server.run(program, program.backends[-1])
+    assert verdict.outcome == "equal", "\n".join([*verdict.lines, verdict.output])
+    assert verdict.loaded[:1] == [LOADING[program.id]]
+
+
+def test_listed_programs_are_there() -> None:
+    assert set(LOADING) <= {p.id for p in PROGRAMS}
 
 
 @pytest.mark.parametrize(
