@@ -117,9 +117,7 @@ class Tracer(FakeMode):
         if source is not None:
             node.meta["source"] = source
         node.meta["phase"] = "input"
-        track = self.track(fake, node)
-        track.is_given = True
-        return track
+        return self.track(fake, node)
 
     def track(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> Track:
         fake.track = track = Track(fake, node, parent, step)

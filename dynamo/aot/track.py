@@ -25,7 +25,7 @@ class Track:
 
     def __init__(self, fake: FakeTensor, node: Node, parent: Track | None = None, step: Step | None = None) -> None:
         self.fake = fake  # for a shadow, only its shape and device
-        self.is_given = False  # an input of the graph, whose memory is the caller's
+        self.is_given = node.op == "placeholder"  # an input of the graph, whose memory is the caller's
         self.is_shadow = False
         self.node = node
         self.parent = parent
