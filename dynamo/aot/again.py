@@ -141,6 +141,7 @@ class Again:
             if isinstance(value, Tensor) and place is None:
                 self.reason = self.reason or "an argument has no place of its own among its inputs"
             self.arguments.append(place if isinstance(value, Tensor) else [value])
+        self._last: dict[int, Node | None] | None = None
         self.overwritten = () if self.reason else facts.read_before_written
         self._extras = self.extras()
         self._kept = [*self._extras, *self.overwritten]
@@ -178,7 +179,7 @@ class Again:
         saved, random_states = self._saved(graph, grads)
         primals = self._primals(saved)
         with self._as_at_entry(random_states):
-            written = self._written(primals)
+            written = self._own_copies(primals)
             values = self._run(primals | written, _Substituting(self.gm, nodes=nodes))
             ends = self._ends(values, written)
         return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
@@ -211,7 +212,7 @@ class Again:
         primals = self._primals(saved)
         last = self._last_writes(saved, random_states) if plan.written else {}
         with self._as_at_entry(random_states):
-            written = self._written(primals)
+            written = self._own_copies(primals)
             ended = {p: _Written(written[i], last[i]) for p, i in plan.written.items()}
             values = self._run(primals | written, _Substituting(self.gm, cuts, written=ended.values()))
         before = [cuts[node][0] if node in cuts else value for node, value in zip(plan.nodes, values, strict=True)]
@@ -219,14 +220,16 @@ class Again:
         return Pieces(self.facts, primals, self._ends(before, written), behind)
 
     def _last_writes(self, saved: dict[int, Tensor], random_states: list[Tensor] | None) -> dict[int, Node | None]:
-        """Per primal that gets a new history, the node that writes to it last: found by running the graph."""
-        primals = self._primals(saved)
-        with self._as_at_entry(random_states):
-            written = {p: _Written(t) for p, t in self._written(primals).items()}
-            self._run(primals | {p: w.tensor for p, w in written.items()}, _Substituting(self.gm, written=written.values()))
-        return {p: w.wrote for p, w in written.items()}
+        """Per primal that gets a new history, the node that writes to it last: found by running the graph, once for all calls."""
+        if self._last is None:
+            primals = self._primals(saved)
+            with self._as_at_entry(random_states):
+                written = {p: _Written(t) for p, t in self._own_copies(primals).items()}
+                self._run(primals | {p: w.tensor for p, w in written.items()}, _Substituting(self.gm, written=written.values()))
+            self._last = {p: w.wrote for p, w in written.items()}
+        return self._last
 
-    def _written(self, primals: dict[int, Tensor]) -> dict[int, Tensor]:
+    def _own_copies(self, primals: dict[int, Tensor]) -> dict[int, Tensor]:
         """What the graph gets for primals that it gives a new history: no leaves, and not what gradients are wanted for."""
         with _disable_current_modes(), torch.enable_grad():
             return {p: primals[p].clone() for p in self.facts.returned}

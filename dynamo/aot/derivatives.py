@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from dynamo.aot.errors import WRITTEN
+from dynamo.aot.errors import WRITTEN_SINCE
 from dynamo.fake import FakeMode
 from dynamo.surroundings.modes import without_autocast
 
@@ -72,7 +72,7 @@ def _found_when_called(error: RuntimeError) -> tuple[str, str]:
 
 # What autograd says about a backward that only its caller would meet.
 _FOUND_WHEN_CALLED = (
-    *WRITTEN,
+    *WRITTEN_SINCE,
     "is not implemented",
     "is not supported",
     "is not currently supported",

@@ -13,7 +13,7 @@ CHANGED = (
     "expected version {} instead."
 )
 # What it says of one that was saved: that it was written to, or what it is a view of.
-WRITTEN = ("modified by an inplace operation", "has been modified inplace", "has been detached in-place")
+WRITTEN_SINCE = ("modified by an inplace operation", "has been modified inplace", "has been detached in-place")
 UNSEEN_GRADIENT = (
     "a hook, retain_grad or autograd.grad looks at the gradient of a result from which a compiled graph computed another result, and the "
     "graph can't be run again in eager for that: {} [AOT002]"

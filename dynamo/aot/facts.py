@@ -139,7 +139,7 @@ class Facts:
     asks_grad_mode: bool = False
     draws: bool = False  # random numbers
     bumps: tuple[int, ...] = ()  # primals, each as often as its version goes up without a copy to it
-    read_before_written: tuple[int, ...] = ()  # of the primals in `written` and `returned`: a gradient's result depends on the old value
+    read_before_written: tuple[int, ...] = ()  # primals in `written` or `returned` whose old value a result with a gradient depends on
     readers: tuple[int, ...] = ()  # per saved tensor: the results whose derivatives read it
     seen_outside: tuple[bool, ...] = ()  # per saved tensor: somebody else may have it
     depending: tuple[int, ...] = ()  # per primal: the results whose derivatives depend on its value
@@ -148,7 +148,7 @@ class Facts:
     saved_after: tuple[tuple[int, int], ...] = ()  # written or turned primals, and the results whose passes ask for what they are
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
     cut_off: tuple[CutOff, ...] = ()  # outputs that are made from one another, instead of each from what they are views of in the end
-    unmet: tuple[tuple[int, int], ...] = ()  # outputs, then `returned`, with results not behind them for autograd: `histories.unmet`
+    unmet: tuple[tuple[int, int], ...] = ()  # outputs, then `returned`, with the results not behind them, see `histories.unmet`
 
     @property
     def relaid_primals(self) -> list[int]:

@@ -14,11 +14,11 @@ from torch.fx import Node
 from torch.utils._python_dispatch import _disable_current_modes
 
 from dynamo.aot.again import version_of, was_changed
-from dynamo.aot.errors import WRITTEN, AotError
+from dynamo.aot.errors import WRITTEN_SINCE, AotError
 from dynamo.fake import FakeMode, FakeTensor
 from dynamo.surroundings.locks import Lock
 
-_WRITTEN = object()
+_REFUSED = object()
 
 _Ctx: Any = BackwardCFunction
 _lock = Lock()  # of its attributes
@@ -237,14 +237,14 @@ def _has_saved(node: Any, numbers: bool) -> bool:
 
 
 def _saved_value(node: Any, name: str) -> Any:
-    """What a node has saved. `_WRITTEN`: autograd doesn't give it, since it was written to."""
+    """What a node has saved. `_REFUSED`: autograd doesn't give it, since it was written to."""
     try:
         return getattr(node, name)
     except RuntimeError as error:
-        if not any(words in str(error) for words in WRITTEN):
+        if not any(words in str(error) for words in WRITTEN_SINCE):
             # eager makes the new history of the view from its strides, fakes do from the steps to it: there may be none, or no such view
             raise AotError(f"a pass reads a view whose memory was written, and which can't be made again: {error}") from error
-        return _WRITTEN
+        return _REFUSED
 
 
 @cache

@@ -526,6 +526,15 @@ def one_of_several_of_what_gets_a_history(compile):
     return found
 
 
+def passes(results, x):
+    """The gradients of each result and of all together, or what autograd says; the node that it names depends on strides."""
+    for result in (*results, sum(r.sum() for r in results)):
+        try:
+            yield torch.autograd.grad(result.sum(), x, retain_graph=True)
+        except RuntimeError as e:
+            yield str(e).partition(", which is")[0]
+
+
 @program("", "passes that read views of what is turned in place later")
 def passes_through_views_of_what_is_turned(compile):
     found = []
@@ -541,11 +550,7 @@ def passes_through_views_of_what_is_turned(compile):
 
             x = torch.arange(12.0).view(3, 4).requires_grad_()
             results = f(x)
-            for result in (*results, sum(r.sum() for r in results)):
-                try:
-                    found.append(torch.autograd.grad(result.sum(), x, retain_graph=True))
-                except RuntimeError as e:
-                    found.append(str(e).partition(", which is")[0])
+            found += passes(results, x)
     return found
 
 
@@ -568,9 +573,5 @@ def passes_through_written_views_of_leaves(compile):
 
                 x = leaves()[k]
                 results = f(x)
-                for result in (*results, sum(r.sum() for r in results)):
-                    try:
-                        found.append(torch.autograd.grad(result.sum(), x, retain_graph=True))
-                    except RuntimeError as e:
-                        found.append(str(e).partition(", which is")[0])
+                found += passes(results, x)
     return found
