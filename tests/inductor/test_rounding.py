@@ -40,6 +40,7 @@ CHAINS: dict[str, Callable[..., Any]] = {
     "losses": lambda x, y: (F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.mse_loss(x, y, reduction="none")),
     "binary_cross_entropy_with_logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid(), y),
     "cross": lambda x, y: torch.linalg.cross(x.view(8, 3, 200), y.view(8, 3, 200), dim=1),
+    "glu": lambda x, y: (F.glu(x), torch.ops.aten.glu_backward(x, torch.cat([x * 3, y * 3], -1), -1)),
     "dropout": lambda x, y: F.dropout(x, 0.3) + y,
 }
 # Other sums or logarithms, off by some 2^-24, round a near tie the other way: one unit, in at most one of so many elements.
