@@ -102,6 +102,18 @@ def test_long_sums_of_infinities_and_of_numbers_beyond_the_range(size):
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64])
+def test_logarithms_of_powers_of_ten_count_digits(dtype):
+    highest = {torch.float16: 4, torch.int64: 18}.get(dtype, 38)
+    powers = torch.tensor([10**k for k in range(highest + 1)], dtype=torch.float64).to(dtype)
+
+    def digits(t):
+        return t.log10(), t.log10().floor(), t.log10().ceil()
+
+    for found, expected in zip(compiled(digits, [powers])(powers), digits(powers), strict=True):
+        assert torch.equal(found, expected)
+
+
 def by_maximum(t, u):
     v = t * u
     return (v - v.amax(-1, True)).exp()
