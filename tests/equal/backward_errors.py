@@ -521,3 +521,31 @@ def first_of_several_errors(compile):
             results = f(x)
             found.append((body.__name__, chosen, caught(lambda: torch.autograd.backward([results[i].sum() for i in chosen])), x.grad))
     return found
+
+
+@program("", "the gradient of view_as_real begins at an odd place of a dense one, which only the backward refuses")
+def odd_place(compile):
+    @compile(fullgraph=True)
+    def f(x, s):
+        z = torch.complex(x, x * 2)
+        return torch.hstack([s, torch.view_as_real(z[0])]), torch.cat([s[None], torch.view_as_real(z * z).flatten(), s[None]]), z.abs() * s
+
+    seen = []
+    for which in (0, 1, 2):
+        x, s = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        out = f(x, s)
+        seen += [out, caught(lambda: out[which].backward(torch.ones(out[which].shape))), x.grad]
+    return seen
+
+
+@program("", "the gradient of view_as_real begins at an even place")
+def even_place(compile):
+    @compile(fullgraph=True)
+    def f(x, s):
+        z = torch.complex(x, x * 2)
+        return torch.hstack([s, s, torch.view_as_real(z[0])]), torch.cat([torch.view_as_real(z * z).flatten(), s[None]])
+
+    x, s = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    out = f(x, s)
+    torch.autograd.backward(out, [torch.rand(4), torch.rand(5)])
+    return out, x, s
