@@ -344,3 +344,16 @@ def parts_of_transposed(compile):
                 found.append(torch.autograd.grad(result.square().sum(), leaf))
                 found.append(result.mul_(2) + 1)
     return found
+
+
+@program("", "tensors without elements get the strides of their new shape: a gradient that a view of complex numbers refuses otherwise")
+def reshaped_without_elements(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        z = torch.complex(x, x)
+        flat = torch.view_as_real(z.conj() @ z.mT).reshape([0])
+        return flat.sigmoid(), torch.view_as_complex(flat.sin().view(0, 3, 2)), torch.view_as_complex((flat * 2).reshape(2, 0, 2))
+
+    x = torch.ones(0, 5, dtype=torch.float64, requires_grad=True)
+    results = f(x)
+    return results, torch.autograd.grad(results, x, [torch.ones_like(r) for r in results])
