@@ -155,6 +155,13 @@ class Old:
 
     def put_back(self) -> None:
         """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
+        if self.tensor.is_inference():  # a block that switches the mode off may be open
+            with torch.inference_mode():
+                self._put_back()
+        else:
+            self._put_back()
+
+    def _put_back(self) -> None:
         if _layout(self.tensor) != self.layout:
             with torch.no_grad():
                 self.tensor.as_strided_(*self.layout)

@@ -386,3 +386,23 @@ def turned_before_it_fails(compile):
                 (out[0].sum() + (out[3] * out[3]).sum()).backward()
             found.append((change, out, x, x.shape, x.stride(), leaf.grad))
     return found
+
+
+@program("", "a graph that may have written to an inference tensor, which overlaps itself, fails in a block without inference mode")
+def inference_tensor_beside_a_write(compile: Compile) -> Any:
+    @compile
+    def f(z, x):
+        print("resumes behind a break")
+        with torch.inference_mode(False):
+            y = z * 2
+            x += x
+            try:
+                z = torch.linalg.cholesky(-torch.eye(3)) + y
+            except RuntimeError:
+                x = x + 1
+        return x * 1, z
+
+    x = torch.ones(3, 3)
+    with torch.inference_mode():
+        results = f(torch.ones(3, 1).expand(3, 3), x)
+    return x, [r.clone() for r in results], torch.is_inference_mode_enabled()
