@@ -155,6 +155,11 @@ class Facts:
         """Those of `relaid` that are no views of a common base."""
         return [index for index, *_ in self.relaid if index < len(self.primals)]
 
+    @property
+    def unwritten(self) -> list[int]:
+        """Those of `bumps` that keep their values: a view got another shape, or what was written is what was there."""
+        return [i for i in self.bumps if i not in self.written and i not in self.returned]
+
 
 def attribute(module: Any, path: str) -> Any:
     """What `path` (dotted) names, starting at `module`."""

@@ -239,6 +239,8 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         call = _without_history(call, facts.apart)
     if facts.relaid:
         call = _apart(call, facts.relaid_primals)
+    if counted := [*facts.relaid_primals, *facts.unwritten]:
+        call = _counted(call, counted)
     return with_history(call) if facts.enables_grad else call
 
 
@@ -271,16 +273,25 @@ def _refusing(reason: str, grads: list[Any], history: Sequence[Any]) -> list[Any
 
 
 def _apart(run: Compiled, relaid: Sequence[int]) -> Compiled:
-    """The backward keeps tensors that get another shape after the call as they are before it; they count as changed already."""
+    """The backward keeps tensors that get another shape after the call as they are before it."""
 
     def call(flat: list[Any]) -> Any:
         given = list(flat)
-        as_before = torch.autograd._unsafe_preserve_version_counter(tuple(flat[i] for i in relaid))
         for i in relaid:
-            torch.autograd.graph.increment_version(flat[i])
             given[i] = flat[i].clone() if flat[i].requires_grad else flat[i].detach()
+        return run(given)
+
+    return call
+
+
+def _counted(run: Compiled, changed: Sequence[int]) -> Compiled:
+    """Changes that leave the values of tensors count before the graph saves those: what eager saves earlier, its passes refuse."""
+
+    def call(flat: list[Any]) -> Any:
+        as_before = torch.autograd._unsafe_preserve_version_counter(tuple(flat[i] for i in changed))
+        torch.autograd.graph.increment_version([flat[i] for i in changed])
         try:
-            return run(given)
+            return run(flat)
         except Exception:
             with as_before:
                 raise
@@ -490,9 +501,9 @@ After = Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None]
 
 def _after(facts: Facts, held: Sequence[Tensor]) -> After | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
-    bumps, members, relaid = facts.bumps, facts.members, facts.relaid
+    counted = bool(facts.wanted)  # see `_counted`
+    bumps, members, relaid = [i for i in facts.bumps if not (counted and i in facts.unwritten)], facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
-    counted = bool(facts.wanted)  # see `_apart`
     if not (bumps or members or returned or relaid):
         return None
 

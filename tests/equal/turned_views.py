@@ -403,3 +403,36 @@ def detached_tensors_that_turn(compile):
             z.mul_(x.sum())  # a view from under `no_grad` would refuse
             found.append((z.requires_grad, z.is_leaf, torch.autograd.grad(z.sum(), x)))
     return found
+
+
+@program("", "a view of an argument gets another shape, and eager saves the argument before it, or behind it")
+def saved_around_a_turn(compile):
+    def before(a, x):
+        y = x * a
+        a.view(-1).unsqueeze_(0)
+        return y
+
+    def behind(a, x):
+        a.view(-1).unsqueeze_(0)
+        return x * a
+
+    def computed_from(a, x):
+        b = a * 2
+        a.view(-1).unsqueeze_(0)
+        return x * b
+
+    def empty_write(a, x):
+        a[:0].zero_()
+        return x * a, x.sin()
+
+    seen = []
+    for f in (before, behind, computed_from, empty_write):
+        a, x = torch.arange(3.0), grown(3)
+        results = compile(f, fullgraph=True)(a, x)
+        seen.append(a._version)
+        for y in results if isinstance(results, tuple) else (results,):
+            try:
+                seen += torch.autograd.grad(y.sum(), x, retain_graph=True)
+            except RuntimeError as e:
+                seen.append(str(e)[:60])
+    return seen
