@@ -22,6 +22,7 @@ from dynamo.aot.facts import Facts
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
 from dynamo.graph.rescue import Generators
+from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import autocast_nesting, open_blocks, snapshot
 
 Tensor = torch.Tensor
@@ -261,7 +262,8 @@ class Again:
     def _run(self, primals: dict[int, Tensor], run: _Substituting) -> list[Any]:
         run.held = {id(self.held[i]): primals[p] for p, (kind, i) in enumerate(self.facts.primals) if kind == "held"}
         args = [a[0] if isinstance(a, list) else primals[a] for a in self.arguments]
-        return list(tree_leaves(run.run(*args)))
+        with Kept():  # what its operators warn of was said when the program called them
+            return list(tree_leaves(run.run(*args)))
 
     def _ends(self, outputs: list[Any], written: dict[int, Tensor]) -> list[Tensor | None]:
         """Per result of the compiled graph, the tensor that has its history. The last are the new values of what was `written`."""

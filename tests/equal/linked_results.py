@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -435,3 +437,21 @@ def computed_from_a_written_argument(compile):
                     (y.sum() * 2).backward()
                 found.append((x.grad, y.grad if y.retains_grad else None, y.detach(), [r.detach() for r in results]))
     return found
+
+
+@program("", "what operators warn of is said once, by the call, also where a pass needs the graph to run again")
+def warned_once(compile):
+    @compile(fullgraph=True)
+    def f(x):
+        y = x * 1.0
+        return y, F.softmax(y)  # without a dim
+
+    x = torch.linspace(-1.0, 1.0, 6).view(2, 3).requires_grad_()
+    with warnings.catch_warnings(record=True) as log:
+        warnings.simplefilter("always")
+        y, z = f(x)
+        y.retain_grad()
+        count = len(log)
+        warnings.simplefilter("error")
+        (z * z).sum().backward()
+    return count, len(log), x.grad, y.grad
