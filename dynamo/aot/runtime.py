@@ -74,17 +74,16 @@ class _Backward:
         self.wants_all = list(facts.wanted) == list(range(self.primals))
         self.keeps = bool(again.extras() or again.overwritten)
         self.has_links = bool(plan.levels)
+        self.may_lead_nowhere = len(self.tangents) > 1 and not self.has_links
         self.has_parts = self.several.is_needed
 
     def differentiated(self, ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of the primals, for those of the results."""
         is_given = grads[self.first] is not None or any(g is not None for g in grads)
-        for i, kind, message in self.failing:
-            if grads[i] is not None:
-                raise getattr(builtins, kind, RuntimeError)(message)
-        for tensor, version, readers in ctx.saved_after:
-            if readers & given_of(grads):
-                unchanged(tensor, version)
+        if is_given and self.may_lead_nowhere:
+            is_given = self._leads_on(ctx, grads)
+        if is_given and (self.failing or ctx.saved_after):
+            self._check(ctx, grads)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
             if self.keeps and not keeps_graph():
                 ctx.extras = None
@@ -108,6 +107,24 @@ class _Backward:
         if not torch.is_grad_enabled():
             return tuple(out)
         return tuple(_refusing(reason, out, (*saved_of(ctx, grads), *grads)))
+
+    def _leads_on(self, ctx: Any, grads: Sequence[Any]) -> bool:
+        """Whether the pass gets from the gradients that arrive to what it was asked for: where not, eager meets none of the operations."""
+        arrived = [grads[i] is not None for i, *_ in self.tangents]
+        if all(arrived) or any(grads[i] is not None for i, *_ in self.failing):  # what is behind those is not known
+            return True
+        given = sum(1 << bit for bit, is_there in enumerate(arrived) if is_there)
+        behind = [ctx.next_functions[p][0] for mask, p in zip(self.behind, self.wanted, strict=True) if mask & given]
+        return any(node is not None and _gets_to(node) for node in behind)
+
+    def _check(self, ctx: Any, grads: Sequence[Any]) -> None:
+        """Raises what the pass from those results raises that have a gradient."""
+        for i, kind, message in self.failing:
+            if grads[i] is not None:
+                raise getattr(builtins, kind, RuntimeError)(message)
+        for tensor, version, readers in ctx.saved_after:
+            if readers & given_of(grads):
+                unchanged(tensor, version)
 
     def _computed(self, ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:
         """What the backward graph gives. With `releases` nothing that the forward saved is needed after it."""
@@ -314,6 +331,14 @@ def _without_history(run: Compiled, apart: Sequence[int]) -> Compiled:
 def _zeros(about: Any, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """In place of a gradient that did not arrive; `about` is what autograd knows of its dtype and device."""
     return torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_()
+
+
+def _gets_to(node: Any) -> bool:
+    """Whether the pass that runs now gets to this node of autograd."""
+    try:
+        return torch._C._will_engine_execute_node(node)
+    except RuntimeError:  # a leaf that `autograd.grad` was asked for, which has no other answer
+        return True
 
 
 def _pass_by(ctx: Any, primals: Iterable[int]) -> None:

@@ -455,3 +455,34 @@ def warned_once(compile):
         warnings.simplefilter("error")
         (z * z).sum().backward()
     return count, len(log), x.grad, y.grad
+
+
+@program("", "a pass from one result for what only another was computed from: nothing of the former's is asked for")
+def led_nowhere(compile):
+    @compile(fullgraph=True)
+    def f(x, w):
+        return x * 2, w.exp(), w + 1, torch.complex(w, w).real.frac()
+
+    x, w = _x(), _x()
+    y, z, u, v = f(x, w)
+    with torch.no_grad():
+        z.mul_(2)
+    found = [torch.autograd.grad(t.sum(), x, allow_unused=True, retain_graph=True) for t in (z, u, v, y)]
+    try:
+        found.append(torch.autograd.grad(z.sum(), (x, w), allow_unused=True, retain_graph=True))
+    except RuntimeError as e:
+        found.append(str(e)[:60])
+    found.append(torch.autograd.grad((u * u).sum() + (y * y).sum(), (x, w)))
+    return found
+
+
+@program("", "such a pass leaves what the other results need")
+def led_nowhere_first(compile):
+    @compile(fullgraph=True)
+    def f(x, w):
+        return x.sin(), w.exp() * w
+
+    x, w = _x(), _x()
+    y, z = f(x, w)
+    nothing = torch.autograd.grad(z.sum(), x, allow_unused=True)
+    return nothing, torch.autograd.grad(y.sum(), x), torch.autograd.grad(z.sum(), w)
