@@ -527,7 +527,8 @@ After = Callable[[tuple[Any, ...], list[Any], Sequence[Any]], None]
 def _after(facts: Facts, held: Sequence[Tensor]) -> After | None:
     """Effects on the caller's tensors that the graph could not have by itself."""
     counted = bool(facts.wanted)  # see `_counted`
-    bumps, members, relaid = [i for i in facts.bumps if not (counted and i in facts.unwritten)], facts.members, facts.relaid
+    early = facts.unwritten if counted else []
+    bumps, members, relaid = [i for i in facts.bumps if i not in early], facts.members, facts.relaid
     returned = list(enumerate(facts.returned, facts.results - len(facts.returned)))
     if not (bumps or members or returned or relaid):
         return None

@@ -17,6 +17,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -154,14 +155,12 @@ class Old:
             self.history = self.owner.clone() if self.owner.grad_fn is not None else None
 
     def put_back(self) -> None:
-        """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
-        if self.tensor.is_inference():  # a block that switches the mode off may be open
-            with torch.inference_mode():
-                self._put_back()
-        else:
+        """Make the tensor what it was. A block that switches its inference mode off may be open."""
+        with torch.inference_mode() if self.tensor.is_inference() else nullcontext():
             self._put_back()
 
     def _put_back(self) -> None:
+        """A write in grad mode has become part of the history, which begins anew at a copy of the old value."""
         if _layout(self.tensor) != self.layout:
             with torch.no_grad():
                 self.tensor.as_strided_(*self.layout)
