@@ -118,6 +118,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch.autograd.graph._engine_run_backward": "the function that runs every backward pass: its arguments say for which gradients",
     "torch.autograd._unsafe_preserve_version_counter": "a new layout, or an old value put back, is no write to what the backward reads",
     "torch._C._current_autograd_node": "which node of the backward an operator belongs to",
+    "torch._C._will_engine_execute_node": "whether a pass leads on from a result that has a gradient",
     "torch._C.TensorBase": "the C class below torch.Tensor, which has the descriptors",
     "torch._C._disabled_torch_function_impl": "fakes and plain tensors skip __torch_function__",
     "torch._assert_async": "a check that stays in graphs: which side of a branch is taken",
