@@ -82,6 +82,15 @@ def test_variances_of_equal_large_numbers_are_zero_but_for_rounding(call: str) -
     check_program(Program((("a", "make((3, 65), torch.float64, 'special', 'expanded', 0)"),), (f"v0 = {call}",), ("v0",), ()))
 
 
+def test_a_variance_that_is_only_rounding_may_be_zero_where_nothing_is_added_to_zero() -> None:
+    """A remainder adds the divisor to the rounding of eager's mean, and nothing to a zero."""
+    column = torch.full((7, 1), 0.7, dtype=torch.float64)
+    assert column.var(0) > 0 and torch.remainder(column.var(0), torch.tensor(-1.25)) == -1.25
+    first = ("a", "make((7, 1), torch.float64, 'normal', 'expanded', 0)")
+    second = ("b", "make((1, 1), torch.float64, 'simple', 'expanded', 1)")
+    check_program(Program((first, second), ("v0 = a ** 3", "v1 = torch.remainder(v0.var((0,), keepdim=True), b)"), ("v1",), ()))
+
+
 def test_a_rounded_mean_is_off_by_an_eps_of_its_own_row() -> None:
     given = torch.tensor([[1e8, 2.0, torch.inf], [-1e9, 3.0, 1.0]], dtype=torch.float64)
     eps = torch.finfo(torch.float64).eps
