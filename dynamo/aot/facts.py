@@ -127,6 +127,7 @@ class Facts:
     tangents: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     wanted: tuple[int, ...] = ()
     behind: tuple[int, ...] = ()  # per gradient: which tangents it is computed from, a bit for each
+    met: tuple[int, ...] = ()  # per gradient: the tangents from which autograd gets to its primal
     doubts: tuple[int, ...] = ()  # per tangent: those it meets where zeros in its place may have become NaN
     freed: tuple[int, ...] = ()  # per tangent: those that a pass without `retain_graph` from its result leaves nothing for
     saved_primals: tuple[int, ...] = ()

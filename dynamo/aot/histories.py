@@ -38,7 +38,7 @@ def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
 def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tuple[int, ...]:
     """Per leaf the results from which autograd gets to it, a bit for each."""
     reached = _reached(ends)
-    with torch.inference_mode(False):  # a graph may end in that mode, and there leaves have no edges
+    with _looking():  # a graph may end in inference mode, and there leaves have no edges
         return tuple(reached.get(_start(leaf), 0) for leaf in leaves)
 
 
@@ -47,8 +47,7 @@ def _start(leaf: torch.Tensor) -> Any:
     if not leaf.is_inference():
         return torch.autograd.graph.get_gradient_edge(leaf).node
     beside = torch.empty_like(leaf).requires_grad_()  # alone no inference tensor gets a history
-    with torch.enable_grad():
-        joined: Any = torch.add(beside, leaf).grad_fn
+    joined: Any = torch.add(beside, leaf).grad_fn
     return joined.next_functions[1][0]
 
 

@@ -95,7 +95,8 @@ class Joint:
     apart: list[int] = field(default_factory=list)  # primals that need a gradient, and that no result was computed from
     grads: list[Node | None] = field(default_factory=list)
     freed: tuple[int, ...] = ()  # see `histories.freed`
-    arriving: tuple[int, ...] = ()  # see `histories.arriving`; only where gradients may be zeros that come from no tangent
+    arriving: tuple[int, ...] = ()  # see `histories.arriving`
+    has_zeros: bool = False  # gradients may be zeros that come from no tangent
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
     unmet: tuple[tuple[int, int], ...] = ()  # see `histories.unmet`
@@ -580,8 +581,8 @@ class Builder:
             kept = [k for k in range(len(wanted)) if k not in apart]
             joint.wanted, leaves, grads = [wanted[k] for k in kept], [leaves[k] for k in kept], tuple(grads[k] for k in kept)
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
-        if tracer.has_zeros:
-            joint.arriving = arriving(ends, leaves)
+        joint.has_zeros = tracer.has_zeros
+        joint.arriving = arriving(ends, leaves) if len(ends) > 1 or tracer.has_zeros else ()
         joint.meeting = meeting(ends, tracer.makers) if len(ends) > 1 else {}
         tracer.makers.clear()
 

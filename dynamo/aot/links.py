@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from dynamo.aot.again import Again, Pieces
+from dynamo.aot.edges import graph_of
 from dynamo.aot.errors import UNSEEN_GRADIENT
 from dynamo.aot.plan import Plan
 from dynamo.graph.hooks import own_hooks
@@ -136,7 +137,7 @@ def rest(graph: Any, grads: Sequence[Any], plan: Plan) -> list[Any] | None:
 
 def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: Again, plan: Plan) -> list[Any]:
     """The outputs for the caller, each behind those that it was computed from. The last builders are for `plan.returned`."""
-    graph = results[plan.first].grad_fn
+    graph = graph_of(results[plan.first])
     if graph is None:
         return [b(args, results) for b in builders[: len(plan.nodes)]]
     results = list(results)

@@ -15,15 +15,16 @@ from dynamo.aot.joint import Joint
 from dynamo.ops.facts import known_facts
 
 
-def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Per gradient the tangents it is computed from; per tangent those it meets where zeros in its place may have become NaN.
+def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Per gradient the tangents it is computed from, and those from which autograd gets to its primal; per tangent those it meets where
+    zeros in its place may have become NaN.
 
     Where a gradient doesn't arrive the backward gets zeros, and eager adds nothing. Infinity times zero is NaN.
     """
     count = len(joint.tangents)
     everything = (1 << count) - 1
     if count < 2:
-        return (everything,) * len(joint.wanted), (0,) * count
+        return (everything,) * len(joint.wanted), (everything,) * len(joint.wanted), (0,) * count
     bits = _bits(joint)
     ends = [n for n in joint.grads if n is not None]
     meets = {n: bits[n] for n in ends}
@@ -36,15 +37,17 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...]]:
         for i in range(count):
             if mask >> i & 1:
                 doubts[i] |= others
-    also = joint.arriving or (0,) * len(joint.grads)
     masks = [bits[g] if g is not None else 0 for g in joint.grads]
-    return tuple(mask | other or everything for mask, other in zip(masks, also, strict=True)), tuple(doubts)
+    met = tuple(mask | other for mask, other in zip(masks, joint.arriving, strict=True))
+    return tuple(mask or everything for mask in (met if joint.has_zeros else masks)), met, tuple(doubts)
 
 
 def absent(joint: Joint) -> tuple[int, ...]:
     """Per gradient the tangents that arrive and that it is not computed from: alone they leave zeros without memory. () if none can."""
-    bits = _bits(joint) if joint.arriving else {}
-    return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=False))
+    if not joint.has_zeros:
+        return ()
+    bits = _bits(joint)
+    return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=True))
 
 
 def readers(

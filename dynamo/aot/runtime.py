@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_unflatten
 from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
+from dynamo.aot.edges import gets_to, graph_of, with_edges
 from dynamo.aot.errors import DOUBLE_BACKWARD
 from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
 from dynamo.aot.several import Several, has_nan, keeps_graph
@@ -85,11 +86,11 @@ class _Backward:
         if is_given and (self.failing or ctx.saved_after):
             self._check(ctx, grads)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
-            if self.keeps and not keeps_graph():
+            if self.keeps and not keeps_graph(ctx):
                 ctx.extras = None
             return tuple(found)
         if not is_given:
-            if not (keeps_graph() or (self.has_parts and (ctx.left is not None or ctx.is_bare))):
+            if not (keeps_graph(ctx) or (self.has_parts and (ctx.left is not None or ctx.is_bare))):
                 set_aside(ctx)
             _pass_by(ctx, range(self.primals))
             return (None,) * self.primals
@@ -113,9 +114,11 @@ class _Backward:
         arrived = [grads[i] is not None for i, *_ in self.tangents]
         if all(arrived) or any(grads[i] is not None for i, *_ in self.failing):  # what is behind those is not known
             return True
+        if ctx.handing is not None and ctx.handing.is_awaited():
+            return True
         given = sum(1 << bit for bit, is_there in enumerate(arrived) if is_there)
         behind = [ctx.next_functions[p][0] for mask, p in zip(self.behind, self.wanted, strict=True) if mask & given]
-        return any(node is not None and _gets_to(node) for node in behind)
+        return any(node is not None and gets_to(node) for node in behind)
 
     def _check(self, ctx: Any, grads: Sequence[Any]) -> None:
         """Raises what the pass from those results raises that have a gradient."""
@@ -141,7 +144,8 @@ class _Backward:
         doubtful = missing and releases and self.several.may_meet(missing)
         if releases and not doubtful:
             self._release(ctx, missing)
-            ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
+            if not ctx.goes_on:
+                ctx.maybe_clear_saved_tensors()  # the list alone has them now, and the backward may free each after its last use
         computed = self.run(inputs)
         if doubtful:
             starts_over = has_nan(computed) and not self.again.obstacle(ctx)
@@ -156,8 +160,7 @@ class _Backward:
             if starts_over and not is_written:
                 return computed
         if missing:
-            absent = [p for mask, p in zip(self.behind, self.wanted, strict=True) if not mask & ~missing]
-            _pass_by(ctx, absent)
+            _pass_by(ctx, [p for mask, p in zip(self.behind, self.wanted, strict=True) if not mask & ~missing])
             computed = [g if mask & ~missing else None for g, mask in zip(computed, self.behind, strict=True)]
         if self.wants_all:
             return computed
@@ -186,9 +189,9 @@ class _Backward:
     def _release(self, ctx: Any, missing: int) -> None:
         if self.has_parts:
             self.several.spend(ctx, missing)
-        elif not keeps_graph():
+        elif not keeps_graph(ctx):
             ctx.extras = ctx.aside = None
-        if ctx.saved_after and not keeps_graph():
+        if ctx.saved_after and not keeps_graph(ctx):
             given = sum(1 << i for bit, (i, *_) in enumerate(self.tangents) if not missing >> bit & 1)
             ctx.saved_after = [(tensor, version, readers & ~given) for tensor, version, readers in ctx.saved_after if readers & ~given]
 
@@ -207,16 +210,14 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     back = _Backward(facts, backward, again, plan)
     keeps, has_links, has_parts = back.keeps, back.has_links, back.has_parts
     everything = sum(1 << i for i, d in enumerate(facts.differentiable) if d)
-    arguments = [i for i in facts.wanted if facts.primals[i][0] != "held"]
     has_apart = any(seen and readers != everything for readers, seen in zip(facts.readers, facts.seen_outside, strict=True))
 
     class CompiledGraph(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *flat: Any) -> Any:
             ctx.set_materialize_grads(False)
-            for i in arguments:
-                if flat[i]._backward_hooks:
-                    skip_missing(flat[i])
+            if type(flat[-1]) is list:  # see `edges.with_edges`
+                flat = tuple(flat[-1])
             if draws:
                 ctx.random_states = again.generators.states()
             if has_links:
@@ -239,17 +240,28 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             return given
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
-        return back.differentiated(ctx, grads)
+        handing = ctx.handing
+        if handing is None:
+            return back.differentiated(ctx, grads)
+        return *handing.of_graph(ctx, grads, back.differentiated), None
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
     run = watched(differentiated, "a backward", "", (), ("random state",)) if config.check_surroundings else differentiated
-    CompiledGraph._backward_cls.apply = run  # type: ignore[attr-defined]  # made by the metaclass of Function
-    CompiledGraph._backward_cls.aside = None  # type: ignore[attr-defined]  # see `again.set_aside`
-    CompiledGraph._backward_cls.saved_after = ()  # type: ignore[attr-defined]  # see `_noting`
-    CompiledGraph._backward_cls.versions = None  # type: ignore[attr-defined]  # of what was saved, where not all derivatives read it
-    CompiledGraph._backward_cls.readers = facts.readers  # type: ignore[attr-defined]  # see `again.saved_of`
+    at_first = {
+        "apply": run,
+        "aside": None,  # see `again.set_aside`
+        "goes_on": False,  # a pass that has come to an entry comes to the graph's node later, see `edges`
+        "handing": None,  # see `edges.with_edges`
+        "readers": facts.readers,  # see `again.saved_of`
+        "results": results,
+        "saved_after": (),  # see `_noting`
+        "versions": None,  # of what was saved, where not all derivatives read it
+    }
+    for name, value in at_first.items():
+        setattr(CompiledGraph._backward_cls, name, value)
     call = _applying(CompiledGraph)
+    call = with_edges(call, facts, back.differentiated, of_leaves=has_links)  # linked results take no notice of `_leads_on`
     if len(constant) - sum(constant) > 1:
         call = _with_own_hooks(call, [i for i, c in enumerate(constant) if not c])
     if facts.apart:
@@ -333,28 +345,12 @@ def _zeros(about: Any, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tens
     return torch.empty_strided(shape, strides, dtype=about.dtype, device=about.device).zero_()
 
 
-def _gets_to(node: Any) -> bool:
-    """Whether the pass that runs now gets to this node of autograd."""
-    try:
-        return torch._C._will_engine_execute_node(node)
-    except RuntimeError:  # a leaf that `autograd.grad` was asked for, which has no other answer
-        return True
-
-
 def _pass_by(ctx: Any, primals: Iterable[int]) -> None:
-    """No gradient arrives at these: autograd says so to what they were computed from, where eager doesn't get to."""
-    seen: set[Any] = set()
-    todo = [ctx.next_functions[p][0] for p in primals]
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        leaf = getattr(node, "variable", None)
+    """No gradient arrives at these: autograd says so to leaves among them, where eager doesn't get to."""
+    for p in primals:
+        leaf = getattr(ctx.next_functions[p][0], "variable", None)
         if leaf is not None:
             skip_missing(leaf)
-        elif not hasattr(node, "saved_after"):  # another graph says itself what it passes by
-            todo += [behind for behind, _ in node.next_functions]
 
 
 def with_history(run: Compiled) -> Compiled:
@@ -556,7 +552,7 @@ def _noting(facts: Facts, after: After | None) -> After:
     def apply(args: tuple[Any, ...], flat: list[Any], results: Sequence[Any]) -> None:
         if after is not None:
             after(args, flat, results)
-        node: Any = results[result].grad_fn
+        node = graph_of(results[result])
         if hasattr(node, "saved_after"):  # not where a transform is around the call
             with modes_off():
                 # what is detached counts the same writes, and does not hold the node

@@ -20,7 +20,12 @@ from dynamo.aot.facts import Facts
 Tensor = torch.Tensor
 
 # Whether the backward pass that runs now may be repeated; where torch can't tell, it may.
-keeps_graph: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
+_keeps_graph: Callable[[], bool] = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
+
+
+def keeps_graph(graph: Any) -> bool:
+    """Whether a graph, given as its node of autograd, may be met again."""
+    return graph.goes_on or _keeps_graph()
 
 
 class Several:
@@ -54,7 +59,7 @@ class Several:
 
     def spend(self, ctx: Any, missing: int) -> None:
         """What the pass that runs now leaves for others; it comes from all results but those in `missing`."""
-        if keeps_graph():
+        if keeps_graph(ctx):
             return
         left = self.everything if ctx.left is None else ctx.left
         for i, freed in enumerate(self.freed):

@@ -1,7 +1,7 @@
 """Hooks around one graph.
 
 A compiled graph is one node of autograd. A pass from one result meets the node, and autograd calls the hooks of its other results too, with
-None, and those of arguments that the result was not computed from. In eager each result has a node of its own, from which such a pass
+None, and those of leaves that the result was not computed from. In eager each result has a node of its own, from which such a pass
 doesn't get there.
 """
 
@@ -31,20 +31,13 @@ def own_hooks(tensor: torch.Tensor) -> dict[int, Any]:
     return hooks
 
 
-def skip_missing(tensor: torch.Tensor) -> None:
-    """No hook of an argument is called for a gradient that doesn't arrive."""
-    hooks: dict[int, Any] | None = tensor._backward_hooks
+def skip_missing(leaf: torch.Tensor) -> None:
+    """No hook of a leaf is called for a gradient that doesn't arrive."""
+    hooks: dict[int, Any] | None = leaf._backward_hooks
     if hooks is not None and not isinstance(hooks, _Hooks):
         for key, hook in hooks.items():
             if not (_counts(hook) or isinstance(hook, _WithGradient)):
                 hooks[key] = _WithGradient(hook)
-
-
-def register_hook(tensor: torch.Tensor, hook: Callable[[torch.Tensor], Any]) -> Any:
-    """`Tensor.register_hook` as a compiled function calls it: passes that don't get to the tensor may meet a graph that takes it later."""
-    if tensor.grad_fn is not None:
-        own_hooks(tensor)
-    return tensor.register_hook(hook)
 
 
 def _counts(hook: Any) -> bool:

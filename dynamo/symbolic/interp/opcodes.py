@@ -22,7 +22,6 @@ from dynamo.symbolic.protocols.calls import call
 from dynamo.symbolic.protocols.names import cell_get, cell_set, load_global
 from dynamo.symbolic.protocols.tables import dict_set, set_name
 from dynamo.symbolic.python.strings import format_value
-from dynamo.symbolic.torch.tensors import called_as
 from dynamo.symbolic.values.errors import Raised
 from dynamo.symbolic.values.kinds import (
     FALSE,
@@ -195,7 +194,7 @@ def _load_build_class(tx: Tracer, f: Frame, ins: Instr) -> None:
 def _load_attr(tx: Tracer, f: Frame, ins: Instr) -> None:
     v = getattr_(tx, f.pop(), str(ins.argval))
     if ins.method and isinstance(v, MethodValue):
-        f.stack += [called_as(tx, v.fn, v.self_), v.self_]
+        f.stack += [v.fn, v.self_]
     else:
         _push_callee(f, v, bool(ins.method))
 

@@ -67,10 +67,10 @@ code_row = CODES.add
 CERTAIN: dict[int, tuple[str, str]] = {}
 
 
-def breaks(id_: str, *fns: Callable[..., Any], what: str = "") -> None:
-    """Declare functions that are a break whatever they are called with. `what` names one that the user knows by another name."""
+def breaks(id_: str, *fns: Callable[..., Any]) -> None:
+    """Declare functions that are a break whatever they are called with."""
     for fn in fns:
-        certain = CERTAIN[id(fn)] = (id_, what or fn.__name__)
+        certain = CERTAIN[id(fn)] = (id_, fn.__name__)
 
         def row(tx: Tracer, args: list[Value], kwargs: dict[str, Value], certain: tuple[str, str] = certain) -> Value:
             raise tx.break_(*certain)

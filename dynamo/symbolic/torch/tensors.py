@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dynamo.graph import helpers as graph_helpers
-from dynamo.graph import hooks
 from dynamo.inspection import is_library
 from dynamo.source import const_source
 from dynamo.symbolic.protocols import tensor_numbers
 from dynamo.symbolic.protocols.iteration import iter_, list_iter
 from dynamo.symbolic.protocols.operators import len_, truth
-from dynamo.symbolic.protocols.registry import METHODS, breaks, method
+from dynamo.symbolic.protocols.registry import METHODS, method
 from dynamo.symbolic.torch.attention import element
 from dynamo.symbolic.torch.numpy_arrays import with_dtype
 from dynamo.symbolic.values.kinds import (
@@ -94,20 +93,6 @@ def python_method(tx: Tracer, fn: FunctionValue, args: Args, kwargs: Kwargs) -> 
     if row is not None:
         return row(tx, args[0], args[1:], kwargs)
     return call_tensor_method(tx, fn.name, args[0], args[1:], kwargs)
-
-
-# method that torch defines in Python -> what is called in its place, where it is called at once
-_CALLED_AS: dict[Any, Callable[..., Any]] = {Tensor.register_hook: hooks.register_hook}
-
-breaks("DD022", hooks.register_hook, what="Tensor.register_hook")
-
-
-def called_as(tx: Tracer, fn: Value, self_: Value) -> Value:
-    """The callee for a method that is looked up in order to be called."""
-    if not isinstance(self_, TensorValue) or not isinstance(fn, FunctionValue):
-        return fn
-    other = _CALLED_AS.get(fn.obj)
-    return fn if other is None else tx.wrap(other, None)
 
 
 def _len(tx: Tracer, self_: TensorValue, rest: Args, kwargs: Kwargs) -> Value:

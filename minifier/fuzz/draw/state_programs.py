@@ -252,7 +252,7 @@ AROUND = (  # transforms around a drawn `e`, which is of s and t
 CHECKPOINTS = (
     "checkpoint(lambda s, t: {e}, {a}, {b}, use_reentrant=False)",
     "checkpoint(lambda s, t: F.dropout({e}, 0.5), {a}, {b}, use_reentrant=False)",
-    # With preserve_rng_state=False each pass draws again, also one from another result of the graph behind it: docs/differences.md.
+    "checkpoint(lambda s, t: F.dropout({e}, 0.5), {a}, {b}, use_reentrant=False, preserve_rng_state=False)",
     "checkpoint(lambda s, t: torch.rand_like(s) * ({e}), {a}, {b}, use_reentrant=False)",
 )
 WITHIN = (

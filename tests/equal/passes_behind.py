@@ -1,0 +1,129 @@
+"""Results that were computed from different arguments: what a pass from some of them gets to behind the graph."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from repro_corpus.program import program
+from tests.equal.separate_histories import leaf, passes
+
+
+def three_results(u, v, c):
+    return u * u * c, (v * 3).exp() * c, u.sin() + v
+
+
+def linked_results(u, v, c):
+    y = u.sin() * c
+    return y, y * y, v * v * 3
+
+
+BEHIND: dict[str, Callable[..., Any]] = {
+    "nothing in common": lambda u, v, c: (u * 2, v * 3, c.sin()),
+    "something in common": three_results,
+    "one behind another": linked_results,
+}
+
+
+def arguments() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    leaves = [leaf(), leaf(0.5, 1.0, 1.5), leaf(2.0, 2.0, 2.0)]
+    return leaves, [leaves[0].exp(), leaves[1].sin(), leaves[2].sigmoid()]
+
+
+@program("", "passes from one result do not ask for what only another was computed from, before the graph: it was written to, or freed")
+def not_behind_the_result(compile):
+    found = []
+    for f in map(compile, BEHIND.values()):
+        for n in range(3):
+            for which in range(3):
+                for free in (False, True):
+                    leaves, given = arguments()
+                    results = f(*given)
+                    if free:
+                        given[which].sum().backward()
+                    else:
+                        with torch.no_grad():
+                            given[which].mul_(2)
+                    try:
+                        (results[n] * 2).sum().backward()
+                        said = "ran"
+                    except RuntimeError as e:
+                        said = str(e)[:40]
+                    if said == "ran":  # what a failed pass has done by then is not the same
+                        found += [(n, which, free, said, [x.grad for x in leaves])]
+                    else:
+                        found += [(n, which, free, said)]
+    return found
+
+
+@program("", "a checkpoint before the graph runs again in passes from results that it is behind, and in no others")
+def checkpoint_before(compile):
+    ran = []
+
+    def region(x):
+        ran.append("region")
+        return x.exp() * x.cos()
+
+    found = []
+    for f in map(compile, BEHIND.values()):
+        for n in range(3):
+            leaves, given = arguments()
+            given[0] = torch.utils.checkpoint.checkpoint(region, leaves[0] * 1, use_reentrant=False)
+            (f(*given)[n] * 2).sum().backward()
+            found += [(n, ran[:], [x.grad for x in leaves])]
+            ran.clear()
+    return found
+
+
+@program("", "hooks of what an argument was computed from, and of arguments, are called where a gradient comes to them")
+def hooks_before(compile):
+    found = []
+    for f in map(compile, BEHIND.values()):
+        for n in range(3):
+            leaves, given = arguments()
+            seen = []
+            before = [t * 1 for t in given]
+            given = [t + 1 for t in before]
+            for i, t in enumerate([*leaves, *before, *given]):
+                t.register_hook(lambda g, i=i: seen.append((i, g)))
+            given[1].retain_grad()
+            (f(*given)[n] * 2).sum().backward()
+            found += [(n, sorted(i for i, _ in seen), [g for _, g in sorted(seen, key=lambda s: s[0])], given[1].grad)]
+    return found
+
+
+@program("", "gradients that are asked for one argument at a time, with a history of their own, and for some results together")
+def asked_in_parts(compile):
+    found = []
+    for f in map(compile, BEHIND.values()):
+        for ends in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
+            leaves, given = arguments()
+            results = f(*given)
+            end = sum((results[i] * (i + 1)).sin().sum() for i in ends)
+            for t in (*given, *leaves):
+                (first,) = torch.autograd.grad(end, t, create_graph=True, allow_unused=True)
+                second = ()
+                if first is not None and first.requires_grad:
+                    second = torch.autograd.grad(first.sum(), leaves, allow_unused=True, retain_graph=True)
+                found += [(ends, first, second)]
+            end.backward(inputs=[leaves[2], given[0]])
+            found += [[x.grad for x in leaves]]
+    return found
+
+
+@program("", "passes of many gradients at once, after a pass that keeps nothing, and of a graph that nobody else holds")
+def unusual_passes(compile):
+    f = compile(three_results)
+    leaves, given = arguments()
+    results = f(*given)
+    found = [torch.autograd.grad(results[0], leaves[0], torch.eye(3), is_grads_batched=True, retain_graph=True)]
+    found += [passes(results, "cCc"), passes(results, "ab"), [x.grad for x in leaves]]
+    leaves, given = arguments()
+    results = f(*given)
+    alive = [weakref.ref(t) for t in (*given, *results)]
+    results[1].sum().backward()
+    del given, results
+    return found, [x.grad for x in leaves], [t() is None for t in alive]
