@@ -40,8 +40,10 @@ class Plan:
                 below = [depth[_of(facts, p)] for p in needed[r] if not _is_input(facts, p)]
                 depth[r] = 1 + max(below, default=0) if needed[r] else 0
         for level in range(1, max(depth.values(), default=0) + 1):
-            results = tuple(r for r in needed if depth[r] == level)
-            self.levels.append((results, tuple(sorted({p for r in results for p in needed[r]}))))
+            together: dict[Any, list[int]] = {}  # what has the same behind it
+            for r in (r for r in needed if depth[r] == level):
+                together.setdefault((frozenset(needed[r]), _primals_behind(facts, r)), []).append(r)
+            self.levels += [(tuple(results), tuple(sorted(outputs))) for (outputs, _), results in together.items()]
         self.linked = frozenset(r for r in needed if depth[r])
 
     @property
@@ -85,6 +87,11 @@ def _nearest(gm: GraphModule, bits: dict[Node, int]) -> dict[Node, int]:
                 mask |= bits.get(argument) or inside[argument]
         inside[node] = mask
     return inside
+
+
+def _primals_behind(facts: Facts, result: int) -> tuple[int, ...]:
+    bit = sum(facts.differentiable[:result])
+    return tuple(p for p, mask in zip(facts.wanted, facts.met, strict=True) if mask >> bit & 1)
 
 
 def _is_input(facts: Facts, position: int) -> bool:
