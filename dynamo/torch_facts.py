@@ -117,6 +117,7 @@ PRIVATE: Final[dict[str, str]] = {
     "torch._C._current_graph_task_id": "which backward pass runs now",
     "torch.autograd.graph._engine_run_backward": "the function that runs every backward pass: its arguments say for which gradients",
     "torch.autograd._unsafe_preserve_version_counter": "a new layout, or an old value put back, is no write to what the backward reads",
+    "torch.autograd._is_checkpoint_valid": "whether a pass may run a re-entrant checkpoint",
     "torch._C._current_autograd_node": "which node of the backward an operator belongs to",
     "torch._C._will_engine_execute_node": "whether a pass leads on from a result that has a gradient",
     "torch._C.TensorBase": "the C class below torch.Tensor, which has the descriptors",

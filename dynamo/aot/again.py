@@ -21,6 +21,7 @@ from dynamo.aot.errors import CHANGED, UNSEEN_GRADIENT
 from dynamo.aot.facts import Facts
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
+from dynamo.graph.helpers import checkpoint, checkpoint_again
 from dynamo.graph.rescue import Generators
 from dynamo.surroundings.kernel_warnings import Kept
 from dynamo.surroundings.modes import autocast_nesting, open_blocks, snapshot
@@ -375,6 +376,9 @@ class _Substituting(Interpreter):
             raise RuntimeError(UNSEEN_GRADIENT.format("it reads a view of a tensor that it has changed since"))
         self.env = {node: written.replaced(v) for node, v in self.env.items()}
         return written.replaced(value)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return super().call_function(checkpoint_again if target is checkpoint else target, args, kwargs)
 
     def fetch_attr(self, target: str) -> Any:
         value = super().fetch_attr(target)

@@ -11,7 +11,7 @@ from dynamo.aot.again import version_of
 from dynamo.aot.facts import Facts, Place, paths_of
 from dynamo.aot.joint import Joint, Primal
 from dynamo.aot.partition import Parts
-from dynamo.aot.reach import absent, reach, readers_after
+from dynamo.aot.reach import absent, of_results, reach, readers_after
 from dynamo.ops.facts import draws, facts_of
 
 
@@ -105,6 +105,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         readers_after(joint),
         tuple(i for i, p in enumerate(joint.primals) if p.leaf.requires_grad and p.track.turned_history),
         tuple(joint.cut_off),
+        of_results(joint, joint.reentrant),
         joint.unmet,
     )
     return facts, held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, reduce
 from operator import or_
@@ -35,11 +35,43 @@ def freed(ends: Iterable[torch.Tensor]) -> tuple[int, ...]:
     return tuple(reduce(or_, (mask for mask in together if mask >> i & 1), 0) for i in range(len(ends)))
 
 
-def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor]) -> tuple[int, ...]:
+def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], checkpoints: Iterable[Checkpoint] = ()) -> tuple[int, ...]:
     """Per leaf the results from which autograd gets to it, a bit for each."""
     reached = _reached(ends)
+    through = _through(checkpoints, reached, lambda checkpoint: checkpoint.before)
     with _looking():  # a graph may end in inference mode, and there leaves have no edges
-        return tuple(reached.get(_start(leaf), 0) for leaf in leaves)
+        starts = [_start(leaf) for leaf in leaves]
+    return tuple(reached.get(start, 0) | through.get(start, 0) for start in starts)
+
+
+def regions(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint]) -> tuple[int, tuple[int, ...]]:
+    """The results behind which re-entrant checkpoints lie, a bit for each; and per leaf those whose passes give it zeros through these.
+
+    Such a checkpoint is one node, which gets zeros for results that have no gradient.
+    """
+    if not any(checkpoint.reentrant for checkpoint in checkpoints):
+        return 0, ()
+    reached = _reached(ends)
+    through = _through(checkpoints, reached, lambda checkpoint: [n for node in checkpoint.nodes for n, _ in node.next_functions])
+    with _looking():
+        starts = [_start(leaf) for leaf in leaves]
+    meeting = reduce(or_, (c.asking(reached) for c in checkpoints if c.reentrant), 0)
+    return meeting, tuple(through.get(start, 0) for start in starts)
+
+
+def _through(checkpoints: Iterable[Checkpoint], reached: dict[Any, int], edges: Callable[[Checkpoint], Iterable[Any]]) -> dict[Any, int]:
+    """The nodes behind re-entrant checkpoints, with the ends whose passes get there if each is one node with these edges."""
+    found: dict[Any, int] = {}
+    for checkpoint in reversed([c for c in checkpoints if c.reentrant]):
+        mask = checkpoint.asking(reached) | reduce(or_, (found.get(node, 0) for node in checkpoint.nodes), 0)
+        for node in _behind(node for node in edges(checkpoint) if node not in checkpoint.nodes):
+            found[node] = found.get(node, 0) | mask
+    return found
+
+
+def gives_zeros(ends: Iterable[torch.Tensor]) -> bool:
+    """Whether an `autograd.Function` of several results lies behind these: it gets zeros for gradients that are missing, and gives more."""
+    return any(len(node._input_metadata) > 1 for node in _reached(ends) if hasattr(node, "_raw_saved_tensors"))
 
 
 def _start(leaf: torch.Tensor) -> Any:

@@ -19,7 +19,7 @@ from dynamo.aot.errors import AotError
 from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
 from dynamo.aot.functionalise import alias_source
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
-from dynamo.aot.histories import Checkpoint, arriving, freed, lost, meeting, reading, saved, unmet
+from dynamo.aot.histories import Checkpoint, arriving, freed, gives_zeros, lost, meeting, reading, regions, saved, unmet
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -97,6 +97,8 @@ class Joint:
     freed: tuple[int, ...] = ()  # see `histories.freed`
     arriving: tuple[int, ...] = ()  # see `histories.arriving`
     has_zeros: bool = False  # gradients may be zeros that come from no tangent
+    reentrant: int = 0  # see `histories.regions`
+    through: tuple[int, ...] = ()  # the same
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
     unmet: tuple[tuple[int, int], ...] = ()  # see `histories.unmet`
@@ -581,8 +583,9 @@ class Builder:
             kept = [k for k in range(len(wanted)) if k not in apart]
             joint.wanted, leaves, grads = [wanted[k] for k in kept], [leaves[k] for k in kept], tuple(grads[k] for k in kept)
         joint.grads = [tracer.lower(g) if g is not None else None for g in grads]
-        joint.has_zeros = tracer.has_zeros
-        joint.arriving = arriving(ends, leaves) if len(ends) > 1 or tracer.has_zeros else ()
+        joint.has_zeros = tracer.has_zeros or (len(ends) > 1 and gives_zeros(ends))
+        joint.arriving = arriving(ends, leaves, self.checkpoints) if len(ends) > 1 or joint.has_zeros else ()
+        joint.reentrant, joint.through = regions(ends, leaves, self.checkpoints)
         joint.meeting = meeting(ends, tracer.makers) if len(ends) > 1 else {}
         tracer.makers.clear()
 

@@ -37,7 +37,7 @@ def reach(joint: Joint) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ..
         for i in range(count):
             if mask >> i & 1:
                 doubts[i] |= others
-    masks = [bits[g] if g is not None else 0 for g in joint.grads]
+    masks = _computed_from(joint, bits)
     met = tuple(mask | other for mask, other in zip(masks, joint.arriving, strict=True))
     return tuple(mask or everything for mask in (met if joint.has_zeros else masks)), met, tuple(doubts)
 
@@ -46,8 +46,13 @@ def absent(joint: Joint) -> tuple[int, ...]:
     """Per gradient the tangents that arrive and that it is not computed from: alone they leave zeros without memory. () if none can."""
     if not joint.has_zeros:
         return ()
-    bits = _bits(joint)
-    return tuple(also & ~(bits[g] if g is not None else 0) for g, also in zip(joint.grads, joint.arriving, strict=True))
+    return tuple(also & ~mask for mask, also in zip(_computed_from(joint, _bits(joint)), joint.arriving, strict=True))
+
+
+def _computed_from(joint: Joint, bits: Mapping[Node, int]) -> list[int]:
+    """Per gradient the tangents that it is computed from, or zeros in the place of others."""
+    through = joint.through or (0,) * len(joint.grads)
+    return [bits[g] | also if g is not None else 0 for g, also in zip(joint.grads, through, strict=True)]
 
 
 def readers(

@@ -15,7 +15,7 @@ from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
 from dynamo.aot.edges import gets_to, graph_of, with_edges
-from dynamo.aot.errors import DOUBLE_BACKWARD
+from dynamo.aot.errors import DOUBLE_BACKWARD, REENTRANT
 from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.fake.convert import modes_off
@@ -70,6 +70,7 @@ class _Backward:
         self.first = differentiable[0]
         self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
         self.failing = [(differentiable[i], kind, message) for i, kind, message in facts.backward_errors]
+        self.reentrant = facts.reentrant
         self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
         self.absent = [(mask, other) for mask, other in zip(facts.behind, facts.absent, strict=False) if other]
         self.wants_all = list(facts.wanted) == list(range(self.primals))
@@ -83,7 +84,7 @@ class _Backward:
         is_given = grads[self.first] is not None or any(g is not None for g in grads)
         if is_given and self.may_lead_nowhere:
             is_given = self._leads_on(ctx, grads)
-        if is_given and (self.failing or ctx.saved_after):
+        if is_given and (self.failing or ctx.saved_after or self.reentrant):
             self._check(ctx, grads)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
             if self.keeps and not keeps_graph(ctx):
@@ -125,8 +126,11 @@ class _Backward:
         for i, kind, message in self.failing:
             if grads[i] is not None:
                 raise getattr(builtins, kind, RuntimeError)(message)
+        given = given_of(grads)
+        if self.reentrant & given and not torch.autograd._is_checkpoint_valid():
+            raise RuntimeError(REENTRANT)
         for tensor, version, readers in ctx.saved_after:
-            if readers & given_of(grads):
+            if readers & given:
                 unchanged(tensor, version)
 
     def _computed(self, ctx: Any, grads: Sequence[Any], releases: bool) -> Sequence[Any]:

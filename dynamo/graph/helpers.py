@@ -6,10 +6,12 @@ Each is an ordinary callable, so a graph that has one still runs, prints and pic
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from dynamo import marks
 from dynamo.fake import FakeTensor, standins
@@ -66,6 +68,37 @@ def checkpoint(body: Callable[..., Any], options: dict[str, Any], given: int, *t
 
     with standins.without_compiler():
         return _checkpoint(run, *tensors[:given], **options)
+
+
+def checkpoint_again(body: Callable[..., Any], options: dict[str, Any], given: int, *tensors: Any) -> Any:
+    """As `checkpoint`, for passes that ask for some gradients alone, which torch refuses behind re-entrant ones."""
+    if not options.get("use_reentrant"):
+        return checkpoint(body, options, given, *tensors)
+    is_tracked = any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors[:given])
+    outside = [t.detach() if isinstance(t, torch.Tensor) else t for t in tensors[given:]]
+    with nullcontext() if is_tracked else torch.no_grad():
+        return _as_one_node(checkpoint(body, {**options, "use_reentrant": False}, given, *tensors[:given], *outside))
+
+
+def _as_one_node(results: Any) -> Any:
+    """Results that get zeros where only others of them have a gradient."""
+    if isinstance(results, torch.Tensor):
+        return results
+    leaves, spec = tree_flatten(results)
+    tracked = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and t.requires_grad]
+    for i, t in zip(tracked, _Together.apply(*[leaves[i] for i in tracked]) if tracked else (), strict=True):
+        leaves[i] = t
+    return tree_unflatten(leaves, spec)
+
+
+class _Together(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *tensors: torch.Tensor) -> Any:
+        return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
+        return grads
 
 
 class _Branch(torch.autograd.Function):

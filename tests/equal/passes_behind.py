@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from repro_corpus.program import program
 from tests.equal.separate_histories import leaf, passes
@@ -28,6 +29,10 @@ BEHIND: dict[str, Callable[..., Any]] = {
 }
 
 
+def graphs(compile, functions) -> list[Callable[..., Any]]:
+    return [compile(f, fullgraph=True) for f in functions]
+
+
 def arguments() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     leaves = [leaf(), leaf(0.5, 1.0, 1.5), leaf(2.0, 2.0, 2.0)]
     return leaves, [leaves[0].exp(), leaves[1].sin(), leaves[2].sigmoid()]
@@ -36,7 +41,7 @@ def arguments() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
 @program("", "passes from one result do not ask for what only another was computed from, before the graph: it was written to, or freed")
 def not_behind_the_result(compile):
     found = []
-    for f in map(compile, BEHIND.values()):
+    for f in graphs(compile, BEHIND.values()):
         for n in range(3):
             for which in range(3):
                 for free in (False, True):
@@ -68,10 +73,10 @@ def checkpoint_before(compile):
         return x.exp() * x.cos()
 
     found = []
-    for f in map(compile, BEHIND.values()):
+    for f in graphs(compile, BEHIND.values()):
         for n in range(3):
             leaves, given = arguments()
-            given[0] = torch.utils.checkpoint.checkpoint(region, leaves[0] * 1, use_reentrant=False)
+            given[0] = checkpoint(region, leaves[0] * 1, use_reentrant=False)
             (f(*given)[n] * 2).sum().backward()
             found += [(n, ran[:], [x.grad for x in leaves])]
             ran.clear()
@@ -81,7 +86,7 @@ def checkpoint_before(compile):
 @program("", "hooks of what an argument was computed from, and of arguments, are called where a gradient comes to them")
 def hooks_before(compile):
     found = []
-    for f in map(compile, BEHIND.values()):
+    for f in graphs(compile, BEHIND.values()):
         for n in range(3):
             leaves, given = arguments()
             seen = []
@@ -98,7 +103,7 @@ def hooks_before(compile):
 @program("", "gradients that are asked for one argument at a time, with a history of their own, and for some results together")
 def asked_in_parts(compile):
     found = []
-    for f in map(compile, BEHIND.values()):
+    for f in graphs(compile, BEHIND.values()):
         for ends in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
             leaves, given = arguments()
             results = f(*given)
@@ -116,7 +121,7 @@ def asked_in_parts(compile):
 
 @program("", "passes of many gradients at once, after a pass that keeps nothing, and of a graph that nobody else holds")
 def unusual_passes(compile):
-    f = compile(three_results)
+    (f,) = graphs(compile, [three_results])
     leaves, given = arguments()
     results = f(*given)
     found = [torch.autograd.grad(results[0], leaves[0], torch.eye(3), is_grads_batched=True, retain_graph=True)]
@@ -127,3 +132,82 @@ def unusual_passes(compile):
     results[1].sum().backward()
     del given, results
     return found, [x.grad for x in leaves], [t() is None for t in alive]
+
+
+class Both(torch.autograd.Function):
+    """Gets zeros for gradients that are missing."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * 2, b * b
+
+    @staticmethod
+    def backward(ctx, g, h):
+        _, b = ctx.saved_tensors
+        return g * 2, h * 2 * b
+
+
+def in_one_function(u, v, c):
+    a, b = Both.apply(u, v)
+    return a + 1, b * c, c.sin()
+
+
+def in_one_region(u, v, c):
+    a, b = checkpoint(lambda p, q: (p.sin() * 2, q.cos() * 3), u, v, use_reentrant=True)
+    return a + 1, b + c, c.sin()
+
+
+def beside_a_region(u, v, c):
+    a = checkpoint(lambda p, q: p.sin() * 2, u, v, use_reentrant=True)
+    return a + 1, v * c, c.sin()
+
+
+def written_argument(u, v, c):
+    v.mul_(2)
+    return u * v, v.sin(), c * 3
+
+
+def one_of_several(u, v, c):
+    a, b, d = torch.stack((u, v, c)).unbind(0)
+    return a, b * 2, d.sin()
+
+
+def written_view(u, v, c):
+    u = u * 1
+    u[0] = v[1]
+    return u[1:] * 2, v * 3, c * u
+
+
+MADE_TOGETHER = (in_one_function, in_one_region, beside_a_region, written_argument, one_of_several, written_view)
+
+
+@program("", "results of one operation, checkpoint or write: which gradients are zeros, which are missing, and which hooks are called")
+def made_together(compile):
+    found = []
+    for f in graphs(compile, MADE_TOGETHER):
+        for order in ("a", "b", "c", "ab", "cb", "ca", "bA"):
+            leaves, given = arguments()
+            seen = []
+            for i, t in enumerate((*leaves, *given)):
+                t.register_hook(lambda g, i=i: seen.append((i, g)))
+            said = passes([r * 2 for r in f(*given)], order)
+            ran = len(set(said)) == 1  # what a failed pass has done by then is not the same
+            found += [(order, said, ran and [sorted(i for i, _ in seen), [x.grad for x in leaves]])]
+    return found
+
+
+@program("", "what refuses to run for some arguments alone says so")
+def asked_of_regions(compile):
+    found = []
+    for f in graphs(compile, (in_one_region, beside_a_region)):
+        for n in range(3):
+            leaves, given = arguments()
+            results = f(*given)
+            for wanted in ([given[0]], leaves):
+                try:
+                    torch.autograd.grad((results[n] * 2).sum(), wanted, retain_graph=True, allow_unused=True)
+                    found += [(n, "ran")]
+                except RuntimeError as e:
+                    found += [(n, str(e)[:60])]
+    return found
