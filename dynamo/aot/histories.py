@@ -55,8 +55,8 @@ def regions(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], checkp
     through = _through(checkpoints, reached, lambda checkpoint: [n for node in checkpoint.nodes for n, _ in node.next_functions])
     with _looking():
         starts = [_start(leaf) for leaf in leaves]
-    meeting = reduce(or_, (c.asking(reached) for c in checkpoints if c.reentrant), 0)
-    return meeting, tuple(through.get(start, 0) for start in starts)
+    met = reduce(or_, (c.asking(reached) for c in checkpoints if c.reentrant), 0)
+    return met, tuple(through.get(start, 0) for start in starts)
 
 
 def _through(checkpoints: Iterable[Checkpoint], reached: dict[Any, int], edges: Callable[[Checkpoint], Iterable[Any]]) -> dict[Any, int]:

@@ -285,6 +285,8 @@ class Builder:
                     return self.call(body, tensors)
             with _values_of_now(self.tracer):
                 results = self.call(body, tensors)
+            if reentrant and any(_lacks_history(t) for t in tree_flatten(results)[0]):
+                raise AotError("a result of a re-entrant checkpoint has a history from that alone")
             kept.close(results)
             self.checkpoints.append(kept)
             return results
@@ -640,6 +642,10 @@ def _empty_like(fake: FakeTensor) -> Tensor:
 
 def _layout(fake: FakeTensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return tuple(fake.shape), fake.stride(), int(fake.storage_offset())
+
+
+def _lacks_history(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.requires_grad and (value.is_floating_point() or value.is_complex())
 
 
 def _is_taken(node: Node, taken: set[Node]) -> bool:

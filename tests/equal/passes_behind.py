@@ -211,3 +211,19 @@ def asked_of_regions(compile):
                 except RuntimeError as e:
                     found += [(n, str(e)[:60])]
     return found
+
+
+@program("", "every result of a re-entrant checkpoint needs a gradient if an argument does, whatever it was computed from")
+def region_with_plain_argument(compile):
+    @compile
+    def f(u, v):
+        a, b = checkpoint(lambda p, q: (p * 2, q.sin()), u, v, use_reentrant=True)
+        return a, b, (b * 3).requires_grad
+
+    found = []
+    for n in range(2):
+        u, v = leaf(), leaf().detach()
+        a, b, needs = f(u * 1, v)
+        (a * b).sum().backward()
+        found += [(a.requires_grad, b.requires_grad, needs, u.grad)]
+    return found

@@ -112,6 +112,21 @@ class Doubled(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return grad * 2 + x * 0
 
+class Both(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(y)
+        return x * 2, y * y
+
+    @staticmethod
+    def backward(ctx, grad, other):
+        (y,) = ctx.saved_tensors
+        return grad * 2, other * 2 * y
+
+def once_more(x, y):
+    first, second = checkpoint(lambda s, t: (s.sin() * 2, t * s), x, y, use_reentrant=True)
+    return first * 1, second * 1
+
 class Logged(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         operators.append(str(func))
@@ -305,6 +320,9 @@ AUTOGRAD = (
     "{a} = {a}.requires_grad_()",
     "{a} = ({a} * 1).detach().requires_grad_(True); seen.append(slope(({a} * {a}).sum(), {a}))",
     "side = {a} * 2; {b} = {b} + side.square(); y = side.detach().t()",  # not x: its `_base` is in docs/differences.md
+    # hooks of results of one operation are called with None for each other: docs/differences.md
+    "{a}, {b} = (t * 1 for t in Both.apply({a}, {b}))",
+    "{a}, {b} = once_more({a}, {b}) if {a}.requires_grad and torch.is_grad_enabled() else ({a}, {b})",
     "{a}.requires_grad_(False)",
     "({a} * 2).sum().backward() if {a}.requires_grad and torch.is_grad_enabled() else None",
     "seen.append({a}.requires_grad)",
