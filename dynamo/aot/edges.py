@@ -25,7 +25,6 @@ from dynamo.fake.convert import modes_off
 Tensor = torch.Tensor
 Run = Callable[[list[Any]], Any]
 Differentiate = Callable[[Any, Sequence[Any]], Sequence[Any]]  # the graph's node, gradients of results -> of primals
-_NOTHING = torch.empty(0)  # has no history, and no edges lead to it
 _GRAPH = -1  # among the numbers of entries, the graph's own node
 
 
@@ -33,12 +32,14 @@ _GRAPH = -1  # among the numbers of entries, the graph's own node
 class Edges:
     """`entries`: primals that have a node together. `exits`: results that have one, and the entries behind it.
 
-    `is_alone`: every primal with a gradient has an entry, so that the graph's node would have no edges.
+    `is_alone`: every primal with a gradient has an entry, so that the graph's node would have no edges. `nothing`: on their device, without
+    elements or a history.
     """
 
     entries: tuple[tuple[int, ...], ...]
     exits: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
     is_alone: bool
+    nothing: Tensor
 
 
 def partial_primals(facts: Facts) -> dict[int, list[int]]:
@@ -51,7 +52,7 @@ def partial_primals(facts: Facts) -> dict[int, list[int]]:
     return found
 
 
-def edges_of(facts: Facts, masks: Sequence[int], primals: Sequence[list[int]]) -> Edges:
+def edges_of(facts: Facts, masks: Sequence[int], primals: Sequence[list[int]], device: torch.device) -> Edges:
     """The nodes around a graph, if those primals have entries, with the masks of `partial_primals`."""
     behind: dict[tuple[int, ...], list[int]] = {}
     for bit, i in enumerate(i for i, d in enumerate(facts.differentiable) if d):
@@ -61,6 +62,7 @@ def edges_of(facts: Facts, masks: Sequence[int], primals: Sequence[list[int]]) -
         tuple(tuple(each) for each in primals),
         tuple((tuple(each), entries) for entries, each in behind.items()),
         sum(map(len, primals)) == len(facts.wanted),
+        torch.empty(0, device=device),
     )
 
 
@@ -75,7 +77,11 @@ class Handing:
 
     def now(self) -> _Pass:
         """About the pass that runs now."""
-        return self.passes.setdefault(torch._C._current_graph_task_id(), _Pass())
+        task = torch._C._current_graph_task_id()
+        now = self.passes.get(task)
+        if now is None:
+            now = self.passes[task] = _Pass()
+        return now
 
     def is_awaited(self) -> bool:
         """Whether this pass gets to an entry."""
@@ -138,7 +144,7 @@ class _Entry(torch.autograd.Function):
     def forward(ctx: Any, handing: Handing, run: Differentiate, number: int, *primals: Tensor) -> Any:
         ctx.handing, ctx.run, ctx.number = handing, run, number
         ctx.set_materialize_grads(False)
-        return torch.empty(0, device=primals[0].device)
+        return handing.edges.nothing.detach()
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
@@ -169,12 +175,18 @@ class _Exit(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         now, (results, entries) = ctx.handing.now(), ctx.handing.edges.exits[ctx.number]
         now.given.update(zip(results, grads, strict=True))
-        now.awaited.update(n for n, (node, _) in zip(entries, ctx.next_functions[-len(entries) :], strict=True) if gets_to(node))
+        if torch.autograd._is_checkpoint_valid():  # the pass gets to all that is behind
+            now.awaited.update(entries)
+        else:
+            now.awaited.update(n for n, (node, _) in zip(entries, ctx.next_functions[-len(entries) :], strict=True) if gets_to(node))
         return (None,) * (3 + len(results) + len(entries))
 
 
+# What `Function` adds in Python around both directions, see `runtime.pair`, is left out: there are no levels of transforms here.
 _enter = super(torch.autograd.Function, _Entry).apply
 _leave = super(torch.autograd.Function, _Exit).apply
+for _kind in (_Entry, _Exit):
+    _kind._backward_cls.apply = _kind.backward  # type: ignore[attr-defined]  # made by the metaclass of Function
 
 
 def graph_of(result: Tensor) -> Any:
@@ -201,7 +213,8 @@ def with_edges(apply: Run, facts: Facts, run: Differentiate, of_leaves: bool) ->
         if not inner or not torch.is_grad_enabled() or has_levels():
             return apply(flat)
         if inner not in known:
-            known[inner] = edges_of(facts, [masks[n] for n in inner], [groups[n] for n in inner])
+            primals = [groups[n] for n in inner]
+            known[inner] = edges_of(facts, [masks[n] for n in inner], primals, flat[primals[0][0]].device)
         return _between(apply, flat, known[inner], run)
 
     return call
@@ -212,9 +225,9 @@ def _between(apply: Run, flat: list[Any], edges: Edges, run: Differentiate) -> l
     with modes_off():
         entries = [_enter(handing, run, n, *[flat[p] for p in primals]) for n, primals in enumerate(edges.entries)]
         for p in (p for primals in edges.entries for p in primals):
-            given[p] = _NOTHING
+            given[p] = edges.nothing
         if edges.is_alone:
-            given[edges.entries[0][0]] = torch.empty(0).requires_grad_()
+            given[edges.entries[0][0]] = edges.nothing.detach().requires_grad_()
     results = list(apply(given))
     graph: Any = results[edges.exits[0][0][0]].grad_fn
     graph.handing = handing
