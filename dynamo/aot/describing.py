@@ -105,7 +105,7 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         readers_after(joint),
         tuple(i for i, p in enumerate(joint.primals) if p.leaf.requires_grad and p.track.turned_history),
         tuple(joint.cut_off),
-        of_results(joint, joint.reentrant),
+        tuple(of_results(joint, mask) for mask in joint.reentrant),
         joint.unmet,
     )
     return facts, held

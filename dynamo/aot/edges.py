@@ -41,6 +41,9 @@ class Edges:
     is_alone: bool
     nothing: Tensor
 
+    def entry_of(self, primal: int) -> int | None:
+        return next((n for n, primals in enumerate(self.entries) if primal in primals), None)
+
 
 def partial_primals(facts: Facts) -> dict[int, list[int]]:
     """The primals that not all results were computed from, by the results that were: their differentiable ones, a bit for each."""
@@ -82,10 +85,6 @@ class Handing:
         if now is None:
             now = self.passes[task] = _Pass()
         return now
-
-    def is_awaited(self) -> bool:
-        """Whether this pass gets to an entry."""
-        return bool(self.now().awaited)
 
     def of_graph(self, graph: Any, grads: Sequence[Any], run: Differentiate) -> list[Any]:
         """What the graph's own node gives: the gradients of the primals that it has edges to."""
@@ -135,6 +134,14 @@ def gets_to(node: Any) -> bool:
         return torch._C._will_engine_execute_node(node)
     except RuntimeError:  # a leaf that `autograd.grad` was asked for, which has no other answer
         return True
+
+
+def leads_to(graph: Any, primal: int) -> bool:
+    """Whether the pass that runs now gets from the graph's node, or by an entry, to what a primal was computed from."""
+    if graph.handing is not None and (entry := graph.handing.edges.entry_of(primal)) is not None:
+        return entry in graph.handing.now().awaited
+    node = graph.next_functions[primal][0]
+    return node is not None and gets_to(node)
 
 
 class _Entry(torch.autograd.Function):
@@ -195,11 +202,11 @@ def graph_of(result: Tensor) -> Any:
     return getattr(node, "graph", node)
 
 
-def with_edges(apply: Run, facts: Facts, run: Differentiate, of_leaves: bool) -> Run:
+def with_edges(apply: Run, facts: Facts, run: Differentiate) -> Run:
     """The call of a graph, with nodes around that of the graph. `run`: its backward.
 
-    Leaves do without an entry, unless `of_leaves`: a pass that gets to one without a gradient does nothing there. What is applied gets a
-    list of all primals behind those that its node is to have edges to.
+    Leaves do without an entry: a pass that gets to one without a gradient does nothing there. What is applied gets a list of all primals
+    behind those that its node is to have edges to.
     """
     partial = partial_primals(facts)
     if not partial:
@@ -209,7 +216,7 @@ def with_edges(apply: Run, facts: Facts, run: Differentiate, of_leaves: bool) ->
     has_levels = torch._C._are_functorch_transforms_active
 
     def call(flat: list[Any]) -> Any:
-        inner = tuple(n for n, primals in enumerate(groups) if of_leaves or not all(flat[p].is_leaf for p in primals))
+        inner = tuple(n for n, primals in enumerate(groups) if not all(flat[p].is_leaf for p in primals))
         if not inner or not torch.is_grad_enabled() or has_levels():
             return apply(flat)
         if inner not in known:

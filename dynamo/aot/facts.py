@@ -149,7 +149,7 @@ class Facts:
     saved_after: tuple[tuple[int, int], ...] = ()  # written or turned primals, and the results whose passes ask for what they are
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
     cut_off: tuple[CutOff, ...] = ()  # outputs that are made from one another, instead of each from what they are views of in the end
-    reentrant: int = 0  # the results whose passes run a re-entrant checkpoint
+    reentrant: tuple[int, ...] = ()  # per gradient: the results whose passes get to its primal by a re-entrant checkpoint
     unmet: tuple[tuple[int, int], ...] = ()  # outputs, then `returned`, with the results not behind them, see `histories.unmet`
 
     @property

@@ -44,19 +44,21 @@ def arriving(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], check
     return tuple(reached.get(start, 0) | through.get(start, 0) for start in starts)
 
 
-def regions(ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint]) -> tuple[int, tuple[int, ...]]:
-    """The results behind which re-entrant checkpoints lie, a bit for each; and per leaf those whose passes give it zeros through these.
+def regions(
+    ends: Iterable[torch.Tensor], leaves: Iterable[torch.Tensor], checkpoints: Sequence[Checkpoint]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Per leaf the results whose passes get to it by a re-entrant checkpoint, and those whose passes give it zeros that way.
 
-    Such a checkpoint is one node, which gets zeros for results that have no gradient.
+    Such a checkpoint is one node, which gets zeros for results that have no gradient, and gives some for what it computes from.
     """
     if not any(checkpoint.reentrant for checkpoint in checkpoints):
-        return 0, ()
+        return (), ()
     reached = _reached(ends)
-    through = _through(checkpoints, reached, lambda checkpoint: [n for node in checkpoint.nodes for n, _ in node.next_functions])
+    given = _through(checkpoints, reached, lambda checkpoint: checkpoint.before)
+    used = _through(checkpoints, reached, lambda checkpoint: [n for node in checkpoint.nodes for n, _ in node.next_functions])
     with _looking():
         starts = [_start(leaf) for leaf in leaves]
-    met = reduce(or_, (c.asking(reached) for c in checkpoints if c.reentrant), 0)
-    return met, tuple(through.get(start, 0) for start in starts)
+    return tuple(given.get(start, 0) for start in starts), tuple(used.get(start, 0) for start in starts)
 
 
 def _through(checkpoints: Iterable[Checkpoint], reached: dict[Any, int], edges: Callable[[Checkpoint], Iterable[Any]]) -> dict[Any, int]:
@@ -186,7 +188,7 @@ class Checkpoint:
     def __init__(self, tensors: Sequence[Any], given: int, reentrant: bool, outer: bool) -> None:
         self.kept = [] if outer else [(t, version_of(t)) for t in tensors[:given] if isinstance(t, FakeTensor)]
         self.reentrant = reentrant
-        self.before = _starts(tensors)
+        self.before = [*_starts(tensors), *_leaves(tensors)]
         self.nodes: set[Any] = set()
 
     def close(self, results: Iterable[Any]) -> None:
@@ -202,6 +204,11 @@ class Checkpoint:
 def _starts(tensors: Iterable[Any]) -> list[Any]:
     with _disable_current_modes():  # autograd makes the history of a written view again, which is no part of the program
         return [t.grad_fn for t in tensors if isinstance(t, torch.Tensor) and t.grad_fn is not None]
+
+
+def _leaves(tensors: Iterable[Any]) -> list[Any]:
+    with _looking():
+        return [_start(t) for t in tensors if isinstance(t, torch.Tensor) and t.requires_grad and t.is_leaf and not t._is_view()]
 
 
 def _saved_of(node: Any) -> Iterator[Any]:

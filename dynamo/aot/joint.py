@@ -97,7 +97,7 @@ class Joint:
     freed: tuple[int, ...] = ()  # see `histories.freed`
     arriving: tuple[int, ...] = ()  # see `histories.arriving`
     has_zeros: bool = False  # gradients may be zeros that come from no tangent
-    reentrant: int = 0  # see `histories.regions`
+    reentrant: tuple[int, ...] = ()  # see `histories.regions`
     through: tuple[int, ...] = ()  # the same
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`

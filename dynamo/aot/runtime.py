@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_unflatten
 from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
-from dynamo.aot.edges import gets_to, graph_of, with_edges
+from dynamo.aot.edges import graph_of, leads_to, with_edges
 from dynamo.aot.errors import DOUBLE_BACKWARD, REENTRANT
 from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
 from dynamo.aot.several import Several, has_nan, keeps_graph
@@ -70,20 +70,21 @@ class _Backward:
         self.first = differentiable[0]
         self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
         self.failing = [(differentiable[i], kind, message) for i, kind, message in facts.backward_errors]
-        self.reentrant = facts.reentrant
+        self.fail = {i for i, *_ in self.failing}
+        self.met, self.reentrant = facts.met, facts.reentrant
         self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
         self.absent = [(mask, other) for mask, other in zip(facts.behind, facts.absent, strict=False) if other]
         self.wants_all = list(facts.wanted) == list(range(self.primals))
         self.keeps = bool(again.extras() or again.overwritten)
         self.has_links = bool(plan.levels)
-        self.may_lead_nowhere = len(self.tangents) > 1 and not self.has_links
+        self.may_lead_nowhere = len(self.tangents) > 1
         self.has_parts = self.several.is_needed
 
     def differentiated(self, ctx: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients of the primals, for those of the results."""
+        if self.may_lead_nowhere and not torch.autograd._is_checkpoint_valid():  # which is so where the pass gets to all that is behind
+            grads = self._leading(ctx, grads)
         is_given = grads[self.first] is not None or any(g is not None for g in grads)
-        if is_given and self.may_lead_nowhere:
-            is_given = self._leads_on(ctx, grads)
         if is_given and (self.failing or ctx.saved_after or self.reentrant):
             self._check(ctx, grads)
         if self.has_links and (found := links.rest(ctx, grads, self.plan)) is not None:
@@ -110,16 +111,17 @@ class _Backward:
             return tuple(out)
         return tuple(_refusing(reason, out, (*saved_of(ctx, grads), *grads)))
 
-    def _leads_on(self, ctx: Any, grads: Sequence[Any]) -> bool:
-        """Whether the pass gets from the gradients that arrive to what it was asked for: where not, eager meets none of the operations."""
-        arrived = [grads[i] is not None for i, *_ in self.tangents]
-        if all(arrived) or any(grads[i] is not None for i, *_ in self.failing):  # what is behind those is not known
-            return True
-        if ctx.handing is not None and ctx.handing.is_awaited():
-            return True
-        given = sum(1 << bit for bit, is_there in enumerate(arrived) if is_there)
-        behind = [ctx.next_functions[p][0] for mask, p in zip(self.behind, self.wanted, strict=True) if mask & given]
-        return any(node is not None and gets_to(node) for node in behind)
+    def _leading(self, ctx: Any, grads: Sequence[Any]) -> Sequence[Any]:
+        """The gradients from which the pass gets to what it was asked for: eager meets none of the operations behind others."""
+        reached = 0
+        for p, mask in zip(self.wanted, self.met, strict=True):
+            if mask & ~reached and leads_to(ctx, p):
+                reached |= mask
+        kept = list(grads)
+        for bit, (i, *_) in enumerate(self.tangents):
+            if not reached >> bit & 1 and i not in self.fail:  # what is behind those is not known
+                kept[i] = None
+        return kept
 
     def _check(self, ctx: Any, grads: Sequence[Any]) -> None:
         """Raises what the pass from those results raises that have a gradient."""
@@ -127,8 +129,9 @@ class _Backward:
             if grads[i] is not None:
                 raise getattr(builtins, kind, RuntimeError)(message)
         given = given_of(grads)
-        if self.reentrant & given and not torch.autograd._is_checkpoint_valid():
-            raise RuntimeError(REENTRANT)
+        if self.reentrant and not torch.autograd._is_checkpoint_valid():
+            if any(mask & given and leads_to(ctx, p) for p, mask in zip(self.wanted, self.reentrant, strict=True)):
+                raise RuntimeError(REENTRANT)
         for tensor, version, readers in ctx.saved_after:
             if readers & given:
                 unchanged(tensor, version)
@@ -265,7 +268,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
     for name, value in at_first.items():
         setattr(CompiledGraph._backward_cls, name, value)
     call = _applying(CompiledGraph)
-    call = with_edges(call, facts, back.differentiated, of_leaves=has_links)  # linked results take no notice of `_leads_on`
+    call = with_edges(call, facts, back.differentiated)
     if len(constant) - sum(constant) > 1:
         call = _with_own_hooks(call, [i for i, c in enumerate(constant) if not c])
     if facts.apart:
@@ -351,8 +354,9 @@ def _zeros(about: Any, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tens
 
 def _pass_by(ctx: Any, primals: Iterable[int]) -> None:
     """No gradient arrives at these: autograd says so to leaves among them, where eager doesn't get to."""
+    nodes = ctx.next_functions
     for p in primals:
-        leaf = getattr(ctx.next_functions[p][0], "variable", None)
+        leaf = getattr(nodes[p][0], "variable", None)
         if leaf is not None:
             skip_missing(leaf)
 

@@ -65,7 +65,7 @@ class Several:
         for i, freed in enumerate(self.freed):
             if not missing >> i & 1:
                 left &= ~freed
-        if not left or ctx.is_bare:
+        if not left:
             ctx.extras = ctx.aside = None
         else:
             set_aside(ctx)

@@ -227,3 +227,54 @@ def region_with_plain_argument(compile):
         (a * b).sum().backward()
         found += [(a.requires_grad, b.requires_grad, needs, u.grad)]
     return found
+
+
+@program("", "a re-entrant checkpoint that nothing is computed from asks for nothing, and one that is not on the way does not refuse")
+def region_on_the_side(compile):
+    @compile(fullgraph=True)
+    def unused(x):
+        checkpoint(lambda p: p.sin() * p, x, use_reentrant=True)
+        return x * 1, x + 1
+
+    @compile(fullgraph=True)
+    def beside(x, y):
+        a, b = checkpoint(lambda p, q: (p.sin() * q, q * p), x, x, use_reentrant=True)
+        return (a + y) * 2, b * y
+
+    found = []
+    for n in range(2):
+        x, y = leaf(), leaf(2.0, 1.0, 0.5)
+        result = unused(x)[n]
+        with torch.no_grad():
+            x.mul_(2)
+        (result * 3).sum().backward()
+        found += [x.grad]
+        result = (beside(x, y)[n] * 2).sum()
+        for of in (y, x):
+            try:
+                found += [torch.autograd.grad(result, of, retain_graph=True)]
+            except RuntimeError as e:
+                found += [str(e)[:30]]
+    return found
+
+
+@program("", "passes that are asked for some arguments run, and free, what leads there")
+def asked_for_some(compile):
+    @compile(fullgraph=True)
+    def f(v, w):
+        return v + w, w * 1.0
+
+    found = []
+    for first in ((0, 1), (1,)):
+        leaves, (v, w, _) = arguments()
+        results = f(v, w)
+        passed = sum((results[i] * 2).sum() for i in first)
+        found += [torch.autograd.grad(passed, w if first == (1,) else v)]
+        found += [torch.autograd.grad((results[0] * 3).sum() + (results[1] * 5).sum(), v)]
+        try:
+            (slope,) = torch.autograd.grad((results[1] ** 2).sum(), w, create_graph=True)
+            slope.sum().backward()
+            found += [slope, leaves[1].grad]
+        except RuntimeError as e:
+            found += [str(e)[:30]]
+    return found
