@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from minifier.fuzz.draw import python_programs, tensor_programs
+from minifier.fuzz.draw.pass_programs import pass_programs
 from minifier.fuzz.draw.shared_arguments import shared_programs
 from minifier.fuzz.draw.state_programs import state_programs
 from tests.generator import test_programs, test_state_programs
@@ -35,4 +36,5 @@ FAMILIES: dict[str, Family] = {
     "state-aot": _with_state(state_programs, "aot_eager", 2),
     "state-inductor": _with_state(state_programs, "inductor", 1),
     "shared-aot": _with_state(shared_programs, "aot_eager", 2),
+    "passes-aot": _with_state(pass_programs, "aot_eager", 2),
 }

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import dynamo
 from minifier.compare.modes import EagerMode
+from minifier.fuzz.draw.pass_programs import pass_programs
 from minifier.fuzz.draw.shared_arguments import shared_programs
 from minifier.fuzz.draw.state_programs import state_programs
 from repro_corpus.observe import Observation, differences, observe
@@ -231,6 +232,11 @@ def test_state_programs(backend: str) -> None:
 @pytest.mark.timeout(1200)
 def test_shared_arguments() -> None:
     run_programs(shared_programs(), lambda text: check_program(text, "aot_eager"), 0, 60)
+
+
+@pytest.mark.timeout(1200)
+def test_passes() -> None:
+    run_programs(pass_programs(), lambda text: check_program(text, "aot_eager"), 0, 60)
 
 
 @pytest.mark.fuzz
