@@ -485,8 +485,7 @@ def state_programs(draw: st.DrawFn) -> str:
         statements = re.sub(r"\b(\w+) = \1\.requires_grad_\(\)", r"\1 = \1.detach().requires_grad_()", statements)
         statements = re.sub(r"\b\w+\.requires_grad_\(False\)", "pass", statements)
     leaf = draw(st.sampled_from((False, True)))
-    # a pass through a graph frees what lies before it; in eager only what its result was computed from, and transforms lie outside
-    keeps = draw(st.booleans()) or "torch.func" in statements or "torch.vmap" in statements
+    keeps = draw(st.booleans())
     seen = [change for change in CHANGES if _is_seen(change, statements)]  # most others show nothing
     calls = draw(st.lists(st.tuples(st.sampled_from((*CHANGES, *seen * 8)), st.sampled_from(CALLS)), min_size=1, max_size=3))
     lines = [f"{change}\nresults.append({call})" for change, call in calls]
