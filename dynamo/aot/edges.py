@@ -69,8 +69,8 @@ def edges_of(facts: Facts, masks: Sequence[int], primals: Sequence[list[int]], d
     )
 
 
-class Handing:
-    """What the nodes around one call leave for one another in a backward pass. Threads may run several at a time."""
+class Exchange:
+    """What the nodes around one call exchange in a backward pass. Threads may run several at a time."""
 
     __slots__ = ("edges", "passes")
 
@@ -138,8 +138,8 @@ def gets_to(node: Any) -> bool:
 
 def leads_to(graph: Any, primal: int) -> bool:
     """Whether the pass that runs now gets from the graph's node, or by an entry, to what a primal was computed from."""
-    if graph.handing is not None and (entry := graph.handing.edges.entry_of(primal)) is not None:
-        return entry in graph.handing.now().awaited
+    if graph.exchange is not None and (entry := graph.exchange.edges.entry_of(primal)) is not None:
+        return entry in graph.exchange.now().awaited
     node = graph.next_functions[primal][0]
     return node is not None and gets_to(node)
 
@@ -148,39 +148,39 @@ class _Entry(torch.autograd.Function):
     """Takes primals, gives what has an edge to them."""
 
     @staticmethod
-    def forward(ctx: Any, handing: Handing, run: Differentiate, number: int, *primals: Tensor) -> Any:
-        ctx.handing, ctx.run, ctx.number = handing, run, number
+    def forward(ctx: Any, exchange: Exchange, run: Differentiate, number: int, *primals: Tensor) -> Any:
+        ctx.exchange, ctx.run, ctx.number = exchange, run, number
         ctx.set_materialize_grads(False)
-        return handing.edges.nothing.detach()
+        return exchange.edges.nothing.detach()
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        handing, graph = ctx.handing, ctx.graph
-        if handing.now().given:
+        exchange, graph = ctx.exchange, ctx.graph
+        if exchange.now().given:
             graph.goes_on = goes_on = gets_to(graph)
             try:
-                handing.compute(graph, [None] * graph.results, ctx.run)
+                exchange.compute(graph, [None] * graph.results, ctx.run)
             finally:
                 graph.goes_on = False
             if not goes_on:
-                handing.taken(_GRAPH)
+                exchange.taken(_GRAPH)
                 graph.maybe_clear_saved_tensors()
-        found = handing.taken(ctx.number)
-        return (None, None, None, *(found or [None] * len(handing.edges.entries[ctx.number])))
+        found = exchange.taken(ctx.number)
+        return (None, None, None, *(found or [None] * len(exchange.edges.entries[ctx.number])))
 
 
 class _Exit(torch.autograd.Function):
     """Takes results as the graph's node made them, then what has edges to the primals behind them; gives the former."""
 
     @staticmethod
-    def forward(ctx: Any, graph: Any, handing: Handing, number: int, *tensors: Tensor) -> Any:
-        ctx.graph, ctx.handing, ctx.number = graph, handing, number
+    def forward(ctx: Any, graph: Any, exchange: Exchange, number: int, *tensors: Tensor) -> Any:
+        ctx.graph, ctx.exchange, ctx.number = graph, exchange, number
         ctx.set_materialize_grads(False)
-        return tuple(t.detach() for t in tensors[: len(handing.edges.exits[number][0])])
+        return tuple(t.detach() for t in tensors[: len(exchange.edges.exits[number][0])])
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        now, (results, entries) = ctx.handing.now(), ctx.handing.edges.exits[ctx.number]
+        now, (results, entries) = ctx.exchange.now(), ctx.exchange.edges.exits[ctx.number]
         now.given.update(zip(results, grads, strict=True))
         if torch.autograd._is_checkpoint_valid():  # the pass gets to all that is behind
             now.awaited.update(entries)
@@ -228,21 +228,21 @@ def with_edges(apply: Run, facts: Facts, run: Differentiate) -> Run:
 
 
 def _between(apply: Run, flat: list[Any], edges: Edges, run: Differentiate) -> list[Any]:
-    given, handing = [*flat, flat], Handing(edges)
+    given, exchange = [*flat, flat], Exchange(edges)
     with modes_off():
-        entries = [_enter(handing, run, n, *[flat[p] for p in primals]) for n, primals in enumerate(edges.entries)]
+        entries = [_enter(exchange, run, n, *[flat[p] for p in primals]) for n, primals in enumerate(edges.entries)]
         for p in (p for primals in edges.entries for p in primals):
             given[p] = edges.nothing
         if edges.is_alone:
             given[edges.entries[0][0]] = edges.nothing.detach().requires_grad_()
     results = list(apply(given))
     graph: Any = results[edges.exits[0][0][0]].grad_fn
-    graph.handing = handing
+    graph.exchange = exchange
     for entry in entries:
         entry.grad_fn.graph = graph
     with modes_off():
         for n, (those, behind) in enumerate(edges.exits):
-            made = _leave(graph, handing, n, *[results[i] for i in those], *[entries[e] for e in behind])
+            made = _leave(graph, exchange, n, *[results[i] for i in those], *[entries[e] for e in behind])
             for i, result in zip(those, made, strict=True):
                 results[i] = result
     return results

@@ -247,10 +247,10 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
             return given
 
     def differentiated(ctx: Any, *grads: Any) -> Any:
-        handing = ctx.handing
-        if handing is None:
+        exchange = ctx.exchange
+        if exchange is None:
             return back.differentiated(ctx, grads)
-        return *handing.of_graph(ctx, grads, back.differentiated), None
+        return *exchange.of_graph(ctx, grads, back.differentiated), None
 
     # What `Function` adds in Python around both directions looks for functorch levels and for which of `backward` and `vjp`
     # was given. Neither changes after this point, and together they cost as much as a small graph.
@@ -259,7 +259,7 @@ def pair(facts: Facts, forward: Compiled, backward: Compiled, again: Again, plan
         "apply": run,
         "aside": None,  # see `again.set_aside`
         "goes_on": False,  # a pass that has come to an entry comes to the graph's node later, see `edges`
-        "handing": None,  # see `edges.with_edges`
+        "exchange": None,  # see `edges.with_edges`
         "readers": facts.readers,  # see `again.saved_of`
         "results": results,
         "saved_after": (),  # see `_noting`
