@@ -136,12 +136,17 @@ def gets_to(node: Any) -> bool:
         return True
 
 
-def leads_to(graph: Any, primal: int) -> bool:
-    """Whether the pass that runs now gets from the graph's node, or by an entry, to what a primal was computed from."""
-    if graph.exchange is not None and (entry := graph.exchange.edges.entry_of(primal)) is not None:
-        return entry in graph.exchange.now().awaited
-    node = graph.next_functions[primal][0]
-    return node is not None and gets_to(node)
+def reaching(graph: Any) -> Callable[[int], bool]:
+    """Tells whether the pass that runs now gets from the graph's node, or by an entry, to what a primal was computed from."""
+    nodes, exchange = graph.next_functions, graph.exchange
+
+    def reaches(primal: int) -> bool:
+        if exchange is not None and (entry := exchange.edges.entry_of(primal)) is not None:
+            return entry in exchange.now().awaited
+        node = nodes[primal][0]
+        return node is not None and gets_to(node)
+
+    return reaches
 
 
 class _Entry(torch.autograd.Function):

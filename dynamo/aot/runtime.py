@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_unflatten
 from dynamo import config
 from dynamo.aot import links
 from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, unchanged, version_of
-from dynamo.aot.edges import graph_of, leads_to, with_edges
+from dynamo.aot.edges import graph_of, reaching, with_edges
 from dynamo.aot.errors import DOUBLE_BACKWARD, REENTRANT
 from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
 from dynamo.aot.several import Several, has_nan, keeps_graph
@@ -70,7 +70,7 @@ class _Backward:
         self.first = differentiable[0]
         self.tangents = [(i, *laid, laid[0] == row_major(laid[1])) for i, laid in zip(differentiable, facts.tangents, strict=True)]
         self.failing = [(differentiable[i], kind, message) for i, kind, message in facts.backward_errors]
-        self.fail = {i for i, *_ in self.failing}
+        self.may_fail = {i for i, *_ in self.failing}
         self.met, self.reentrant = facts.met, facts.reentrant
         self.primals, self.wanted, self.behind = len(facts.primals), facts.wanted, facts.behind
         self.absent = [(mask, other) for mask, other in zip(facts.behind, facts.absent, strict=False) if other]
@@ -113,13 +113,13 @@ class _Backward:
 
     def _leading(self, ctx: Any, grads: Sequence[Any]) -> Sequence[Any]:
         """The gradients from which the pass gets to what it was asked for: eager meets none of the operations behind others."""
-        reached = 0
+        reached, reaches = 0, reaching(ctx)
         for p, mask in zip(self.wanted, self.met, strict=True):
-            if mask & ~reached and leads_to(ctx, p):
+            if mask & ~reached and reaches(p):
                 reached |= mask
         kept = list(grads)
         for bit, (i, *_) in enumerate(self.tangents):
-            if not reached >> bit & 1 and i not in self.fail:  # what is behind those is not known
+            if not reached >> bit & 1 and i not in self.may_fail:  # what is behind those is not known
                 kept[i] = None
         return kept
 
@@ -130,7 +130,8 @@ class _Backward:
                 raise getattr(builtins, kind, RuntimeError)(message)
         given = given_of(grads)
         if self.reentrant and not torch.autograd._is_checkpoint_valid():
-            if any(mask & given and leads_to(ctx, p) for p, mask in zip(self.wanted, self.reentrant, strict=True)):
+            reaches = reaching(ctx)
+            if any(mask & given and reaches(p) for p, mask in zip(self.wanted, self.reentrant, strict=True)):
                 raise RuntimeError(REENTRANT)
         for tensor, version, readers in ctx.saved_after:
             if readers & given:
