@@ -78,7 +78,8 @@ class Output:
     made before a write to its base, in such a way (under `no_grad`, of a leaf that is a view itself, of what needs no gradient) that its
     history is not what it would be after the write. `is_closed`: a view from under `no_grad` that nothing else of the program shares
     memory with; the graph gives it as a tensor of its own, and autograd is to refuse to write gradients into it. `in_function`: a view
-    that an `autograd.Function` gave, or a view of such a one; autograd is to refuse writes to it.
+    that an `autograd.Function` gave, or a view of such a one; autograd is to refuse writes to it. `of`: another output, by position, from
+    which the last `own` steps lead here, so that gradients come by it; -1 if there is none.
     """
 
     kind: str
@@ -90,6 +91,8 @@ class Output:
     stale: bool = False
     is_closed: bool = False
     in_function: bool = False
+    of: int = -1
+    own: int = 0
 
 
 @dataclass(frozen=True, slots=True)

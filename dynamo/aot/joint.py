@@ -20,6 +20,7 @@ from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
 from dynamo.aot.functionalise import alias_source
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
 from dynamo.aot.histories import Checkpoint, arriving, freed, gives_zeros, lost, meeting, reading, regions, saved, unmet
+from dynamo.aot.nested import nested
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
 from dynamo.aot.scores import attention
@@ -371,6 +372,7 @@ class Builder:
                 described[id(value)] = self._output(joint, value, primal, groups, differentiable)
             joint.outputs.append(described[id(value)])
         joint.cut_off = cut_off(flat, joint.outputs, self.tracer.track_of, places)
+        joint.outputs = nested(flat, joint.outputs, self.tracer.track_of)
 
     def _nearest_primal(self, value: FakeTensor, places: dict[int, int], own: set[int]) -> tuple[int, list[Step], Track] | None:
         """The primal this is a view of, the steps from there, and its track. `places` are those of primals, by their tracks as they are

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -135,23 +136,40 @@ def rest(graph: Any, grads: Sequence[Any], plan: Plan) -> list[Any] | None:
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Makes an output of another one, by its position."""
+
+    of: int
+    view: Callable[[Any], Any]
+
+
+def output(p: int, builders: Sequence[Any], args: Any, results: Sequence[Any], made: dict[int, Any]) -> Any:
+    """One output for the caller, made once, and behind the one that it is a view of."""
+    if p not in made:
+        b = builders[p]
+        made[p] = b.view(output(b.of, builders, args, results, made)) if isinstance(b, Nested) else b(args, results)
+    return made[p]
+
+
 def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: Again, plan: Plan) -> list[Any]:
     """The outputs for the caller, each behind those that it was computed from. The last builders are for `plan.returned`."""
+    made: dict[int, Any] = {}
     graph = graph_of(results[plan.first])
     if graph is None:
-        return [b(args, results) for b in builders[: len(plan.nodes)]]
+        return [output(p, builders, args, results, made) for p in range(len(plan.nodes))]
     results = list(results)
     watched = graph.watched = Watched()
-    made: dict[int, Any] = {}
+    seen: set[int] = set()
     for level, (linked, outputs) in enumerate(plan.levels):
         for p in outputs:
-            if p not in made:
-                made[p] = builders[p](args, results)
-                if made[p].requires_grad:
+            if p not in seen:
+                seen.add(p)
+                if output(p, builders, args, results, made).requires_grad:
                     watched.add(made[p])
         given = _apply(graph, again, plan, level, *[results[r] for r in linked], *[made[p] for p in outputs])
         for r, result in zip(linked, given, strict=True):
             results[r] = result
             if len(given) > 1:
                 own_hooks(result)
-    return [made[p] if p in made else b(args, results) for p, b in enumerate(builders[: len(plan.nodes)])]
+    return [output(p, builders, args, results, made) for p in range(len(plan.nodes))]

@@ -659,11 +659,17 @@ def _calling(
             return lambda *args: tuple(run(gather(args)))
         count = len(outputs)
         return lambda *args: tuple(run(gather(args))[:count])
-    builders = [_builder(facts, held, o) for o in (*outputs, *[Output("input", i) for i in facts.returned if linking is not None])]
+    builders: list[Any] = [
+        _builder(facts, held, o) for o in (*outputs, *[Output("input", i) for i in facts.returned if linking is not None])
+    ]
     cut_off = [_maker_of(facts, held, cut) for cut in facts.cut_off]
     for i in (i for cut in facts.cut_off for at, _ in cut.views for i in at):
         builders[i] = _later
     stale = [i for i, o in enumerate(outputs) if o.stale and o.kind == "input"]
+    has_nested = any(o.of >= 0 for o in outputs)
+    for i, o in enumerate(outputs):
+        if o.of >= 0:
+            builders[i] = links.Nested(o.of, partial(_view, steps=o.steps[-o.own :], mode=o.mode))
     connect = None if linking is None else partial(links.connect, again=linking[0], plan=linking[1])
     if connect is not None and facts.enables_grad:
         connect = torch.enable_grad()(connect)
@@ -674,7 +680,13 @@ def _calling(
         make = _with_ready(builders, stale, args) if stale else builders
         if after is not None:
             after(args, flat, results)
-        made = [b(args, results) for b in make] if connect is None else connect(results, args, make)
+        if connect is not None:
+            made = connect(results, args, make)
+        elif has_nested:
+            whole: dict[int, Any] = {}
+            made = [links.output(p, make, args, results, whole) for p in range(len(make))]
+        else:
+            made = [b(args, results) for b in make]
         for make_views in cut_off:
             make_views(args, results, made)
         if leaving is not None:

@@ -278,3 +278,38 @@ def asked_for_some(compile):
         except RuntimeError as e:
             found += [str(e)[:30]]
     return found
+
+
+VIEWS = (
+    lambda x: ((x * 2).t(), lambda p: p.t()),
+    lambda x: (x.t(), lambda p: p[1:]),
+    lambda x: ((x * 2)[1:], lambda p: p.unbind()[0]),
+    lambda x: ((x * 2).t(), lambda p: (p.t(), p.t()[1:], p.t().sin())),
+)
+
+
+@program("", "a gradient for a view of a result goes on to that, at which a hook, `retain_grad` or `autograd.grad` looks")
+def views_of_results(compile):
+    found = []
+    for make in VIEWS:
+
+        def f(x, make=make):
+            p, view = make(x)
+            q = view(p)
+            return (*q, p) if isinstance(q, tuple) else (q, p)
+
+        f = compile(f, fullgraph=True)
+        for n in range(3):
+            x = torch.arange(6.0).view(2, 3).requires_grad_()
+            *views, p = f(x * 1)
+            seen = []
+            if n == 0:
+                p.register_hook(lambda g: seen.append(g * 1))
+            elif n == 1:
+                p.retain_grad()
+            end = sum((v * (k + 3)).sin().sum() for k, v in enumerate(views)) + (p.exp() if n else p * p).sum()
+            if n == 2:
+                seen += torch.autograd.grad(end, p, retain_graph=True)
+            end.backward()
+            found += [seen, x.grad, p.grad if n == 1 else None, [v._is_view() for v in views]]
+    return found
