@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ import torch
 from dynamo.aot.again import Again, Pieces
 from dynamo.aot.edges import graph_of
 from dynamo.aot.errors import UNSEEN_GRADIENT
+from dynamo.aot.outputs import output, outputs_of
 from dynamo.aot.plan import Plan
 from dynamo.graph.hooks import own_hooks
 
@@ -136,28 +136,12 @@ def rest(graph: Any, grads: Sequence[Any], plan: Plan) -> list[Any] | None:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
-    """Makes an output of another one, by its position."""
-
-    of: int
-    view: Callable[[Any], Any]
-
-
-def output(p: int, builders: Sequence[Any], args: Any, results: Sequence[Any], made: dict[int, Any]) -> Any:
-    """One output for the caller, made once, and behind the one that it is a view of."""
-    if p not in made:
-        b = builders[p]
-        made[p] = b.view(output(b.of, builders, args, results, made)) if isinstance(b, Nested) else b(args, results)
-    return made[p]
-
-
 def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: Again, plan: Plan) -> list[Any]:
     """The outputs for the caller, each behind those that it was computed from. The last builders are for `plan.returned`."""
     made: dict[int, Any] = {}
     graph = graph_of(results[plan.first])
     if graph is None:
-        return [output(p, builders, args, results, made) for p in range(len(plan.nodes))]
+        return outputs_of(builders[: len(plan.nodes)], args, results, made)
     results = list(results)
     watched = graph.watched = Watched()
     seen: set[int] = set()
@@ -172,4 +156,4 @@ def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: A
             results[r] = result
             if len(given) > 1:
                 own_hooks(result)
-    return [output(p, builders, args, results, made) for p in range(len(plan.nodes))]
+    return outputs_of(builders[: len(plan.nodes)], args, results, made)

@@ -17,6 +17,7 @@ from dynamo.aot.again import Again, given_of, is_wanted, saved_of, set_aside, un
 from dynamo.aot.edges import graph_of, reaching, with_edges
 from dynamo.aot.errors import DOUBLE_BACKWARD, REENTRANT
 from dynamo.aot.facts import CutOff, Facts, Output, Place, ambient_mode, in_mode
+from dynamo.aot.outputs import OfAnother, outputs_of
 from dynamo.aot.several import Several, has_nan, keeps_graph
 from dynamo.fake.convert import modes_off
 from dynamo.graph.hooks import own_hooks, skip_missing
@@ -669,7 +670,7 @@ def _calling(
     has_nested = any(o.of >= 0 for o in outputs)
     for i, o in enumerate(outputs):
         if o.of >= 0:
-            builders[i] = links.Nested(o.of, partial(_view, steps=o.steps[-o.own :], mode=o.mode))
+            builders[i] = OfAnother(o.of, partial(_view, steps=o.steps[-o.own :], mode=o.mode))
     connect = None if linking is None else partial(links.connect, again=linking[0], plan=linking[1])
     if connect is not None and facts.enables_grad:
         connect = torch.enable_grad()(connect)
@@ -682,11 +683,8 @@ def _calling(
             after(args, flat, results)
         if connect is not None:
             made = connect(results, args, make)
-        elif has_nested:
-            whole: dict[int, Any] = {}
-            made = [links.output(p, make, args, results, whole) for p in range(len(make))]
         else:
-            made = [b(args, results) for b in make]
+            made = outputs_of(make, args, results, {}) if has_nested else [b(args, results) for b in make]
         for make_views in cut_off:
             make_views(args, results, made)
         if leaving is not None:
