@@ -11,21 +11,13 @@ import textwrap
 
 from hypothesis import strategies as st
 
-PRELUDE = """
+from minifier.fuzz.draw.functions import BOTH
+
+PRELUDE = (
+    """
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
-
-class Both(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(y)
-        return x * 2, y * y
-
-    @staticmethod
-    def backward(ctx, grad, other):
-        (y,) = ctx.saved_tensors
-        return grad * 2, other * 2 * y
 
 def both(x, y):
     return [t * 1 for t in Both.apply(x, y)]
@@ -44,6 +36,8 @@ WEIGHTS = torch.linspace(0.5, 2, 9).view(3, 3)
 def total(*results):
     return sum((r * WEIGHTS[: r.shape[0]] * (k + 2)).sum() for k, r in enumerate(results))
 """
+    + BOTH
+)
 # No leaves: they are behind all results for passes that ask for some of them (docs/differences.md).
 BEFORE = ("{l} * 1", "{l}.exp()", "{l}.sin()", "region({l} * 1, {l} * 2)[0]", "({l} * 2).t()", "{l}.detach()", "both({l}, {l})[1]")
 VALUES = (

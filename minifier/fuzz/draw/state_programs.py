@@ -12,7 +12,10 @@ import textwrap
 
 from hypothesis import strategies as st
 
-PRELUDE = """
+from minifier.fuzz.draw.functions import BOTH
+
+PRELUDE = (
+    """
 import builtins
 import contextlib
 import enum
@@ -112,17 +115,6 @@ class Doubled(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return grad * 2 + x * 0
 
-class Both(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(y)
-        return x * 2, y * y
-
-    @staticmethod
-    def backward(ctx, grad, other):
-        (y,) = ctx.saved_tensors
-        return grad * 2, other * 2 * y
-
 def once_more(x, y):
     first, second = checkpoint(lambda s, t: (s.sin() * 2, t * s), x, y, use_reentrant=True)
     return first * 1, second * 1
@@ -205,6 +197,8 @@ def either(predicate, when_true, when_false, *operands):
 def slope(loss, of):
     return torch.autograd.grad(loss, of, allow_unused=True)[0]
 """
+    + BOTH
+)
 
 NAMES = ("x", "y", "z", "w")
 POINTWISE = (
