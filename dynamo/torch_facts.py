@@ -157,6 +157,7 @@ PRIVATE: Final[dict[str, str]] = {
     # attributes of objects
     "torch.Tensor._backward_hooks": "hooks that a backward pass must show its gradients to",
     "torch.Tensor._base": "which tensor a result is a view of",
+    "torch.Tensor._view_func": "a view made anew of another tensor, as autograd makes it after a write",
     "torch.Tensor._is_view": "answered while tracing, and guarded",
     "torch.Tensor._indices": "recordings keep the parts of sparse tensors whether they are coalesced or not",
     "torch.Tensor._values": "the same",

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from dynamo.aot.errors import CHANGED, UNSEEN_GRADIENT
+from dynamo.aot.errors import CHANGED
 from dynamo.aot.facts import Facts
 from dynamo.aot.plan import Plan
 from dynamo.fake.standins import plain_shapes
@@ -143,7 +143,7 @@ class Again:
             if isinstance(value, Tensor) and place is None:
                 self.reason = self.reason or "an argument has no place of its own among its inputs"
             self.arguments.append(place if isinstance(value, Tensor) else [value])
-        self._last: dict[int, Node | None] | None = None
+        self._last: dict[Node, Node] | None = None  # see `_Recording`
         self.overwritten = () if self.reason else facts.read_before_written
         self._extras = self.extras()
         self._kept = [*self._extras, *self.overwritten]
@@ -182,7 +182,7 @@ class Again:
         primals = self._primals(saved)
         with self._as_at_entry(random_states):
             written = self._own_copies(primals)
-            values = self._run(primals | written, _Substituting(self.gm, nodes=nodes))
+            values = self._run(primals | written, _Substituting(self.gm, nodes))
             ends = self._ends(values, written)
         return Pieces(self.facts, primals, ends, {}).behind(range(len(ends)), grads, ())[1]
 
@@ -205,31 +205,25 @@ class Again:
     def in_pieces(self, graph: Any, plan: Plan) -> Pieces:
         """The graph, run, and cut at the results that other results are computed from."""
         saved, random_states = self._saved(graph, range(self.facts.results))
-        cuts: dict[Node, tuple[Any, Any]] = dict.fromkeys(plan.cuts, (None, None))
-        if torch.is_grad_enabled():
-            # the values at the cuts need a history of their own, apart from that of what is behind them
-            with self._as_at_entry(random_states):
-                values = self._run(self._primals(saved), _Substituting(self.gm))
-            cuts = {node: (None, value) for node, value in zip(plan.nodes, values, strict=True) if node in cuts}
+        is_whole = torch.is_grad_enabled()  # the values at the cuts need a history of their own, apart from that of what is behind them
+        whole = self._recorded(plan, saved, random_states).values if is_whole or self._last is None else {}
         primals = self._primals(saved)
-        last = self._last_writes(saved, random_states) if plan.written else {}
+        cuts = {node: _Cut(whole[node] if is_whole else None) for node in plan.cuts.values()}
         with self._as_at_entry(random_states):
             written = self._own_copies(primals)
-            ended = {p: _Written(written[i], last[i]) for p, i in plan.written.items()}
-            values = self._run(primals | written, _Substituting(self.gm, cuts, written=ended.values()))
-        before = [cuts[node][0] if node in cuts else value for node, value in zip(plan.nodes, values, strict=True)]
-        behind = {p: values[p] for p, node in enumerate(plan.nodes) if node in cuts} | {p: w.behind for p, w in ended.items()}
-        return Pieces(self.facts, primals, self._ends(before, written), behind)
+            values = self._run(primals | written, _Cutting(self.gm, cuts, self._last or {}))
+        before = {id(cut.behind): cut.value for cut in cuts.values()}
+        ends = self._ends([before.get(id(value), value) for value in values], written)
+        return Pieces(self.facts, primals, ends, {p: cuts[node].behind for p, node in plan.cuts.items()})
 
-    def _last_writes(self, saved: dict[int, Tensor], random_states: list[Tensor] | None) -> dict[int, Node | None]:
-        """Per primal that gets a new history, the node that writes to it last: found by running the graph, once for all calls."""
-        if self._last is None:
-            primals = self._primals(saved)
-            with self._as_at_entry(random_states):
-                written = {p: _Written(t) for p, t in self._own_copies(primals).items()}
-                self._run(primals | {p: w.tensor for p, w in written.items()}, _Substituting(self.gm, written=written.values()))
-            self._last = {p: w.wrote for p, w in written.items()}
-        return self._last
+    def _recorded(self, plan: Plan, saved: dict[int, Tensor], random_states: list[Tensor] | None) -> _Recording:
+        """The graph, run whole. It tells for all calls which nodes give the values at the cuts their history."""
+        run = _Recording(self.gm, plan.cuts.values())
+        primals = self._primals(saved)
+        with self._as_at_entry(random_states):
+            self._run(primals | self._own_copies(primals), run)
+        self._last = run.last
+        return run
 
     def _own_copies(self, primals: dict[int, Tensor]) -> dict[int, Tensor]:
         """What the graph gets for primals that it gives a new history: no leaves, and not what gradients are wanted for."""
@@ -317,65 +311,19 @@ class Pieces:
         return list(found[: len(outputs)]), direct
 
 
-class _Written:
-    """A tensor that a graph writes to. Behind the node `last` it is another one, with no history: `behind`."""
-
-    def __init__(self, tensor: Tensor, last: Node | None = None) -> None:
-        self.tensor, self.last = tensor, last
-        self.version = tensor._version
-        self.wrote: Node | None = None  # the last node by now that wrote to it
-        self.behind = tensor.detach().requires_grad_()
-
-    def replaced(self, value: Any) -> Any:
-        return tree_map_only(Tensor, lambda t: self.behind if t is self.tensor else t, value)
-
-
 class _Substituting(Interpreter):
-    """Runs a graph with other tensors in place of those it holds. `cuts`: per node its value, and another to go on with.
+    """Runs a graph with other tensors in place of those it holds. `nodes`: the only ones to run."""
 
-    `nodes`: the only ones to run.
-    """
-
-    def __init__(
-        self,
-        gm: GraphModule,
-        cuts: dict[Node, tuple[Any, Any]] | None = None,
-        nodes: Container[Node] | None = None,
-        written: Iterable[_Written] = (),
-    ) -> None:
+    def __init__(self, gm: GraphModule, nodes: Container[Node] | None = None) -> None:
         super().__init__(gm)
         self.extra_traceback = False  # what the program raises is told as it is
         self.held: dict[int, Tensor] = {}
-        self.cuts = cuts or {}
         self.nodes = nodes
-        self.written = [*written]
 
     def run_node(self, n: Node) -> Any:
         if self.nodes is not None and n not in self.nodes and n.op != "placeholder":
             return None
-        value = super().run_node(n)
-        for w in self.written:
-            if w.tensor._version != w.version:
-                w.version, w.wrote = w.tensor._version, n
-                if n is w.last:
-                    value = self._cut_behind(w, n, value)
-        if n not in self.cuts:
-            return value
-        other = self.cuts[n][1]
-        self.cuts[n] = value, None
-        if other is None:
-            return value.detach().requires_grad_()
-        with torch.enable_grad():
-            return other.view_as(other)
-
-    def _cut_behind(self, written: _Written, n: Node, value: Any) -> Any:
-        memory, done = written.tensor.untyped_storage()._cdata, self.user_to_last_uses.get(n, ())
-        read_later = [v for node, v in (*self.env.items(), (n, value)) if node.users and node not in done]
-        others = (t for t in tree_leaves(read_later) if isinstance(t, Tensor) and t is not written.tensor)
-        if any(t.untyped_storage()._cdata == memory for t in others):
-            raise RuntimeError(UNSEEN_GRADIENT.format("it reads a view of a tensor that it has changed since"))
-        self.env = {node: written.replaced(v) for node, v in self.env.items()}
-        return written.replaced(value)
+        return super().run_node(n)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return super().call_function(checkpoint_again if target is checkpoint else target, args, kwargs)
@@ -383,6 +331,91 @@ class _Substituting(Interpreter):
     def fetch_attr(self, target: str) -> Any:
         value = super().fetch_attr(target)
         return self.held.get(id(value), value) if isinstance(value, Tensor) else value
+
+
+class _Recording(_Substituting):
+    """Runs a graph and keeps the values of some nodes. `last`: per such node, the one that gives its value another history last, or itself.
+
+    That is a write to it; to what it is a view of, also one that autograd does not record; or a write to a view of it.
+    """
+
+    def __init__(self, gm: GraphModule, kept: Iterable[Node]) -> None:
+        super().__init__(gm)
+        self.kept = frozenset(kept)
+        self.values: dict[Node, Tensor] = {}
+        self.last: dict[Node, Node] = {}
+        self._histories: dict[Node, Any] = {}
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if n in self.kept:
+            self.values[n] = value
+        with torch.enable_grad():  # the new history of a view is made when it is asked for
+            for node, t in self.values.items():
+                if node not in self.last or t.grad_fn is not self._histories[node]:
+                    self.last[node], self._histories[node] = n, t.grad_fn
+        return value
+
+
+class _Cut:
+    """At the `value` of a node. Behind, a tensor with its memory stands for it, which has the history of `other`, or none."""
+
+    def __init__(self, other: Tensor | None) -> None:
+        self.other = other
+        self.value: Any = None
+        self.behind: Any = None
+
+    def make(self) -> Tensor:
+        self.behind = self.value.detach().requires_grad_() if self.other is None else _with_history(self.other, self.value)
+        return self.behind
+
+
+class _WithHistory(torch.autograd.Function):
+    """The second of two equal tensors, with the history of the first."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor) -> Tensor:
+        return second.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad, None
+
+
+_with_history = super(torch.autograd.Function, _WithHistory).apply  # without a look for transforms, in which it is called too
+
+
+class _Cutting(_Substituting):
+    """Runs a graph, cut behind the node that gives the value of a cut its history: what reads it later reads what stands there."""
+
+    def __init__(self, gm: GraphModule, cuts: dict[Node, _Cut], last: dict[Node, Node]) -> None:
+        super().__init__(gm)
+        self.cuts = cuts
+        self.ending: dict[Node, list[_Cut]] = {}
+        for node, cut in cuts.items():
+            self.ending.setdefault(last.get(node, node), []).append(cut)
+
+    def run_node(self, n: Node) -> Any:
+        value = super().run_node(n)
+        if n in self.cuts:
+            self.cuts[n].value = value
+        if n not in self.ending:
+            return value
+        with torch.enable_grad():
+            behind = {id(cut.value): cut.make() for cut in self.ending[n]}
+            self.env, value = tree_map_only(Tensor, lambda t: _standing_for(t, behind), (self.env, value))
+        return value
+
+
+def _standing_for(t: Any, behind: dict[int, Tensor]) -> Any:
+    """What stands for a tensor behind a cut. `behind`: by the id of the value there. Its views are made anew, as after any write to it."""
+    try:
+        base = t._base if id(t) not in behind and t.grad_fn is not None else None
+    except RuntimeError:  # a view that autograd does not make anew, and nothing reads
+        return t
+    if base is not None and id(base) in behind:
+        behind[id(t)] = t._view_func(behind[id(base)])
+    return behind.get(id(t), t)
 
 
 def _writes(node: Node) -> bool:

@@ -106,6 +106,6 @@ def describe(joint: Joint, parts: Parts, gm: GraphModule) -> tuple[Facts, list[t
         tuple(i for i, p in enumerate(joint.primals) if p.leaf.requires_grad and p.track.turned_history),
         tuple(joint.cut_off),
         tuple(of_results(joint, mask) for mask in joint.reentrant),
-        joint.unmet,
+        joint.nearest,
     )
     return facts, held

@@ -5,7 +5,7 @@ The tensors a program holds (parameters, buffers) are named by the path of the a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +94,10 @@ class Output:
     of: int = -1
     own: int = 0
 
+    def is_lookable(self, differentiable: Sequence[bool]) -> bool:
+        """Is it a tensor with a history that the program made, so that its caller may look at its gradient? `differentiable`: results."""
+        return self.tracked and (differentiable[self.index] if self.kind == "graph" else self.kind == "input" and bool(self.steps))
+
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
@@ -153,7 +157,7 @@ class Facts:
     turned: tuple[int, ...] = ()  # primals that get another shape in place, or a view of which does, where autograd records it
     cut_off: tuple[CutOff, ...] = ()  # outputs that are made from one another, instead of each from what they are views of in the end
     reentrant: tuple[int, ...] = ()  # per gradient: the results whose passes get to its primal by a re-entrant checkpoint
-    unmet: tuple[tuple[int, int], ...] = ()  # outputs, then `returned`, with the results not behind them, see `histories.unmet`
+    nearest: tuple[int, ...] = ()  # per result: the outputs, then `returned`, that it was computed from, see `histories.nearest`
 
     @property
     def relaid_primals(self) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, reduce
 from operator import or_
@@ -91,26 +91,38 @@ def meeting(ends: Iterable[torch.Tensor], makers: Iterable[tuple[Node, Any]]) ->
     return {call: reached.get(maker, 0) for call, maker in makers}
 
 
-def unmet(values: Iterable[Any], ends: Sequence[torch.Tensor | None]) -> tuple[tuple[int, int], ...]:
-    """Outputs, by number, with the results from which autograd doesn't get to them, though these may be computed from them; a bit for each.
+def nearest(outputs: Mapping[int, torch.Tensor], ends: Sequence[torch.Tensor | None], checkpoints: Iterable[Checkpoint]) -> tuple[int, ...]:
+    """Per end, where it is one, the outputs that autograd meets first on its way from there to the leaves; by number, a bit for each.
 
-    A view whose memory is written later has a new history, or one that autograd refuses to tell. `ends`: per result, if it has a gradient.
+    A tensor that was written to has the history of what was written last, and a view of it is made anew of that: it is met by what was
+    computed from it since. A re-entrant checkpoint is one node, which leads to nothing inside.
     """
-    written = [(p, v) for p, v in enumerate(values) if type(v) is FakeTensor and v.requires_grad and v.track.root.writes]
-    if not written:
-        return ()
-    bits = {i: 1 << at for at, i in enumerate(i for i, end in enumerate(ends) if end is not None)}
-    reached = _reached([end for end in ends if end is not None])
+    group = {node: checkpoint for checkpoint in checkpoints if checkpoint.reentrant for node in checkpoint.nodes}  # the outermost
+    exits: dict[Any, list[Any]] = {}
+    for node, checkpoint in group.items():
+        exits.setdefault(checkpoint, []).extend(edge for edge in node.next_functions if group.get(edge[0]) is not checkpoint)
+    with _looking():
+        bits: dict[Any, int] = {}
+        for p, value in outputs.items():
+            if edge := _edge(value):
+                bits.setdefault(edge, 1 << p)
+        starts = [_edge(end) if end is not None else None for end in ends]
 
-    def missing(value: FakeTensor) -> int:
-        try:
-            met = reached.get(value.grad_fn, 0)
-        except RuntimeError:
-            met = 0
-        return sum(1 << i for i, bit in bits.items() if not met & bit)
+    def edges(node: Any) -> Iterable[Any]:
+        return exits[group[node]] if node in group else node.next_functions
 
-    with _disable_current_modes():  # the new history is made where it is asked for, which is no part of the program
-        return tuple((p, mask) for p, value in written if (mask := missing(value)))
+    met: dict[Any, int] = {}
+    for node in _behind((start[0] for start in starts if start is not None), lambda node: (before for before, _ in edges(node))):
+        met[node] = reduce(or_, (bits.get(edge) or met.get(edge[0], 0) for edge in edges(node)), 0)
+    return tuple(met[start[0]] if start is not None else 0 for start in starts)
+
+
+def _edge(value: torch.Tensor) -> tuple[Any, int] | None:
+    """Where its gradient arrives. None: it has no history, or one that autograd refuses to tell, of a view whose memory was written."""
+    try:
+        return (value.grad_fn, value.output_nr) if value.grad_fn is not None else None
+    except RuntimeError:
+        return None
 
 
 @contextmanager
@@ -232,7 +244,11 @@ def _reached(ends: Iterable[torch.Tensor]) -> dict[Any, int]:
     return found
 
 
-def _behind(starts: Iterable[Any]) -> list[Any]:
+def _next(node: Any) -> Iterable[Any]:
+    return (before for before, _ in node.next_functions)
+
+
+def _behind(starts: Iterable[Any], following: Callable[[Any], Iterable[Any]] = _next) -> list[Any]:
     """The nodes of autograd from here to the leaves, each after those that lie behind it."""
     found: list[Any] = []
     seen: set[Any] = set()
@@ -244,7 +260,7 @@ def _behind(starts: Iterable[Any]) -> list[Any]:
         elif node is not None and node not in seen:
             seen.add(node)
             todo.append((node, True))
-            todo += [(before, False) for before, _ in node.next_functions]
+            todo += [(before, False) for before in following(node)]
     return found
 
 

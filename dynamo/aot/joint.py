@@ -19,7 +19,7 @@ from dynamo.aot.errors import AotError
 from dynamo.aot.facts import GRAD, CutOff, Output, Step, attribute
 from dynamo.aot.functionalise import alias_source
 from dynamo.aot.gradients import WITH_OTHER_GRADIENTS
-from dynamo.aot.histories import Checkpoint, arriving, freed, gives_zeros, lost, meeting, reading, regions, saved, unmet
+from dynamo.aot.histories import Checkpoint, arriving, freed, gives_zeros, lost, meeting, nearest, reading, regions, saved
 from dynamo.aot.nested import nested
 from dynamo.aot.rng import STATE_OPS
 from dynamo.aot.runtime import flat_base
@@ -102,7 +102,7 @@ class Joint:
     through: tuple[int, ...] = ()  # the same
     meeting: dict[Node, int] = field(default_factory=dict)  # see `histories.meeting`
     saved: dict[Node, int] = field(default_factory=dict)  # arguments and results, see `histories.saved`
-    unmet: tuple[tuple[int, int], ...] = ()  # see `histories.unmet`
+    nearest: tuple[int, ...] = ()  # see `Facts`
     showing: dict[Node, int] = field(default_factory=dict)  # results that are views or copies of what autograd has saved, the same
     saved_after: dict[int, int] = field(default_factory=dict)  # primals that the graph has written or turned by then, the same
     backward_errors: tuple[tuple[int, str, str], ...] = ()  # see `Facts`
@@ -347,7 +347,9 @@ class Builder:
             self._describe_outputs(joint, flat, differentiable)
             self._describe_writes(joint, differentiable)
             self._differentiate(joint, differentiable)
-        joint.unmet = unmet([*flat, *[self.primals[i].fake for i in joint.returned]], differentiable)
+        lookable = {p: flat[p] for p, output in enumerate(joint.outputs) if output.is_lookable(joint.differentiable)}
+        written = {p: self.primals[i].fake for p, i in enumerate(joint.returned, len(flat)) if self.primals[i].argument is not None}
+        joint.nearest = nearest(lookable | written, differentiable, self.checkpoints)
         check_turned([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
         if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
             # they may count writes together: what autograd saves of the other would seem to be written when the graph is done

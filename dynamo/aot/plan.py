@@ -9,15 +9,11 @@ from torch.utils._pytree import tree_leaves
 
 from dynamo.aot.facts import Facts
 
-# Calls behind which no gradient flows.
-_CONSTANT = ("detach", "detach_", "size", "stride")
-
 
 class Plan:
     """Which results need a node of their own, in the order they are made, and which outputs each one is computed from.
 
-    `levels` holds per node (results, outputs); `cuts` are the nodes of the captured graph whose values those outputs are. Arguments that
-    the graph gives a new history count as outputs too, behind the others.
+    `levels` holds per node (results, outputs). Arguments that the graph gives a new history count as outputs too, behind the others.
     """
 
     def __init__(self, gm: GraphModule, facts: Facts) -> None:
@@ -26,11 +22,14 @@ class Plan:
         self.first = facts.differentiable.index(True) if any(facts.differentiable) else 0
         output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
         self.nodes: list[Node | Any] = list(tree_leaves(output.args[0]))
-        self.returned = facts.returned
+        self.outputs = len(self.nodes)
         alone = sum(facts.differentiable) < 2 and not any(o.kind == "input" and o.steps for o in facts.outputs)
-        if alone or len(self.nodes) != len(facts.outputs):  # one node may stand for several outputs
+        if alone or self.outputs != len(facts.outputs):  # one node may stand for several outputs
             return
-        needed = self._needed(gm, facts)
+        arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        places = [facts.primals[i] for i in facts.returned]
+        self.nodes += [arguments[index] if kind == "argument" else None for kind, index in places]
+        needed = self._needed(facts)
         depth: dict[int, int] = {}
         while len(depth) < len(needed):
             ready = [r for r in needed if r not in depth and all(_is_input(facts, p) or _of(facts, p) in depth for p in needed[r])]
@@ -47,46 +46,15 @@ class Plan:
         self.linked = frozenset(r for r in needed if depth[r])
 
     @property
-    def cuts(self) -> frozenset[Node]:
-        return frozenset(self.nodes[p] for _, outputs in self.levels for p in outputs if p < len(self.nodes))
+    def cuts(self) -> dict[int, Node]:
+        """The outputs that others are computed from, each with the node of the captured graph whose value it is."""
+        return {p: self.nodes[p] for _, outputs in self.levels for p in outputs}
 
-    @property
-    def written(self) -> dict[int, int]:
-        """Per such output, the primal that it is."""
-        outputs = {p for _, outputs in self.levels for p in outputs if p >= len(self.nodes)}
-        return {p: self.returned[p - len(self.nodes)] for p in outputs}
-
-    def _needed(self, gm: GraphModule, facts: Facts) -> dict[int, set[int]]:
-        """Per result with a gradient, the nearest outputs it was computed from. A bit of a mask is an output."""
-        bits: dict[Node, int] = {}
-        for p, (node, o) in enumerate(zip(self.nodes, facts.outputs, strict=True)):
-            differentiable = o.tracked and (facts.differentiable[o.index] if o.kind == "graph" else o.kind == "input" and o.steps)
-            if differentiable and isinstance(node, Node):
-                bits.setdefault(node, 1 << p)
-        arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
-        for k, (kind, index) in enumerate(facts.primals[i] for i in facts.returned):
-            if kind == "argument":
-                bits.setdefault(arguments[index], 1 << len(self.nodes) + k)
-        missing = {r: sum(1 << p for p, results in facts.unmet if results >> r & 1) for r in range(facts.results)}
-        nearest = {unmet: _nearest(gm, {n: bit for n, bit in bits.items() if not bit & unmet}) for unmet in {*missing.values()}}
-        masks: dict[int, int] = {}
-        for node, o in zip(self.nodes, facts.outputs, strict=True):
-            if o.kind == "graph" and facts.differentiable[o.index] and isinstance(node, Node):
-                masks[o.index] = masks.get(o.index, 0) | nearest[missing[o.index]][node]
-        own = {p: _of(facts, p) for p, o in enumerate(facts.outputs) if o.kind == "graph"}
+    def _needed(self, facts: Facts) -> dict[int, set[int]]:
+        """Per result with a gradient, the nearest outputs it was computed from."""
+        own = {p: o.index for p, o in enumerate(facts.outputs) if o.kind == "graph"}
+        masks = {o.index: facts.nearest[o.index] for o in facts.outputs if o.kind == "graph" and facts.differentiable[o.index]}
         return {r: {p for p in range(mask.bit_length()) if mask >> p & 1 and own.get(p) != r} for r, mask in masks.items()}
-
-
-def _nearest(gm: GraphModule, bits: dict[Node, int]) -> dict[Node, int]:
-    """Per node of the graph, those of the nodes with bits that it was computed from with none of them between."""
-    inside: dict[Node, int] = {}
-    for node in gm.graph.nodes:
-        mask = 0
-        if getattr(node.target, "__name__", node.target) not in _CONSTANT:
-            for argument in node.all_input_nodes:
-                mask |= bits.get(argument) or inside[argument]
-        inside[node] = mask
-    return inside
 
 
 def _primals_behind(facts: Facts, result: int) -> tuple[int, ...]:
