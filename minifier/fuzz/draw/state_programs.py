@@ -96,6 +96,8 @@ scaling = functools.partial(lambda x, by=1, scaling=0: x * by + scaling, by=2)
 def total(d):
     return sum((i + 1) * v for i, v in enumerate(d.values()))
 
+WEIGHTS = torch.tensor([1.0, 2.0, 4.0])  # of what is differentiated: the gradient of a plain sum of softmaxes is rounding alone
+
 ready = []
 
 def once(x):
@@ -250,13 +252,13 @@ TRANSFORMED = (
 )
 AROUND = (  # transforms around a drawn `e`, which is of s and t
     "torch.vmap(lambda s, t: {e})({a}, {b})",
-    "torch.func.grad(lambda s, t: ({e}).sum())({a}, {b})",
+    "torch.func.grad(lambda s, t: (({e}) * WEIGHTS).sum())({a}, {b})",
     "torch.func.jvp(lambda s: (lambda t: {e})({b}), ({a},), ({c},))[1]",
     "torch.func.vjp(lambda s, t: {e}, {a}, {b})[1]({c})[0]",
-    "torch.func.jacrev(lambda s, t: {e})({a}, {b}).sum(0).sum(0)",
+    "torch.func.jacrev(lambda s, t: {e})({a}, {b})[1, 2]",
     "torch.func.jacfwd(lambda s, t: {e})({a}, {b})[0, 1]",
-    "torch.func.hessian(lambda s, t: ({e}).sum())({a}, {b})[1, 0]",
-    "torch.vmap(torch.func.grad(lambda s, t: ({e}).sum()), in_dims=(0, None))({a}, {b}[0])",
+    "torch.func.hessian(lambda s, t: (({e}) * WEIGHTS).sum())({a}, {b})[1, 0]",
+    "torch.vmap(torch.func.grad(lambda s, t: (({e}) * WEIGHTS).sum()), in_dims=(0, None))({a}, {b}[0])",
 )
 CHECKPOINTS = (
     "checkpoint(lambda s, t: {e}, {a}, {b}, use_reentrant=False)",
@@ -269,7 +271,7 @@ WITHIN = (
     "({e}) * t",
     "F.relu({e})",
     "torch.where(({e}) > 0, {e}, t)",
-    "torch.log_softmax({e}, -1)",  # the gradient of a sum of softmaxes is zero but for rounding, and a comparison takes that for values
+    "torch.log_softmax({e}, -1)",
     "helper({e})",
     "layer.step({e})",
     "({e}).clone().mul_(2)",
