@@ -446,3 +446,16 @@ def test_dims_of_one_element_have_the_strides_that_the_next_result_is_laid_out_b
     for scan in ("b.cumprod(0)", "b.cumsum(0)", "b.flip([0])", "b.sort(2)[0]", "b.rot90(2, [0, 2])", "b.nan_to_num()", "b.deg2rad()"):
         body = f"v0 = {scan}\nv1 = torch.einsum('...i,...i->...', v0.unsqueeze(3), F.elu(c))\nv2 = v1 * 2\nv3 = v0.mT.sum(-1) * c[:1]"
         check(inputs, body, "v1 v2 v3")
+
+
+@pytest.mark.parametrize("length", [3, 4, 17, 100, 5000])
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_variance_of_what_has_no_square_is_infinite(length, at, dim):
+    """What corrects the mean of two passes, and what joins the moments of parts, is infinite too, and must not be taken off or be times zero."""
+    x = torch.ones(3, length, dtype=torch.float64)
+    x[1, at], x[2, -1 - at] = 1e173, -1e160
+    x = x if dim else x.t().contiguous()
+    want = torch.tensor([0.0, math.inf, math.inf], dtype=torch.float64)
+    for found in (*dynamo.compile(lambda x: (x.var(dim), x.std(dim)), backend="inductor")(x), x.var(dim)):
+        assert torch.equal(found, want)

@@ -317,7 +317,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     n = count + count2
     share = tl.where(n == 0, 0.0, count2 / tl.where(n == 0, 1.0, n))
     d = mean2 - mean
-    return mean + d * share, squares + squares2 + d * d * count * share, n
+    return mean + d * share, squares + squares2 + d * (d * (count * share)), n
 """,
         (),
     ),
@@ -347,7 +347,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     d = t - m[:, :, None]
     n = count + 8.0
     share, far = 8.0 * rcp(n), m - mean
-    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * far * (count * share), n
+    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * (far * (count * share)), n
 """,
         ("add", "rcp"),
     ),
@@ -358,7 +358,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     d = t - m[:, :, None]
     n = count + 8.0
     share, far = 8.0 / n, m - mean
-    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * far * (count * share), n
+    return mean + far * share, squares + tl.reduce(d * d, 2, add) + far * (far * (count * share)), n
 """,
         ("add",),
     ),
@@ -386,7 +386,7 @@ HELPERS: dict[str, tuple[str, tuple[str, ...]]] = {
     # of all lanes: the mean, then how far each is from it
     m = tl.reduce(mean * count, 1, add, keep_dims=True) / tl.reduce(count, 1, add, keep_dims=True)
     d = mean - m
-    return m, tl.reduce(squares + d * d * count, 1, add, keep_dims=True)
+    return m, tl.reduce(squares + d * (d * count), 1, add, keep_dims=True)
 """,
         ("add",),
     ),

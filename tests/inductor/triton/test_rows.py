@@ -67,6 +67,12 @@ def with_nan(x: torch.Tensor, *places: tuple[int, int]) -> torch.Tensor:
     return x
 
 
+def with_large(x: torch.Tensor, value: float) -> torch.Tensor:
+    """Has an element without a square in every row but the first, at the beginning or the end."""
+    x[1, 5], x[2, -1] = value, -value
+    return x
+
+
 def log_sum(x: torch.Tensor) -> torch.Tensor:
     return torch.logsumexp(x, -1)
 
@@ -77,6 +83,10 @@ LONG: dict[str, tuple[Callable[..., object], list[torch.Tensor]]] = {
     "argmax of equal numbers": (lambda x: x.argmax(-1), [torch.full((2, 6000), -math.inf)]),
     "argmax over everything": (lambda x: (x.argmax(), *x.max(1)), [torch.randn(3, 5000)]),
     "moments": (lambda x: torch.var_mean(x, -1), [torch.randn(3, 40001) + 100]),
+    "moments of what has no square": (lambda x: torch.var(x, -1), [with_large(torch.randn(3, 40001), 1e25)]),
+    "moments of doubles that have no square": (lambda x: torch.var(x, -1), [with_large(torch.randn(3, 5001).double(), 1e173)]),
+    "moments of columns that have no square": (lambda x: torch.var(x.t(), 0), [with_large(torch.randn(3, 5001), 1e25)]),
+    "moments of short rows that have no square": (lambda x: torch.var(x, -1), [with_large(torch.randn(3, 301), 1e25)]),
     "layer norm": (lambda x, w, b: F.layer_norm(x, (4104,), w, b), [torch.randn(3, 4104) * 3 + 50, torch.randn(4104), torch.randn(4104)]),
     "layer norm of bfloat16": (lambda x: F.layer_norm(x, (9000,)), [(torch.randn(2, 9000) + 5).bfloat16()]),
     "log of a sum of powers": (log_sum, [with_nan(torch.randn(3, 40000) * 30, (1, 7))]),
