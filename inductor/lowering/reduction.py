@@ -128,7 +128,7 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
 
     Where the first pass may round, the second corrects it: `m' = m + sum(d) / n`, `S' = sum(d*d) - sum(d)**2 / n` for `d = x - m`
     (Chan, Golub, LeVeque 1983: the corrected two-pass algorithm). Rows of one value have that value as their mean, so they become 0.
-    What is taken off stays finite, as `sum(d*d)` is infinite long before it.
+    What is taken off is not rounded by itself, so that it is finite where `sum(d*d)` is infinite.
     """
     wide, items, over_dims = wide or accumulate_type(dtype), count(x, dims), normal_dims(dims, x.ndim)
     first = mean(ctx, x, dims, True, wide)
@@ -139,10 +139,8 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
     rest = ctx.reduce("sum", deviation, over_dims, True, wide)
     share = 1.0 / items if items else math.nan
     centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
-    most = torch.finfo(wide).max
-
     def exact(s: Expr, r: Expr) -> Expr:
-        return call("max", number(s, 0), minus(s, times(call("min", square(r), number(s, most)), share)))
+        return call("max", number(s, 0), call("fma", call("neg", r), times(r, share), s))
 
     return centre, ctx.map(exact, [squares, rest], wide)
 
