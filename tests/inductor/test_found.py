@@ -452,7 +452,7 @@ def test_dims_of_one_element_have_the_strides_that_the_next_result_is_laid_out_b
 @pytest.mark.parametrize("at", [0, 1, 2])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_a_variance_of_what_has_no_square_is_infinite(length, at, dim):
-    """What corrects the mean of two passes, and what joins the moments of parts, is infinite too, and must not be taken off or be times zero."""
+    """What corrects the mean, and what joins the moments of parts, is infinite too: it must not be taken off, or be times zero."""
     x = torch.ones(3, length, dtype=torch.float64)
     x[1, at], x[2, -1 - at] = 1e173, -1e160
     x = x if dim else x.t().contiguous()
