@@ -141,7 +141,7 @@ def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: A
     made: dict[int, Any] = {}
     graph = graph_of(results[plan.first])
     if graph is None:
-        return outputs_of(builders[: plan.outputs], args, results, made)
+        return outputs_of(builders[: plan.count], args, results, made)
     results = list(results)
     watched = graph.watched = Watched()
     seen: set[int] = set()
@@ -156,4 +156,4 @@ def connect(results: Sequence[Any], args: Any, builders: Sequence[Any], again: A
             results[r] = result
             if len(given) > 1:
                 own_hooks(result)
-    return outputs_of(builders[: plan.outputs], args, results, made)
+    return outputs_of(builders[: plan.count], args, results, made)

@@ -22,9 +22,9 @@ class Plan:
         self.first = facts.differentiable.index(True) if any(facts.differentiable) else 0
         output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
         self.nodes: list[Node | Any] = list(tree_leaves(output.args[0]))
-        self.outputs = len(self.nodes)
+        self.count = len(self.nodes)  # of outputs; written arguments come behind them
         alone = sum(facts.differentiable) < 2 and not any(o.kind == "input" and o.steps for o in facts.outputs)
-        if alone or self.outputs != len(facts.outputs):  # one node may stand for several outputs
+        if alone or self.count != len(facts.outputs):  # one node may stand for several outputs
             return
         arguments = [n for n in gm.graph.nodes if n.op == "placeholder"]
         places = [facts.primals[i] for i in facts.returned]

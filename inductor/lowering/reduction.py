@@ -139,6 +139,7 @@ def moments(ctx: Context, x: Tensor, dims: Dims, dtype: torch.dtype, wide: torch
     rest = ctx.reduce("sum", deviation, over_dims, True, wide)
     share = 1.0 / items if items else math.nan
     centre = ctx.map(lambda m, r: plus(m, over(r, number(r, items))), [first, rest], wide)
+
     def exact(s: Expr, r: Expr) -> Expr:
         return call("max", number(s, 0), call("fma", call("neg", r), times(r, share), s))
 
