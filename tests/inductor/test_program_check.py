@@ -21,10 +21,11 @@ from tests.inductor.program_check import (
     eager,
     observe,
     refusals,
-    rounded_means,
     with_gaps,
 )
 
+DIFFERENT = "make((7, 1), torch.float64, 'normal', 'dense', 0)"
+EQUAL = "torch.full((7, 1), 0.7, dtype=torch.float64)"
 ARGUMENTS = {
     "elu": lambda grad, x: (grad, 1.0, 1.0, 1.0, False, x),
     "hardshrink": lambda grad, x: (grad, x, 0.5),
@@ -91,11 +92,25 @@ def test_a_variance_that_is_only_rounding_may_be_zero_where_nothing_is_added_to_
     check_program(Program((first, second), ("v0 = a ** 3", "v1 = torch.remainder(v0.var((0,), keepdim=True), b)"), ("v1",), ()))
 
 
-def test_a_rounded_mean_is_off_by_an_eps_of_its_own_row() -> None:
-    given = torch.tensor([[1e8, 2.0, torch.inf], [-1e9, 3.0, 1.0]], dtype=torch.float64)
-    eps = torch.finfo(torch.float64).eps
-    assert rounded_means(given, given.var(0), 0).tolist() == [1e9 * eps, 3 * eps, 0]
-    assert rounded_means(given[:, :2], given[:, :2].var()).item() == 1e9 * eps
+@pytest.mark.parametrize(
+    ("made", "call", "factor", "is_accepted"),
+    [
+        (DIFFERENT, "var", 1 + 1e-15, True),
+        (DIFFERENT, "var", 1 + 1e-12, False),
+        (DIFFERENT, "std", 1 + 1e-12, False),
+        (EQUAL, "var", 0, True),
+        (EQUAL, "var", 8, False),
+        (EQUAL, "std", 8, False),
+    ],
+)
+def test_a_variance_is_another_algorithms_or_it_is_wrong(made: str, call: str, factor: float, is_accepted: bool) -> None:
+    program = Program((("a", made),), (f"v0 = a.{call}((0,))",), ("v0",), ())
+    expected, error = eager(program)
+    assert expected.outputs[0].item() > 0
+    found, _ = eager(program)
+    found.outputs[0].mul_(factor)
+    with contextlib.nullcontext() if is_accepted else pytest.raises(Difference):
+        compare("in one sum", program, expected, found, Bounds(program, expected, error))
 
 
 def test_what_lies_at_the_mean_of_its_row_may_not_be_zero_once_normalised() -> None:
