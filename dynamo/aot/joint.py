@@ -27,7 +27,7 @@ from dynamo.aot.scores import attention
 from dynamo.aot.sharing import overlapping
 from dynamo.aot.trace import Decompositions, Source, Tracer
 from dynamo.aot.track import Track
-from dynamo.aot.turning import Turning, check_turned
+from dynamo.aot.turning import Turning, check_shared, check_turned
 from dynamo.fake import FakeTensor
 from dynamo.fake.composites import COMPOSITES
 from dynamo.fake.convert import modes_off
@@ -351,9 +351,7 @@ class Builder:
         written = {p: self.primals[i].fake for p, i in enumerate(joint.returned, len(flat)) if self.primals[i].argument is not None}
         joint.nearest = nearest(lookable | written, differentiable, self.checkpoints)
         check_turned([joint.sources[i] for i, *_ in joint.relaid], [self.primals[i] for i in joint.wanted])
-        if joint.needs_backward and any(p.members or (p.track.writes and self._shares(p)) for p in self.primals):
-            # they may count writes together: what autograd saves of the other would seem to be written when the graph is done
-            raise AotError("a tensor that shares memory with another is written, and there are gradients")
+        check_shared(self.primals, self.by_id.values(), joint.needs_backward)
         joint.clears_autocast_cache = self.clears_autocast_cache
         joint.pairs = self.pairs
         return joint

@@ -16,6 +16,7 @@ import torch
 from torch.fx import Node
 from torch.utils._pytree import tree_leaves, tree_map
 
+from dynamo.aot.again import version_of
 from dynamo.aot.errors import AotError
 from dynamo.fake import FakeTensor
 from dynamo.fake.layout import is_dense
@@ -38,7 +39,10 @@ class Given(Protocol):
     real: torch.Tensor
     fake: FakeTensor
     leaf: FakeTensor
+    track: Track
+    members: tuple[int, ...]
     grad_fn: Any
+    version: int
 
 
 class Turning:
@@ -121,6 +125,22 @@ def check_turned(turned: Iterable[Given], wanted: Iterable[Given]) -> None:
             raise AotError("an argument that needs a gradient gets another shape in place, and has gaps or shows elements twice")
         if given.fake.requires_grad and (given.fake.grad_fn is not given.grad_fn) is not torch.is_grad_enabled():
             raise AotError("an argument that needs a gradient gets another shape in place, in another grad mode than that of the call")
+
+
+def check_shared(primals: Iterable[Given], sources: Iterable[Given], needs_backward: bool) -> None:
+    """Tensors that share memory may count their writes together, and a new shape as a write: what autograd saves of one is written when
+    the other is, and a view of it that was made without history can't be read any more. A graph counts when all is done.
+
+    Raises `AotError` where that matters.
+    """
+    sharing: dict[int, list[Given]] = {}
+    for source in sources:
+        sharing.setdefault(source.real.untyped_storage()._cdata, []).append(source)
+    for primal in primals:
+        others = sharing[primal.real.untyped_storage()._cdata]
+        is_written = bool(primal.track.writes) or version_of(primal.fake) != primal.version
+        if (primal.members or (is_written and len(others) > 1)) and (needs_backward or any(p.leaf.requires_grad for p in others)):
+            raise AotError("a tensor that shares memory with another is written, and there are gradients")
 
 
 def view_of_in_place(target: Any) -> View | None:

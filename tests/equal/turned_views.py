@@ -436,3 +436,47 @@ def saved_around_a_turn(compile):
             except RuntimeError as e:
                 seen.append(str(e)[:60])
     return seen
+
+
+@program("", "a turn of another argument of the same memory is a write to what is saved, and to a view without history")
+def turned_through_another(compile):
+    def saved(q, r):
+        y = q * q
+        r.t_()
+        return y
+
+    def behind(q, r):
+        r.t_()
+        return q * q
+
+    def without_history(q, r):
+        with torch.no_grad():
+            z = q.narrow(0, 0, 1)
+        r.t_()
+        return z * 2
+
+    def there_and_back(q, r):
+        with torch.no_grad():
+            z = q.narrow(0, 0, 1)
+        r.t_()
+        r.t_()
+        return q * 2, z * 2
+
+    def written(q, r):
+        with torch.no_grad():
+            z = q.narrow(0, 0, 1)
+            r.mul_(2)
+        return z * 2
+
+    seen = []
+    for f, detached in itertools.product((saved, behind, without_history, there_and_back, written), (False, True)):
+        leaf = grown(3, 3)
+        m = leaf * 1.5
+        q, r = m[:1].expand(3, 3), (m.detach() if detached else m).t()
+        try:
+            results = compile(f)(q, r)
+            seen += torch.autograd.grad(sum((t * t).sum() for t in (results if isinstance(results, tuple) else (results,))), leaf)
+        except RuntimeError as e:
+            seen.append(str(e)[:60])
+        seen += [q._version, r.stride()]
+    return seen
