@@ -172,9 +172,9 @@ def const_source(obj: Any, label: str = "") -> Source:
 
 
 def read(source: Source, inputs: tuple[Any, ...]) -> Any:
-    """What the path leads to now; None where it leads nowhere."""
+    """What the path leads to now; None where it leads nowhere, which any exception on the way means, as it does to guards."""
     base: Any = inputs if source.base is None else read(source.base, inputs)
     try:
         return STEPS[source.kind].read(base, source.arg)
-    except (AttributeError, LookupError, TypeError, ValueError, ArithmeticError):
+    except Exception:  # noqa: BLE001  # autograd refuses `is_leaf` of a view whose memory was written with a RuntimeError
         return None

@@ -742,3 +742,33 @@ def history_from_a_checkpoint(compile):
 
     out = f(grown(3))
     return out, out.requires_grad, out.is_leaf, out.is_inference()
+
+
+@program("", "a view that autograd refuses to tell anything of, where a guard asks: no mode is left on")
+def refused_view(compile):
+    @compile
+    def f(x):
+        return x * 2 if x.is_leaf else x * 3
+
+    @compile
+    def inside(x):
+        with torch.inference_mode():
+            print("here")
+            x.mul_(2)
+            with torch.no_grad():
+                print("there")
+                return x * 2 if x.is_leaf else x * 3
+
+    seen = []
+    for function in (f, inside):
+        for x in (grown(3), grown(2, 3).mul(1).unbind()[1]):
+            if function is f and not x.is_leaf:
+                with torch.inference_mode():
+                    x.mul_(2)
+            try:
+                with torch.inference_mode(function is inside):
+                    seen.append(function(x).sum())
+            except RuntimeError as e:
+                seen.append(str(e)[:60])
+            seen += [torch.is_inference_mode_enabled(), torch.is_grad_enabled()]
+    return seen
