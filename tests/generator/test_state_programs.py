@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import dynamo
 from minifier.compare.modes import EagerMode
-from minifier.fuzz.draw.pass_programs import pass_programs
+from minifier.fuzz.draw.pass_programs import ALL, SOME, pass_programs
 from minifier.fuzz.draw.shared_arguments import shared_programs
 from minifier.fuzz.draw.state_programs import state_programs
 from repro_corpus.observe import Observation, differences, observe
@@ -150,6 +150,10 @@ def plain(fn: Any = None, **options: Any) -> Any:
     return fn
 
 
+# Where a pass differs from eager's it raises what one raises that is asked for the gradients of all arguments: docs/differences.md.
+ASKED = re.compile(re.escape(SOME).replace(re.escape("{of}"), ".*"))
+
+
 def check_program(text: str, backend: str) -> None:
     program = made(text)
     with warnings.catch_warnings():
@@ -162,9 +166,39 @@ def check_program(text: str, backend: str) -> None:
     if wrong:
         spread = spreads(text, expected)
         wrong = lines(expected, [within(seen, expected, spread) for seen in found])
+    if wrong and (asking_all := ASKED.sub(ALL, text)) != text:
+        wrong = lines(observe(made(asking_all), plain), found)
     if wrong:
         torch.set_grad_enabled(True)
         raise AssertionError(f"\n{text}\n{backend}:\n" + "\n".join(wrong))
+
+
+PASS = f"""
+import torch
+
+def program(compile):
+    @compile
+    def f(u, v):
+        p = u.detach() * v
+        u.mul_(2)
+        return u * 3, p
+
+    leaves = [torch.ones(3, requires_grad=True) for _ in range(3)]
+    u, v, w = (leaf * 1 for leaf in leaves)
+    results = f(u, v)
+    try:
+        return torch.autograd.grad(sum(r.sum() for r in results), {SOME.format(of="leaves[0]")}, allow_unused=True)
+    except RuntimeError as e:
+        return str(e)[:50]
+"""
+
+
+def test_a_pass_to_some_arguments_may_raise_what_one_to_all_of_them_raises() -> None:
+    assert observe(made(PASS), plain).facts["result: type"] == "tuple"
+    assert "one of the variables needed" in str(observe(made(ASKED.sub(ALL, PASS)), plain).facts)
+    check_program(PASS, "aot_eager")
+    with pytest.raises(AssertionError, match="result"):
+        check_program(PASS.replace("u.mul_(2)", "if torch.compiler.is_compiling(): raise RuntimeError('another reason')"), "aot_eager")
 
 
 def lines(expected: Observation, found: list[Observation]) -> list[str]:

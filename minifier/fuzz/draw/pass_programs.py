@@ -105,11 +105,16 @@ def _statement(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(STATEMENTS)).format(a=a, b=b, v=draw(_value(names)))
 
 
+# What is asked of a pass, and of one that gets to all arguments: docs/differences.md has what only that may raise.
+SOME = "[t for t in ({of},) if t.requires_grad]"
+ALL = "[t for t in (*leaves, u, v, w) if t.requires_grad]"
+
+
 @st.composite
 def _asking(draw: st.DrawFn, end: str, pool: list[str], creates: bool) -> str:
     """A pass that is run for the gradients of some tensors. It keeps what is saved: of what others need, docs/differences.md tells."""
     of = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique=True))
-    lines = [f"of = [t for t in ({', '.join(of)},) if t.requires_grad]"]
+    lines = [f"of = {SOME.format(of=', '.join(of))}"]
     lines += [f"found = torch.autograd.grad({end}, of, retain_graph=True, create_graph={creates}, allow_unused=True)"]
     lines += ["passed.append([laid_out(g) for g in found])"]
     if creates:
