@@ -40,7 +40,7 @@ from dynamo.bytecode.analyse import (
 )
 from dynamo.bytecode.assemble import assemble, expand
 from dynamo.bytecode.decode import SPLIT, Instr, Program, Range, decode, halves
-from dynamo.bytecode.origins import Origin, Shape, add_origin, is_free, root_slots, to_root
+from dynamo.bytecode.origins import Origin, Shape, add_origin, is_free, origin, root_slots, to_root
 from dynamo.trace.names import continued
 
 
@@ -104,6 +104,19 @@ def native_function(
     return made.function(globals, "native", index)
 
 
+def raising_function(fn: FunctionType, error: BaseException) -> FunctionType | None:
+    """Takes what a resume function takes and raises where that goes on: `try` and `with` blocks that are open there end as they do for an
+    error of the program. None: `fn` is no resume function."""
+    known = origin(fn.__code__)
+    if known is None or known.kind != "resume":
+        return None
+    made = _Frame(decode(known.code), known.stack_shape, known.slots)
+    jump = made.enter()
+    made.instrs[jump] = made.instrs[jump]._replace(target=len(made.instrs))
+    made.append_raise(known.index, error)
+    return made.function(fn.__globals__, "native", known.index)
+
+
 def _check(program: Program, index: int, shape: Shape) -> None:
     name = program.code.co_qualname
     if not enterable(program):
@@ -117,7 +130,7 @@ def _check(program: Program, index: int, shape: Shape) -> None:
 
 # -- building --------------------------------------------------------------------------------------------------------------------
 
-_CALL_TWO: Final = ("PRECALL", "CALL") if facts.HAS_PRECALL else ("CALL",)
+_CALL: Final = ("PRECALL", "CALL") if facts.HAS_PRECALL else ("CALL",)
 
 
 class _Frame:
@@ -249,16 +262,33 @@ class _Frame:
             self.append_body()
             self.ranges = [r._replace(target=self.body_index[r.target]) for r in ranges] + self.ranges
 
+    def append_raise(self, index: int, error: BaseException) -> None:
+        """The code has the error until it is raised: frames in its traceback have the code."""
+        start, like = len(self.instrs), self.program.instrs[index]
+        self.load_function([error].pop, like)
+        for op in _CALL:
+            self.emit(op, 0, like=like)
+        self.emit("RAISE_VARARGS", 1, like=like)
+        end, handler = len(self.instrs), self._open_at(index)
+        self.append_body()
+        if handler is not None:
+            self.ranges = [handler._replace(start=start, end=end, target=self.body_index[handler.target]), *self.ranges]
+
+    def _open_at(self, index: int) -> Range | None:
+        """The innermost block whose stack is still there: `return f()` calls the `__exit__` of a `with` from outside its range."""
+        program = self.program
+        handler, before = program.handler(index), program.handler(index - 1)
+        if before is None or (handler is not None and handler.depth >= before.depth) or before.depth > len(self.shape):
+            return handler
+        return before if program.instrs[before.target + 1].op == "WITH_EXCEPT_START" else handler
+
     def read_free(self, like: Instr) -> None:
         """`LOAD_DEREF` of a free variable, whose error is another than that of a cell: the code here has only cells."""
         told = len(self.indices)
-        null = self.emit("PUSH_NULL", like=like)
-        self.emit("LOAD_CONST", self.const(_C.free_variable), like=like)
-        if facts.NULL_AFTER_CALLABLE:
-            self.instrs[null], self.instrs[null + 1] = self.instrs[null + 1], self.instrs[null]
+        self.load_function(_C.free_variable, like)
         self.emit(facts.CHECKED_LOAD, self.slot_of[like.arg], like=like)
         self.emit("LOAD_CONST", self.const(self.program.slots[like.arg].name), like=like)
-        for op in _CALL_TWO:
+        for op in _CALL:
             self.emit(op, 2, like=like)
         if like.op == "DELETE_DEREF":
             self.emit("POP_TOP", like=like)
@@ -272,19 +302,22 @@ class _Frame:
         self.slot_map += [None] * len(shape)
         for i in reversed(range(len(shape))):
             self.emit("STORE_FAST", temporary + i, like=like)
-        null = self.emit("PUSH_NULL", like=like)
-        self.emit("LOAD_CONST", self.const(tail), like=like)
-        if facts.NULL_AFTER_CALLABLE:
-            self.instrs[null], self.instrs[null + 1] = self.instrs[null + 1], self.instrs[null]
+        self.load_function(tail, like)
         self.emit("LOAD_CONST", self.const(leave.fn), like=like)
         values = [temporary + i for i, is_null in enumerate(shape) if not is_null]
         values += [self.slot_of[slot] for slot in leave.slots]
         for slot in values:
             self.emit(facts.CHECKED_LOAD, slot, like=like)
         self.emit("BUILD_TUPLE", len(values), like=like)
-        for op in _CALL_TWO:
+        for op in _CALL:
             self.emit(op, 2, like=like)
         self.emit("RETURN_VALUE", like=like)
+
+    def load_function(self, fn: object, like: Instr) -> None:
+        null = self.emit("PUSH_NULL", like=like)
+        self.emit("LOAD_CONST", self.const(fn), like=like)
+        if facts.NULL_AFTER_CALLABLE:
+            self.instrs[null], self.instrs[null + 1] = self.instrs[null + 1], self.instrs[null]
 
     def const(self, value: object) -> int:
         self.consts.append(value)
