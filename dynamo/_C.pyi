@@ -131,9 +131,17 @@ class Compiled:
     weakrefs, pickling by name, repr, and `__class__`, so that `isinstance(f, types.FunctionType)` holds. `fn` is a plain Python function.
 
     miss(compiled, inputs) -> callable | None: called when no entry fits; the result, if not None, is called with *inputs;
-    None means run the original function natively (with the frame hook active for the frames it calls)."""
+    None means run the original function natively (with the frame hook active for the frames it calls).
+
+    raising(fn, error) -> callable: called with what the compiler or an entry raises, for functions that begin inside `with` and `try` blocks;
+    the result is called with *inputs and raises that inside them."""
     def __init__(
-        self, fn: Callable[..., Any], cache: Cache, miss: Callable[[Compiled, Inputs], Callable[..., Any] | None], context: object = None
+        self,
+        fn: Callable[..., Any],
+        cache: Cache,
+        miss: Callable[[Compiled, Inputs], Callable[..., Any] | None],
+        context: object = None,
+        raising: Callable[[Any, BaseException], Callable[..., Any]] | None = None,
     ) -> None: ...
     fn: Callable[..., Any]
     cache: Cache

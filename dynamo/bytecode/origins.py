@@ -54,6 +54,12 @@ def resumes(code: CodeType) -> bool:
     return known is not None and (known.kind == "resume" or resumes(known.code))
 
 
+def is_resume(code: CodeType) -> bool:
+    """Whether `code` goes on from an instruction to the end of its frame."""
+    known = origin(code)
+    return known is not None and known.kind == "resume"
+
+
 def to_root(code: CodeType, index: int) -> tuple[CodeType, int]:
     """The outermost original code and its instruction for which `index` of `code` stands. The state there is the same."""
     while (known := origin(code)) is not None and index < len(known.indices) and (outer := known.indices[index]) is not None:

@@ -17,6 +17,8 @@ import torch
 from dynamo import _C
 from dynamo.backends.registry import Backend, lookup_backend
 from dynamo.bytecode.decode import decode, forget
+from dynamo.bytecode.origins import is_resume
+from dynamo.compile.resume import raising_function
 from dynamo.guards.build import BuiltGuards
 from dynamo.guards.lifetimes import Lifetime
 from dynamo.inspection import attributes_of
@@ -95,7 +97,8 @@ class Context:
         owned: nothing else does, as the code was made for this object; otherwise other functions of the code find it, too.
         """
         state = self.state(fn, nested=nested, owned=owned)
-        return _C.Compiled(fn, state.cache, functools.partial(self.miss, self, state), self)
+        raising = raising_function if is_resume(fn.__code__) else None
+        return _C.Compiled(fn, state.cache, functools.partial(self.miss, self, state), self, raising)
 
     def state(self, fn: types.FunctionType, *, nested: bool = False, owned: bool = False) -> CodeState:
         key = (id(fn.__code__), id(fn.__globals__))

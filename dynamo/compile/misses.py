@@ -20,7 +20,6 @@ from dynamo.compile.debug_output import attach
 from dynamo.compile.frames import mentions_tensors
 from dynamo.compile.pipeline import convert
 from dynamo.compile.reports import break_event, report_start
-from dynamo.compile.resume import raising_function
 from dynamo.compile.wanted import compiles_wanted
 from dynamo.errors import BackendError, GraphBreakError, RecompileError, RecompileLimitError
 from dynamo.graph.invariant import unchanged
@@ -42,18 +41,8 @@ _NOTHING: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
 
 
 def miss(ctx: Context, state: CodeState, compiled: _C.Compiled, inputs: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Called by C when no entry fits. None: run the function natively. Errors behind a break are raised inside the blocks open there."""
+    """Called by C when no entry fits. None: run the function natively."""
     fn: Any = compiled.fn
-    try:
-        return _entry_for(ctx, state, fn, inputs)
-    except BaseException as error:
-        raising = raising_function(fn, error)
-        if raising is None:
-            raise
-        return raising
-
-
-def _entry_for(ctx: Context, state: CodeState, fn: types.FunctionType, inputs: tuple[Any, ...]) -> Callable[..., Any] | None:
     with pristine_builtins():
         if config.disable or not is_chosen(fn.__code__, config.debug_function) or _is_watched(fn.__code__, state, inputs):
             return None

@@ -104,12 +104,11 @@ def native_function(
     return made.function(globals, "native", index)
 
 
-def raising_function(fn: FunctionType, error: BaseException) -> FunctionType | None:
+def raising_function(fn: FunctionType, error: BaseException) -> FunctionType:
     """Takes what a resume function takes and raises where that goes on: `try` and `with` blocks that are open there end as they do for an
-    error of the program. None: `fn` is no resume function."""
+    error of the program."""
     known = origin(fn.__code__)
-    if known is None or known.kind != "resume":
-        return None
+    assert known is not None
     made = _Frame(decode(known.code), known.stack_shape, known.slots)
     jump = made.enter()
     made.instrs[jump] = made.instrs[jump]._replace(target=len(made.instrs))

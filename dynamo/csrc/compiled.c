@@ -105,15 +105,32 @@ static void report_frozen(Compiled *c, PyObject *const *inputs, Py_ssize_t n)
  * and none of the program's. */
 #define CALLS_OF_A_COMPILE 4000
 
-static PyObject *compiled_now(Compiled *c, PyObject *inputs)
+static PyObject *call_ours(PyObject *fn, PyObject *first, PyObject *second)
 {
     int *left = dd_calls_left(PyThreadState_Get()), more = *left < CALLS_OF_A_COMPILE ? CALLS_OF_A_COMPILE - *left : 0;
-    PyObject *miss = Py_NewRef(c->miss), *pair[] = {(PyObject *)c, inputs};
+    PyObject *held = Py_NewRef(fn), *pair[] = {first, second};
     *left += more;
-    PyObject *made = PyObject_Vectorcall(miss, pair, 2, NULL);
+    PyObject *made = PyObject_Vectorcall(held, pair, 2, NULL);
     *left -= more;
-    Py_DECREF(miss);
+    Py_DECREF(held);
     return made;
+}
+
+/* An error of a compile or a graph behind a break: no frame of the program runs that would end the blocks which are open there. */
+static PyObject *raised_inside(Compiled *c, PyObject *const *inputs, Py_ssize_t n)
+{
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    PyObject *fn = call_ours(c->raising, c->fn, error);
+    PyObject *result = fn ? PyObject_Vectorcall(fn, inputs, (size_t)n, NULL) : NULL;
+    Py_XDECREF(fn);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return result;
 }
 
 /* One lookup with bound inputs, and the call if it hits. The result may be a Tail.
@@ -143,7 +160,7 @@ PyObject *dd_serve(Thread *t, Compiled *c, PyObject *const *inputs, Py_ssize_t n
         PyObject *tuple = dd_tuple_of(inputs, n);
         PyObject *made = NULL;
         if (tuple) {
-            made = compiled_now(c, tuple);
+            made = call_ours(c->miss, (PyObject *)c, tuple);
             Py_DECREF(tuple);
         }
         if (made == Py_None)
@@ -152,6 +169,8 @@ PyObject *dd_serve(Thread *t, Compiled *c, PyObject *const *inputs, Py_ssize_t n
             result = PyObject_Vectorcall(made, inputs, (size_t)n, NULL);
         Py_XDECREF(made);
     }
+    if (!result && !*native && c->raising)
+        result = raised_inside(c, inputs, n);
     t->native = was_native;
     return result;
 }
@@ -258,9 +277,10 @@ static PyObject *Compiled_vectorcall(PyObject *self, PyObject *const *args, size
 
 static PyObject *Compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"fn", "cache", "miss", "context", NULL};
-    PyObject *fn, *cache, *miss, *context = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O|O:Compiled", names, &PyFunction_Type, &fn, &dd_Cache_Type, &cache, &miss, &context))
+    static char *names[] = {"fn", "cache", "miss", "context", "raising", NULL};
+    PyObject *fn, *cache, *miss, *context = Py_None, *raising = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O|OO:Compiled", names, &PyFunction_Type, &fn, &dd_Cache_Type, &cache, &miss, &context,
+                                     &raising))
         return NULL;
     if (!PyCallable_Check(miss))
         return PyErr_Format(PyExc_TypeError, "Compiled: miss must be callable, not %.100s", Py_TYPE(miss)->tp_name);
@@ -275,6 +295,7 @@ static PyObject *Compiled_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     self->cache = (Cache *)Py_NewRef(cache);
     self->miss = Py_NewRef(miss);
     self->context = Py_NewRef(context);
+    self->raising = raising == Py_None ? NULL : Py_NewRef(raising);
     dd_bind_shape(self);
     return (PyObject *)self;
 }
@@ -286,6 +307,7 @@ static int Compiled_traverse(Compiled *self, visitproc visit, void *arg)
     Py_VISIT(self->cache);
     Py_VISIT(self->miss);
     Py_VISIT(self->context);
+    Py_VISIT(self->raising);
     Py_VISIT(self->dict);
     return 0;
 }
@@ -295,6 +317,7 @@ static int Compiled_clear(Compiled *self)
 {
     Py_XSETREF(self->miss, Py_NewRef(Py_None));
     Py_XSETREF(self->context, Py_NewRef(Py_None));
+    Py_CLEAR(self->raising);
     Py_CLEAR(self->dict);
     return 0;
 }
@@ -309,6 +332,7 @@ static void Compiled_dealloc(Compiled *self)
     Py_XDECREF(self->cache);
     Py_XDECREF(self->miss);
     Py_XDECREF(self->context);
+    Py_XDECREF(self->raising);
     Py_XDECREF(self->dict);
     Py_XDECREF(self->names);
     Py_TYPE(self)->tp_free((PyObject *)self);

@@ -52,6 +52,7 @@ typedef struct {
     Cache *cache;
     PyObject *miss;
     PyObject *context;
+    PyObject *raising;       /* NULL, or what makes a function of fn and an error that raises it inside the blocks that are open where fn begins */
     PyObject *dict;
     PyObject *weakrefs;
     PyObject *names;         /* names of the argument slots, in slot order */

@@ -94,6 +94,17 @@ CASES: dict[Callable[[torch.Tensor], torch.Tensor], list[list[str]]] = {
 }
 
 
+# The same of each run of a graph; those of modes and constants alone count.
+RUNS: dict[Callable[[torch.Tensor], torch.Tensor], list[list[str]]] = {
+    with_block: [[], []],
+    returning_from_a_block: [[], []],
+    blocks_in_a_loop: [[]] * 4,
+    a_block_in_a_finally: [[], ["finally"]],
+    in_a_handled_block: [["handled"], ["handled"]],
+    after_a_handled_block: [[]],
+}
+
+
 def modes() -> tuple[bool, ...]:
     return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
 
@@ -130,6 +141,31 @@ def test_each_compile_of_a_function_has_a_row(function: Callable[..., Any], monk
     monkeypatch.setattr(misses, "_compile", lambda ctx, fn, *rest: compiles.append(fn.__name__) or real(ctx, fn, *rest))
     dynamo.compile(function, backend="eager")(torch.ones(3))
     assert len(compiles) == len(CASES[function])
+
+
+@pytest.mark.parametrize(("function", "at", "expected"), [(f, at, e) for f, rows in RUNS.items() for at, e in enumerate(rows)])
+def test_blocks_end_where_a_graph_is_interrupted(function: Callable[..., Any], at: int, expected: list[str]) -> None:
+    calls = itertools.count()
+
+    def backend(gm: Any, inputs: Any) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            if next(calls) == at:
+                raise Stopped
+            return gm.forward(*args)
+
+        return run
+
+    seen.clear()
+    before, argument = modes(), torch.ones(3)
+    compiled = dynamo.compile(function, backend=backend)
+    try:
+        compiled(argument)
+        assert "handled" in expected
+    except Stopped:
+        assert "handled" not in expected
+    assert next(calls) > at
+    assert (modes(), seen) == (before, expected)
+    assert torch.equal(compiled(argument), function(argument))
 
 
 def test_a_backends_error_reaches_a_handler_of_the_program() -> None:
