@@ -480,3 +480,26 @@ def turned_through_another(compile):
             seen.append(str(e)[:60])
         seen += [q._version, r.stride()]
     return seen
+
+
+@program("", "which eager tells of one of several views, also where nothing uses what is computed from that")
+def unused_behind_a_turn(compile):
+    def viewed(p, r):
+        z = p.exp()
+        r.t_()
+        v = p.view(-1)  # noqa: F841
+        return z
+
+    def computed(p, r):
+        r.unsqueeze_(0)
+        v = p * 2  # noqa: F841
+        return r * 2
+
+    seen = []
+    for f in (viewed, computed):
+        m = grown(3, 3) * 1.5
+        try:
+            seen.append(compile(f)(m.unbind()[1], m.t()))
+        except RuntimeError as e:
+            seen.append(str(e)[:60])
+    return seen
