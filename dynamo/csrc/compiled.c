@@ -110,26 +110,20 @@ static PyObject *call_ours(PyObject *fn, PyObject *first, PyObject *second)
     int *left = dd_calls_left(PyThreadState_Get()), more = *left < CALLS_OF_A_COMPILE ? CALLS_OF_A_COMPILE - *left : 0;
     PyObject *held = Py_NewRef(fn), *pair[] = {first, second};
     *left += more;
-    PyObject *made = PyObject_Vectorcall(held, pair, 2, NULL);
+    PyObject *result = PyObject_Vectorcall(held, pair, 2, NULL);
     *left -= more;
     Py_DECREF(held);
-    return made;
+    return result;
 }
 
 /* An error of a compile or a graph behind a break: no frame of the program runs that would end the blocks which are open there. */
 static PyObject *raised_inside(Compiled *c, PyObject *const *inputs, Py_ssize_t n)
 {
-    PyObject *type, *error, *trace;
-    PyErr_Fetch(&type, &error, &trace);
-    PyErr_NormalizeException(&type, &error, &trace);
-    if (trace)
-        PyException_SetTraceback(error, trace);
+    PyObject *error = dd_take_error();
     PyObject *fn = call_ours(c->raising, c->fn, error);
     PyObject *result = fn ? PyObject_Vectorcall(fn, inputs, (size_t)n, NULL) : NULL;
     Py_XDECREF(fn);
-    Py_XDECREF(type);
-    Py_XDECREF(error);
-    Py_XDECREF(trace);
+    Py_DECREF(error);
     return result;
 }
 

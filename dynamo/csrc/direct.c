@@ -29,11 +29,7 @@ static PyObject *item(PyObject *result, PyObject *index)
 /* fn has raised an Exception: Tail(rescue, (it, None, *inputs)). The driver calls that when the exception is no longer being handled. */
 static PyObject *hand_over(Direct *self, PyObject *const *inputs, Py_ssize_t n)
 {
-    PyObject *type, *error, *traceback;
-    PyErr_Fetch(&type, &error, &traceback);
-    PyErr_NormalizeException(&type, &error, &traceback);
-    if (traceback)
-        PyException_SetTraceback(error, traceback);
+    PyObject *error = dd_take_error();
     PyObject *args = PyTuple_New(n + 2), *tail = NULL;
     if (args) {
         PyTuple_SET_ITEM(args, 0, Py_NewRef(error));
@@ -43,9 +39,7 @@ static PyObject *hand_over(Direct *self, PyObject *const *inputs, Py_ssize_t n)
         tail = PyObject_CallFunctionObjArgs((PyObject *)&dd_Tail_Type, self->rescue, args, NULL);
         Py_DECREF(args);
     }
-    Py_XDECREF(type);
-    Py_XDECREF(error);
-    Py_XDECREF(traceback);
+    Py_DECREF(error);
     return tail;
 }
 

@@ -34,6 +34,24 @@ static inline int *dd_calls_left(PyThreadState *tstate)
 #endif
 }
 
+/* What is raised, normalised and with its traceback, a new reference: PyErr_GetRaisedException is new in 3.12 (Include/cpython/pyerrors.h). */
+#define DD_HAS_GET_RAISED (PY_VERSION_HEX >= 0x030C0000)
+static inline PyObject *dd_take_error(void)
+{
+#if DD_HAS_GET_RAISED
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return error;
+#endif
+}
+
 /* A dict that shares its values with an object's inline values (ma_values != NULL) is changed through the object by
  * store_instance_attr_lock_held (Objects/dictobject.c 3.13), which leaves ma_version_tag alone; 3.13.0 doesn't tell dict watchers
  * either. Up to 3.12 materialising a dict moves the values out of the object, so every store goes through the dict and its tag.
